@@ -1,0 +1,163 @@
+"""The command: arguments and environment to typed settings, and exit codes.
+
+The only module that reads the environment. One table of options; each has a flag and a variable, and the flag
+wins. A variable that is empty counts as not set.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from . import __version__
+from .errors import StartError
+
+_OLDEST_TMUX = (3, 3)
+_LOCALES = ("LC_ALL", "LC_CTYPE", "LANG")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of the server: `--flag VALUE`, or the variable TMUX_DEBUG_FLAG."""
+
+    flag: str
+    value: str
+    default: str
+    help: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return "TMUX_DEBUG_" + self.flag.upper().replace("-", "_")
+
+
+OPTIONS = (
+    Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
+    Option("audit-full", "DIR", "", "keep what calls return of panes in files in this directory"),
+    Option(
+        "drop-env",
+        "PATTERNS",
+        "CLAUDE_CODE_*,CLAUDECODE,TMUX*",
+        "environment variables that panes do not inherit, separated by commas",
+    ),
+    Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
+)
+
+
+def main() -> None:
+    """Run the command and exit."""
+    try:
+        sys.exit(run(sys.argv[1:], os.environ))
+    except StartError as error:
+        print(f"tmux-debug-mcp: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+
+
+def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run the command with these arguments and environment.
+
+    Returns:
+        The exit status, when the command is one that ends by itself.
+
+    Raises:
+        StartError: It can't run here.
+    """
+    arguments = _parser().parse_args(argv)
+    if arguments.command == "demo":
+        from .demo import run_demo  # noqa: PLC0415
+
+        return run_demo()
+    values = {option.flag: _value(arguments, option, environ) for option in OPTIONS}
+    _serve(values, environ)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tmux-debug-mcp",
+        description="An MCP server on standard input and output that gives a debugging agent terminals in tmux.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"tmux-debug-mcp {__version__}")
+    for option in OPTIONS:
+        default = f"; default {option.default}" if option.default else ""
+        parser.add_argument(
+            f"--{option.flag}",
+            metavar=option.value,
+            help=f"{option.help} ({option.variable}{default})".replace("%", "%%"),
+        )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands (default: serve)")
+    commands.add_parser("demo", help="watch a client debug a small broken web service", allow_abbrev=False)
+    return parser
+
+
+def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, str]) -> str:
+    given: str | None = getattr(arguments, option.flag.replace("-", "_"))
+    return given or environ.get(option.variable) or option.default
+
+
+def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    if sys.platform != "linux":
+        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+    tmux = values["tmux"]
+    version = _ask_version(tmux)
+    # Most of our start is this import; tmux tells its version meanwhile.
+    import anyio  # noqa: PLC0415
+
+    from .audit import AuditLog  # noqa: PLC0415
+    from .server import serve  # noqa: PLC0415
+    from .session import Settings  # noqa: PLC0415
+
+    _check_version(tmux, version.communicate()[0])
+    paths = [Path(values[flag]) if values[flag] else None for flag in ("audit", "audit-full")]
+    audit = AuditLog(*paths) if any(paths) else None
+    settings = Settings(pane_environment(environ, values["drop-env"].split(",")), _working_directory(), tmux)
+    anyio.run(serve, settings, audit)
+
+
+def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict[str, str]:
+    """Return what panes inherit: all but the variables of these names or patterns, and a UTF-8 locale.
+
+    LC_CTYPE is set only where no locale is: clients start servers without one, and then programs print
+    escapes instead of letters.
+    """
+    env = {
+        name: value
+        for name, value in environ.items()
+        if not any(fnmatchcase(name, pattern.strip()) for pattern in dropped)
+    }
+    return env if any(env.get(name) for name in _LOCALES) else env | {"LC_CTYPE": "C.UTF-8"}
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise StartError("The current directory is gone. Start from one that exists.") from None
+
+
+def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            [tmux, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise StartError(
+            f"tmux is needed and '{tmux}' can't be started ({error.strerror}). Install tmux 3.3 or newer, "
+            "or name it with --tmux."
+        ) from error
+
+
+def _check_version(tmux: str, answer: bytes) -> None:
+    said = answer.decode(errors="replace").strip()
+    found = re.search(r"(\d+)\.(\d+)", said)
+    # A version without a number is that of a newer source: "tmux master".
+    if not said.startswith("tmux") or (found and tuple(map(int, found.groups())) < _OLDEST_TMUX):
+        raise StartError(
+            f"tmux 3.3 or newer is needed and '{tmux}' is {said or 'none'}. Install a newer one, or name it with --tmux."
+        )

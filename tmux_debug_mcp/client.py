@@ -1,0 +1,160 @@
+"""The control mode connection to a tmux server.
+
+One connection serves all calls at once: a call writes its line whole, and tmux answers lines in order.
+"""
+
+import os
+import re
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from .control_mode import Block, Notification, Parser, command_line
+from .errors import CommandError, TmuxGoneError
+from .lifetime import Warden
+
+Command = Sequence[str | bytes]
+
+
+class _Request:
+    """One line on its way: how many blocks it still wants, and those it has."""
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        self.commands = commands
+        self.blocks: list[Block] = []
+        self.answered = anyio.Event()
+
+    def add(self, block: Block) -> bool:
+        """Take a block; tell whether it was the last one."""
+        self.blocks.append(block)
+        return not block.ok or len(self.blocks) == len(self.commands)
+
+
+class ControlClient:
+    """The connection to the tmux server of a warden.
+
+    Attributes:
+        gone: Set when tmux has ended, or `serve` has.
+        session: tmux's id of our session, such as $0. Known after `greet`, like the rest.
+        server_pid: The tmux server's process.
+        cleans_pastes: Whether paste-buffer rewrites control characters unless told not to.
+    """
+
+    session: str
+    server_pid: int
+    cleans_pastes: bool
+
+    def __init__(self, warden: Warden) -> None:
+        self._warden = warden
+        self._parser = Parser()
+        self._waiting: deque[_Request] = deque()
+        self._unsent = bytearray()
+        self._has_unsent = anyio.Event()
+        self._last_words: list[str] = []
+        self.gone = anyio.Event()
+
+    @property
+    def directory(self) -> Path:
+        """Where files may be put for tmux to read and write; it goes with the server."""
+        return self._warden.directory
+
+    @property
+    def warden_pid(self) -> int:
+        """The process that orphans of panes fall to."""
+        return self._warden.pid
+
+    async def greet(self) -> None:
+        """Wait until tmux answers, and learn about it.
+
+        Raises:
+            TmuxGoneError: It did not start.
+        """
+        [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
+        session, pid, version = line.decode().split(" ", 2)
+        self.session, self.server_pid = session, int(pid)
+        # Since tmux 3.7; versions that are no number come from newer sources.
+        number = re.match(r"\d+\.\d+", version)
+        self.cleans_pastes = number is None or float(number[0]) >= 3.7  # noqa: PLR2004
+
+    async def serve(self) -> None:
+        """Carry commands and answers until tmux ends; then every call that still waits fails."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._send_unsent)
+                await self._read()
+                tasks.cancel_scope.cancel()
+        finally:
+            self.gone.set()
+            while self._waiting:
+                self._waiting.popleft().answered.set()
+
+    async def run(self, *commands: Command) -> list[tuple[bytes, ...]]:
+        """Run tmux commands, each given as its words, in order and without anything between them.
+
+        Returns:
+            The lines that each command printed.
+
+        Raises:
+            CommandError: A command failed; the ones before it are done, the ones after it are not.
+            TmuxGoneError: The server ended before it answered.
+            ValueError: A word has a NUL.
+        """
+        request = _Request(commands)
+        line = command_line(commands)
+        if self.gone.is_set():
+            raise TmuxGoneError(self._said)
+        self._waiting.append(request)
+        self._write(line)
+        await request.answered.wait()
+        for words, block in zip(commands, request.blocks, strict=False):
+            if not block.ok:
+                raise CommandError(str(words[0]), b" ".join(block.lines).decode(errors="replace"))
+        if len(request.blocks) < len(commands):
+            raise TmuxGoneError(self._said)
+        return [block.lines for block in request.blocks]
+
+    @property
+    def _said(self) -> str:
+        return " ".join(self._last_words)
+
+    def _write(self, line: bytes) -> None:
+        if not self._unsent:
+            try:
+                line = line[os.write(self._warden.control_in, line) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # the reader notices too
+        if line:
+            self._unsent += line
+            self._has_unsent.set()
+
+    async def _send_unsent(self) -> None:
+        while True:
+            await self._has_unsent.wait()
+            await anyio.wait_writable(self._warden.control_in)
+            try:
+                del self._unsent[: os.write(self._warden.control_in, self._unsent)]
+            except OSError:
+                return  # the reader notices too
+            if not self._unsent:
+                self._has_unsent = anyio.Event()
+
+    async def _read(self) -> None:
+        while True:
+            await anyio.wait_readable(self._warden.control_out)
+            data = os.read(self._warden.control_out, 1 << 16)
+            if not data:
+                return
+            for event in self._parser.feed(data):
+                self._take(event)
+
+    def _take(self, event: Block | Notification) -> None:
+        if isinstance(event, Notification):
+            # What is no notification is an error message of a tmux that can't start.
+            if not event.line.startswith(b"%"):
+                self._last_words.append(event.line.decode(errors="replace"))
+        elif self._waiting[0].add(event):
+            self._waiting.popleft().answered.set()

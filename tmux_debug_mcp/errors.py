@@ -1,0 +1,110 @@
+"""Every exception of the package.
+
+::
+
+    TmuxDebugError
+    ├── StartError          the server can't start; said on stderr, exit status 1
+    └── ToolError           a call failed and a better call may succeed; the model reads the sentence
+        ├── ArgumentError       an argument is missing, of the wrong type or out of range
+        ├── KeysError           the `keys` string can't be pressed or typed
+        ├── LimitReachedError   one more is one too many
+        ├── PaneNotFoundError   no pane has this id or name
+        ├── AmbiguousNameError  two running panes have this name
+        ├── PaneExitedError     the pane's program has ended
+        ├── PaneLostError       the pane went with the tmux server it was on
+        ├── UnknownToolError    no tool has this name
+        ├── CommandError        tmux refused a command
+        └── TmuxGoneError       the tmux server ended while it was asked, or did not start
+
+A class owns its sentence and call sites pass facts. What the model reads says what is wrong and which
+call comes next. Any other exception is a bug.
+"""
+
+from collections.abc import Sequence
+
+
+class TmuxDebugError(Exception):
+    """The base of every exception raised on purpose."""
+
+
+class StartError(TmuxDebugError):
+    """Raised when the server can't start here."""
+
+
+class ToolError(TmuxDebugError):
+    """Raised when a call can't do what it was asked; its text is for the model."""
+
+
+class ArgumentError(ToolError):
+    """Raised when an argument is missing, of the wrong type or out of range."""
+
+
+class KeysError(ToolError):
+    """Raised when a `keys` string is neither keys to press nor text to type."""
+
+
+class LimitReachedError(ToolError):
+    """Raised when a limit of the server is reached."""
+
+
+class PaneNotFoundError(ToolError):
+    """Raised when no pane has the id or name that was given."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(f"Pane '{target}' not found. Use tmux_list_panes to see active panes.")
+
+
+class AmbiguousNameError(ToolError):
+    """Raised when two or more running panes have the name that was given."""
+
+    def __init__(self, name: str, ids: Sequence[str]) -> None:
+        super().__init__(f"Name '{name}' is that of {len(ids)} running panes: {', '.join(ids)}. Give an id.")
+
+
+class PaneExitedError(ToolError):
+    """Raised when keys are sent to a pane whose program has ended."""
+
+    def __init__(self, pane_id: str, ending: str) -> None:
+        super().__init__(
+            f"Pane '{pane_id}' {ending}: nothing there reads keys. "
+            "Use tmux_capture_pane to read its last output or tmux_create_pane to start anew."
+        )
+
+
+class PaneLostError(ToolError):
+    """Raised when a pane is gone although nobody killed it with a tool of ours."""
+
+    def __init__(self, pane_id: str) -> None:
+        super().__init__(
+            f"Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
+            "Use tmux_create_pane to start it again."
+        )
+
+
+class UnknownToolError(ToolError):
+    """Raised when a tool is called that the server does not have."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"Unknown tool '{name}'. Use one of: {', '.join(known)}.")
+
+
+class CommandError(ToolError):
+    """Raised when tmux answers a command with an error.
+
+    Attributes:
+        reason: What tmux said, without its final line feed.
+    """
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(f"tmux {command} failed: {reason}. Use tmux_list_panes to see what is there.")
+        self.reason = reason
+
+
+class TmuxGoneError(ToolError):
+    """Raised when the tmux server ends while it is asked something, or does not start."""
+
+    def __init__(self, last_words: str = "") -> None:
+        said = f" It said: {last_words}." if last_words else ""
+        super().__init__(
+            f"The tmux server has ended and its panes with it.{said} The next tmux_create_pane starts a new one."
+        )

@@ -1,0 +1,202 @@
+"""The `keys` string: what a person would type, to key presses and text.
+
+One table, `_NAMES`, says which words are keys; `parse` says when a word is one:
+
+1. Only key names, separated by spaces: they are pressed in order. Line feeds after them press Enter.
+2. Else text. Line feeds and the word Enter at its end press Enter; line feeds inside make it a paste.
+3. What looks like a key and is none, or a key followed by text, is an error: never typed by accident.
+4. Literal: no names; every line feed is the Enter key and all else is typed as it is.
+
+CRLF counts as a line feed, but not in literal text.
+"""
+
+import re
+from dataclasses import dataclass
+
+from .errors import KeysError
+
+MAX_KEYS_BYTES = 1 << 20
+
+# The word as people write it, to tmux's name. tmux(1), "KEY BINDINGS", with the well-known spellings.
+_NAMES = {
+    name: tmux_name
+    for tmux_name, names in {
+        "Enter": "Enter Return",
+        "Escape": "Escape Esc",
+        "Tab": "Tab",
+        "BTab": "BTab",
+        "Space": "Space",
+        "BSpace": "BSpace Backspace BackSpace",
+        "DC": "DC Delete Del",
+        "IC": "IC Insert Ins",
+        "Up": "Up ArrowUp",
+        "Down": "Down ArrowDown",
+        "Left": "Left ArrowLeft",
+        "Right": "Right ArrowRight",
+        "Home": "Home",
+        "End": "End",
+        "PPage": "PPage PageUp PgUp",
+        "NPage": "NPage PageDown PgDn PgDown",
+        **{f"F{number}": f"F{number}" for number in range(1, 13)},
+        **{f"KP{key}": f"KP{key}" for key in (*"0123456789/*-+.", "Enter")},
+    }.items()
+    for name in names.split()
+}
+
+_MODIFIERS = {
+    "C": "C",
+    "Ctrl": "C",
+    "Control": "C",
+    "M": "M",
+    "Alt": "M",
+    "Meta": "M",
+    "S": "S",
+    "Shift": "S",
+}
+_MODIFIER = re.compile(f"({'|'.join(_MODIFIERS)})[-+]")
+_LOOKS_LIKE_A_KEY = re.compile(rf"(?i:{'|'.join(_MODIFIERS)})[-+].*|\^.|F\d+", re.DOTALL)
+
+# What Ctrl makes of a character in a terminal, where that is not the letter's own control character.
+_CONTROL = {"[": "Escape", "@": "C-Space", "?": "BSpace", "/": "C-_", "m": "Enter", "i": "Tab"} | {
+    character: f"C-{character}" for character in "\\]^_"
+}
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Keystrokes:
+    """What goes to the pane, in this order: the text, then the keys.
+
+    Attributes:
+        text: Typed exactly as it is, carriage returns being Enter; empty when only keys are pressed.
+        is_paste: The text is several lines to paste: bracketed where the program asks for it.
+        keys: tmux's names of the keys to press.
+        done: What this does, for the confirmation.
+    """
+
+    text: str
+    is_paste: bool
+    keys: tuple[str, ...]
+    done: str
+
+
+def parse(keys: str, *, literal: bool = False) -> Keystrokes:
+    """Return what the string types and presses.
+
+    Args:
+        keys: What a person would type.
+        literal: Take no word for a key.
+
+    Raises:
+        KeysError: The string is empty, too long, holds what no keyboard can type, or has a key where
+            it can't be told whether it is meant as one.
+    """
+    _check(keys)
+    if literal:
+        return _literal(keys)
+    keys = keys.replace("\r\n", "\n")
+    body = keys.rstrip("\n")
+    enters = len(keys) - len(body)
+    names = [key_name(word) for word in body.split(" ") if word]
+    if all(names) and (names or not body):
+        pressed = tuple(name for name in names if name) + ("Enter",) * enters
+        return Keystrokes("", is_paste=False, keys=pressed, done=f"pressed {_shortened(pressed)}")
+    _reject_stray_keys(body.split())
+    while body.endswith(" Enter"):
+        body = body.removesuffix(" Enter")
+        enters += 1
+    return _typed(body, enters)
+
+
+def key_name(word: str) -> str | None:
+    """Return tmux's name for a key, or None when the word is no key.
+
+    A single character is no key; `^` and one character is one.
+    """
+    if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
+        return _modified("C", word[1])
+    modifiers = set()
+    base = word
+    while match := _MODIFIER.match(base):
+        modifiers.add(_MODIFIERS[match[1]])
+        base = base[match.end() :]
+    if not modifiers:
+        return _NAMES.get(base)
+    return _modified("".join(sorted(modifiers)), base)
+
+
+def _modified(modifiers: str, base: str) -> str | None:
+    if base in _NAMES:
+        name = _NAMES[base]
+        if name == "Tab" and "S" in modifiers:
+            name, modifiers = "BTab", modifiers.replace("S", "")
+    elif len(base) != 1 or not base.isprintable() or base == " " or "S" in modifiers:
+        return None
+    elif "C" in modifiers:
+        lower = base.lower()
+        control = _CONTROL.get(lower, f"C-{lower}" if "a" <= lower <= "z" else None)
+        if control is None:
+            return None
+        name, modifiers = control.removeprefix("C-"), modifiers.replace("C", "")
+        if control.startswith("C-"):
+            modifiers = "C" + modifiers
+    else:
+        name = base
+    return "".join(f"{modifier}-" for modifier in modifiers) + name
+
+
+def _check(keys: str) -> None:
+    if not keys:
+        raise KeysError("Parameter 'keys' is empty. Give the text to type or the keys to press, such as 'ls Enter'.")
+    if "\0" in keys:
+        raise KeysError("Parameter 'keys' has a NUL character. Use 'C-Space' to press Ctrl-Space, which sends one.")
+    if _SURROGATE.search(keys):
+        raise KeysError("Parameter 'keys' has half a surrogate pair, which is no character. Send whole characters.")
+    if (size := len(keys.encode())) > MAX_KEYS_BYTES:
+        raise KeysError(
+            f"Parameter 'keys' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. "
+            "Send it in parts, or write a file and use that."
+        )
+
+
+def _reject_stray_keys(words: list[str]) -> None:
+    bad = next((word for word in words if not key_name(word)), None)
+    if bad and all(key_name(word) or _LOOKS_LIKE_A_KEY.fullmatch(word) for word in words):
+        raise KeysError(
+            f"'{bad}' looks like a key and is none. Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "
+            "set literal to type it as text."
+        )
+    if words and key_name(words[0]) not in (None, "Enter"):
+        raise KeysError(
+            f"'{words[0]}' is a key with text after it. Send the key and the text in two calls, "
+            "or set literal to type all of it as text."
+        )
+
+
+def _literal(keys: str) -> Keystrokes:
+    enters = keys.count("\n")
+    typed = len(keys) - enters
+    done = _typing(f"typed {_count(typed)}", enters)
+    return Keystrokes(keys.replace("\n", "\r"), is_paste=False, keys=(), done=done)
+
+
+def _typed(body: str, enters: int) -> Keystrokes:
+    lines = body.count("\n") + 1
+    verb = f"pasted {lines} lines, {_count(len(body))}" if lines > 1 else f"typed {_count(len(body))}"
+    return Keystrokes(body, is_paste=lines > 1, keys=("Enter",) * enters, done=_typing(verb, enters))
+
+
+def _typing(verb: str, enters: int) -> str:
+    if not enters:
+        return f"{verb}; Enter not pressed"
+    return f"{verb}; Enter pressed" + (f" {enters} times" if enters > 1 else "")
+
+
+def _count(characters: int) -> str:
+    return f"{characters} character" + ("s" if characters != 1 else "")
+
+
+def _shortened(pressed: tuple[str, ...]) -> str:
+    shown = " ".join(pressed[:20])
+    return f"{shown} and {len(pressed) - 20} more" if len(pressed) > 20 else shown  # noqa: PLR2004

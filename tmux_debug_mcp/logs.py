@@ -1,0 +1,64 @@
+"""The log of a pane: all that its terminal got, byte for byte, written by tmux's pipe-pane.
+
+A *cursor* is an offset into the log, in bytes. Behind the program's last byte stands the mark with its exit
+code, which pane.sh writes; the cursor of an ended pane stands before the mark.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+# Marks are found by reading back from the end in pieces of this size.
+_PIECE_BYTES = 1 << 16
+_MAX_MARK_BYTES = 128
+
+
+class Mark(NamedTuple):
+    """The end of a pane's program: where in the log, and its exit code as a shell tells it."""
+
+    offset: int
+    exit_code: int
+
+
+class Log:
+    """A pane's log, open from before its first byte until `close`."""
+
+    def __init__(self, path: Path, mark: str) -> None:
+        self.path = path
+        self._head = f"\033\\\033]7777;{mark};".encode()
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._last: os.stat_result | None = None
+
+    def close(self) -> None:
+        """Close and remove it. What it was can still be asked."""
+        self._last = os.fstat(self._fd)
+        os.close(self._fd)
+        self._fd = -1
+        self.path.unlink(missing_ok=True)
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self._stat().st_size
+
+    @property
+    def written_at(self) -> float:
+        """When bytes were last added, in seconds since the epoch, as time.time() has it."""
+        return self._stat().st_mtime
+
+    def _stat(self) -> os.stat_result:
+        return self._last or os.fstat(self._fd)
+
+    def find_mark(self) -> Mark | None:
+        """Return the mark that the program has ended, or None while there is none."""
+        end = 0 if self._last else self.size
+        while end > 0:
+            start = max(0, end - _PIECE_BYTES)
+            piece = os.pread(self._fd, end - start, start)
+            at = piece.rfind(self._head)
+            if at >= 0:
+                digits, bell, _ = piece[at + len(self._head) :].partition(b"\a")
+                return Mark(start + at, int(digits)) if bell else None
+            # Pieces overlap by a mark, so that none is cut in two.
+            end = start + _MAX_MARK_BYTES if start else 0
+        return None

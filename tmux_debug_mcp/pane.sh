@@ -1,0 +1,22 @@
+#!/bin/sh
+# Runs a command in a pane, and tells the pane's log when and how it ended.
+#
+#   sh pane.sh MARK OPEN_FILES SLEEP DIRECTORY SHELL COMMAND
+#
+# The mark follows the command's output through the terminal, invisibly: an operating system command that no
+# terminal knows, after the end of any string that the command left open. tmux drops output that it has not
+# read when the pane's process ends, so this process outlives the mark. Nobody waits for that.
+
+# This shell's own words, such as "Segmentation fault", are not the pane's. 3 is the pane.
+exec 3>&2 2>/dev/null
+# ^C and ^\ are for the command: caught here, default there.
+trap : INT QUIT
+ulimit -S -n "$2"
+cd -- "$4" 2>&3 && (
+	unset TMUX TMUX_PANE OLDPWD
+	exec "$5" -c -- "$6" 2>&3 3>&-
+)
+status=$?
+printf '\033\\\033]7777;%s;%d\007' "$1" "$status"
+"$3" 0.3
+exit "$status"

@@ -1,0 +1,342 @@
+"""A pane: a program in a terminal of our own tmux server.
+
+tmux and the kernel are asked what a pane is doing; kept here is what they cannot tell: our id, the given name
+and command, and how the program ended once that is known.
+
+Only typing takes the pane's lock. Captures and ending take none.
+"""
+
+import contextlib
+import secrets
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NewType
+
+import anyio
+
+from . import processes
+from .client import Command, ControlClient
+from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError
+from .keys import Keystrokes
+from .logs import Log
+from .screen import captured_lines
+
+PaneId = NewType("PaneId", str)
+
+# Shells that understand `-c -- COMMAND` as POSIX has it.
+SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
+
+# A mark follows its program's end within a millisecond; on a machine with no time left, later.
+_MARK_S = 1.0
+# A program that dies this soon is told by create. One that waits for something is not expected to die.
+_EARLY_DEATH_S = 0.05
+# How long a killed pane's processes get to end themselves, and then to be gone after SIGKILL.
+_KILL_GRACE_S = 0.5
+_KILL_S = 2.0
+# tmux takes some 10,000 words a command.
+_KEYS_A_COMMAND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a pane is at one moment.
+
+    Attributes:
+        is_running: Whether its program runs.
+        runtime_s: Seconds since its start, or to its end.
+        cursor: The end of the program's output, as an offset into the pane's log in bytes.
+        foreground: The name of the program that has the terminal, while it runs.
+        exit_code: How it ended, when by itself: 0 to 255.
+        signal: How it ended, when by a signal: `SIGSEGV`. 128+n is read as signal n, as in a shell.
+        is_lost: The pane is gone from tmux, and how its program ended is not known.
+    """
+
+    is_running: bool
+    runtime_s: float
+    cursor: int
+    foreground: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    is_lost: bool = False
+
+    def __str__(self) -> str:
+        """Say it behind a pane's id: `exited with code 3 after 2.1 s`."""
+        if self.is_running:
+            return f"running {self.runtime_s:.1f} s"
+        if self.is_lost:
+            return f"was lost after {self.runtime_s:.1f} s"
+        ending = f"killed by {self.signal}" if self.signal else f"exited with code {self.exit_code}"
+        return f"{ending} after {self.runtime_s:.1f} s"
+
+
+@dataclass(eq=False, slots=True)
+class Pane:
+    """A pane that was made, whether or not its program still runs."""
+
+    id: PaneId
+    name: str
+    command: str
+    log: Log
+    client: ControlClient
+    target: str  # tmux's id, such as %3
+    process: processes.Stat  # pane.sh, the session leader
+    marker: bytes  # NAME=value in the environment of all that it started
+    started_at: float = field(default_factory=time.time)
+    typing: anyio.Lock = field(default_factory=anyio.Lock)
+    ended: State | None = None
+
+    async def state(self) -> State:
+        """Return what the pane is now; when its program has ended, its output is complete."""
+        if self.ended is None:
+            stat = self._shell()
+            if stat is None or stat.reaped:
+                self.ended = await self._ending()
+            if self.ended is None:
+                foreground = _foreground(stat) if stat else None
+                runtime_s = time.time() - self.started_at
+                return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
+        return self.ended
+
+    def _shell(self) -> processes.Stat | None:
+        """Return pane.sh's state, or None when it has ended."""
+        stat = processes.read_stat(self.process.pid)
+        is_ours = stat is not None and stat.state != "Z" and stat.starttime == self.process.starttime
+        return stat if is_ours else None
+
+    async def _ending(self) -> State | None:
+        """Return how the program ended, as soon as its output is complete; None when it can't be told."""
+        deadline = anyio.current_time() + _MARK_S
+        while True:
+            if mark := self.log.find_mark():
+                return self._ended_with(mark.exit_code, mark.offset)
+            if self._shell() is None and (ending := await self._ending_by_tmux()):
+                return ending
+            if anyio.current_time() > deadline:
+                return None
+            await anyio.sleep(0.001)
+
+    async def _ending_by_tmux(self) -> State | None:
+        """Return how pane.sh ended when something killed it before it could leave its mark."""
+        words = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
+        try:
+            [[line]] = await self.client.run(("display-message", "-p", "-t", self.target, words))
+        except (CommandError, TmuxGoneError):
+            return self._lost()
+        found = line.decode().split(" ")
+        if found[0] != self.target:
+            return self._lost()
+        if found[2]:
+            return self._ended_with(int(found[2]), self.log.size)
+        if found[3] != "x":
+            return self._ended_with(128 + int(found[3][1:]), self.log.size)
+        # tmux 3.3 may miss the news that a child ended; being told again it looks.
+        processes.send_signals([self.client.server_pid], signal.SIGCHLD)
+        return None
+
+    def _ended_with(self, exit_code: int, cursor: int) -> State:
+        name = _signal_name(exit_code - 128)
+        return State(
+            is_running=False,
+            runtime_s=max(0.0, self.log.written_at - self.started_at),
+            cursor=cursor,
+            exit_code=None if name else exit_code,
+            signal=name,
+        )
+
+    def _lost(self) -> State:
+        runtime_s = max(0.0, self.log.written_at - self.started_at)
+        return State(is_running=False, runtime_s=runtime_s, cursor=self.log.size, is_lost=True)
+
+    async def settle(self) -> None:
+        """Wait until the program has died young, waits for something, or is no longer young."""
+        deadline = anyio.current_time() + _EARLY_DEATH_S
+        before = None
+        while anyio.current_time() < deadline:
+            stat = self._shell()
+            if stat is None or stat.reaped:
+                return
+            leaf = _leaf(stat)
+            now = (leaf.pid, leaf.state, processes.cpu_time(leaf.pid))
+            if leaf.pid != stat.pid and leaf.state == "S" and now == before:
+                return
+            before = now
+            await anyio.sleep(0.001)
+
+    async def send(self, keystrokes: Keystrokes) -> None:
+        """Type and press, whole and in order.
+
+        Raises:
+            PaneExitedError: The program has ended.
+            PaneLostError: The pane is gone.
+        """
+        async with self.typing:
+            state = await self.state()
+            if state.is_lost:
+                raise PaneLostError(self.id)
+            if not state.is_running:
+                raise PaneExitedError(self.id, str(state))
+            with anyio.CancelScope(shield=True):
+                await self._type(keystrokes)
+
+    async def _type(self, keystrokes: Keystrokes) -> None:
+        # A pane that a person scrolls through swallows keys.
+        commands: list[Command] = [("copy-mode", "-q", "-t", self.target)]
+        name = f"keys-{secrets.token_hex(8)}"
+        file = self.client.directory / name
+        if keystrokes.text:
+            file.write_bytes(keystrokes.text.encode())
+            how = ["-p"] if keystrokes.is_paste else ["-r"]
+            if self.client.cleans_pastes:
+                how.append("-S")
+            commands += [
+                ("load-buffer", "-b", name, str(file)),
+                ("paste-buffer", "-d", *how, "-b", name, "-t", self.target),
+            ]
+        for start in range(0, len(keystrokes.keys), _KEYS_A_COMMAND):
+            keys = keystrokes.keys[start : start + _KEYS_A_COMMAND]
+            commands.append(("send-keys", "-t", self.target, "--", *keys))
+        try:
+            await self._run(*commands)
+        finally:
+            file.unlink(missing_ok=True)
+
+    async def capture(self, lines: int, *, ansi: bool = False) -> str:
+        r"""Return the last lines of the screen and its history, or of the alternate screen alone.
+
+        Args:
+            lines: At most how many logical lines; a line that the terminal wrapped is one.
+            ansi: Keep colours and attributes as escape sequences.
+
+        Returns:
+            The lines joined by `\n`, without blanks at their ends and without blank lines at the end.
+
+        Raises:
+            PaneLostError: The pane is gone.
+        """
+        # The first row may be the rest of a longer line. So one line more, or all there is.
+        rows = lines + 1
+        with anyio.CancelScope(shield=True):
+            while True:
+                captured, history_rows = await self._capture_rows(rows, ansi=ansi)
+                if len(captured) > lines or rows >= history_rows:
+                    return "\n".join(captured[-lines:])
+                rows *= 4
+
+    async def _capture_rows(self, rows: int, *, ansi: bool) -> tuple[list[str], int]:
+        """Return the lines of the screen with that many rows of history, and how much history there is.
+
+        On the alternate screen there is no history.
+        """
+        buffer = f"capture-{secrets.token_hex(8)}"
+        capture = ["capture-pane", "-J", "-b", buffer, "-t", self.target, *(["-e"] if ansi else [])]
+        facts = ("display-message", "-p", "-t", self.target, "#{alternate_on} #{history_size}")
+        is_buffer = f"#{{==:#{{buffer_name}},{buffer}}}"
+        size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
+        [[line], _, sizes] = await self._run(facts, [*capture, "-S", f"-{rows}"], size)
+        is_alternate, history_rows = map(int, line.split())
+        if is_alternate:
+            # As before, in case that the program has left it meanwhile: then this is an empty history.
+            [_, sizes] = await self._run(capture, size)
+            history_rows = 0
+        if not sizes:
+            return [], history_rows
+        file = self.client.directory / buffer
+        try:
+            await self._run(("save-buffer", "-b", buffer, str(file)), ("delete-buffer", "-b", buffer))
+            data = file.read_bytes()
+        finally:
+            file.unlink(missing_ok=True)
+        if len(data) != int(sizes[0]):
+            raise CommandError("save-buffer", f"{len(data)} of {sizes[0].decode()} bytes written to {file}")
+        return captured_lines(data), history_rows
+
+    async def _run(self, *commands: Command) -> list[tuple[bytes, ...]]:
+        """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
+        try:
+            return await self.client.run(*commands)
+        except TmuxGoneError:
+            raise PaneLostError(self.id) from None
+        except CommandError:
+            try:
+                await self.client.run(("list-panes", "-t", self.target))
+            except (CommandError, TmuxGoneError):
+                raise PaneLostError(self.id) from None
+            raise
+
+    async def end(self, first: Iterable[int]) -> State:
+        """End all processes that belong to the pane, then the pane, and return how its program ended.
+
+        Args:
+            first: The signals to begin with. What is left 500 ms later is killed.
+        """
+        with anyio.CancelScope(shield=True):
+            await self._end_processes(tuple(first), _KILL_GRACE_S)
+            self.ended = await self.state()
+            with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
+                await self.client.run(("kill-window", "-t", self.target))
+            if self._shell():
+                processes.send_signals([self.process.pid], signal.SIGKILL)
+            await self._end_processes((signal.SIGKILL,), 0.0)
+        self.log.close()
+        return self.ended
+
+    async def _end_processes(self, first: tuple[int, ...], grace_s: float) -> None:
+        """End what belongs to the pane but pane.sh, which is to tell how the command ended."""
+        begin = anyio.current_time()
+        living = self._belongings()
+        processes.send_signals(living, *first)
+        processes.send_signals([*living, self.process.pid] if self._shell() else living, signal.SIGCONT)
+        while living and anyio.current_time() < begin + _KILL_S:
+            await anyio.sleep(0.002)
+            living = self._belongings()
+            if anyio.current_time() > begin + grace_s:
+                processes.send_signals(living, signal.SIGKILL)
+
+    def _belongings(self) -> list[int]:
+        """Return the pane's processes but pane.sh: descendants, and orphans of its session or environment."""
+        orphans = [
+            pid
+            for pid in processes.children(self.client.warden_pid)
+            if (stat := processes.read_stat(pid))
+            and stat.state != "Z"
+            and (stat.session == self.process.pid or processes.has_in_environ(pid, self.marker))
+        ]
+        shell = self._shell()
+        # After the command pane.sh only sleeps, so that tmux reads all output.
+        roots = orphans if shell is None or shell.reaped else [shell.pid, *orphans]
+        return orphans + [pid for root in roots for pid in processes.descendants(root)]
+
+
+def _signal_name(number: int) -> str | None:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}" if number in signal.valid_signals() else None
+
+
+def _leaf(stat: processes.Stat) -> processes.Stat:
+    """Return the youngest process of the youngest child, and so on."""
+    while (below := processes.children(stat.pid)) and (child := processes.read_stat(below[-1])):
+        stat = child
+    return stat
+
+
+def _foreground(shell: processes.Stat) -> str | None:
+    """Return the name of the program that has the terminal of a pane.sh."""
+    if shell.tpgid != shell.pgrp:
+        leader = processes.read_stat(shell.tpgid)
+        return _printable(leader.comm) if leader else None
+    below = processes.children(shell.pid)
+    command = processes.read_stat(below[0]) if below else None
+    if command is None:
+        return None
+    # `$SHELL -c` stays for a list of commands; then the one it waits for has the terminal.
+    below = processes.children(command.pid) if command.comm in SHELLS else []
+    stat = processes.read_stat(below[-1]) if below else None
+    return _printable((stat or command).comm)
+
+
+def _printable(name: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in name)

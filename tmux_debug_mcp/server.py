@@ -1,0 +1,149 @@
+"""The server: a toolbox on stdio, from the first byte to an end that leaves nothing.
+
+The wire is the SDK's. The two streams are ours, so that no client can hold up our end: one that stops reading,
+one that is gone, one that sends signals instead of the end of input.
+"""
+
+import logging
+import os
+import re
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import NoReturn
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from . import __version__, processes
+from .audit import AuditLog
+from .lifetime import on_end_signals
+from .session import Session, Settings, open_session
+from .tools import Toolbox, debug
+
+# After the end of input, calls at work get this long to answer; and their answers, to be read.
+_LAST_CALLS_S = 0.1
+
+# `\ud800` without its other half is no character; JSON parsers refuse the message whole and nobody would be
+# answered. As NUL it reaches the check of the arguments, which says what is wrong.
+_HALF_PAIR = re.compile(
+    rb"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
+    rb"(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+)
+
+
+class _Input:
+    """Standard input as an async iterator of lines; its end comes when no call is at work or time is up."""
+
+    def __init__(self, fd: int, is_idle: Callable[[], bool]) -> None:
+        self._fd = fd
+        self._is_idle = is_idle
+        self._waits = stat.S_ISFIFO(mode := os.fstat(fd).st_mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        partial = bytearray()
+        while data := await self._read():
+            *lines, rest = data.split(b"\n")
+            for line in lines:
+                partial += line
+                yield _HALF_PAIR.sub(rb"\1\\u0000", partial).decode(errors="replace")
+                partial = bytearray()
+            partial += rest
+        with anyio.move_on_after(_LAST_CALLS_S):
+            while not self._is_idle():  # noqa: ASYNC110  calls end rarely in this tenth of a second
+                await anyio.sleep(0.002)
+
+    async def _read(self) -> bytes:
+        if self._waits:
+            await anyio.wait_readable(self._fd)
+        else:
+            await anyio.lowlevel.checkpoint()
+        try:
+            return os.read(self._fd, 1 << 16)
+        except ConnectionError:
+            return b""
+
+
+class _Output:
+    """Standard output as the SDK writes it. A reader that is gone is as good as one that reads."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._unsent = bytearray()
+        if stat.S_ISFIFO(mode := os.fstat(fd).st_mode) or stat.S_ISSOCK(mode):
+            os.set_blocking(fd, False)
+
+    async def write(self, text: str) -> None:
+        self._unsent += text.encode()
+
+    async def flush(self) -> None:
+        while self._unsent:
+            try:
+                del self._unsent[: os.write(self._fd, self._unsent)]
+            except BlockingIOError:
+                await anyio.wait_writable(self._fd)
+            except ConnectionError:
+                self._unsent.clear()
+
+
+def build(toolbox: Toolbox) -> Server[None]:
+    """Return the MCP server of a toolbox."""
+
+    async def list_tools(
+        _ctx: ServerRequestContext[None], _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=toolbox.definitions())
+
+    async def call_tool(_ctx: ServerRequestContext[None], params: types.CallToolRequestParams) -> types.CallToolResult:
+        return await toolbox.call(params.name, params.arguments or {})
+
+    return Server(
+        "tmux-debug",
+        version=__version__,
+        instructions=debug.INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve(settings: Settings, audit: AuditLog | None) -> NoReturn:
+    """Serve on standard input and output until their end or a signal; does not return."""
+    processes.become_subreaper()
+    # What the SDK has to say about messages is not for whoever reads our standard error.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    async with open_session(settings) as session:
+        on_end_signals(lambda: _end(session))
+        toolbox = Toolbox(debug.TOOLS, session, audit)
+        fd_in, fd_out = _claim_standard_streams()
+        streams = _Input(fd_in, lambda: toolbox.running == 0), _Output(fd_out)
+        async with stdio_server(*streams) as (read, write):  # type: ignore[arg-type]
+            server = build(toolbox)
+            await server.run(read, write, server.create_initialization_options())
+            with anyio.move_on_after(_LAST_CALLS_S, shield=True):
+                await write.aclose()
+                await streams[1].flush()
+        _end(session)
+
+
+def _claim_standard_streams() -> tuple[int, int]:
+    """Return private standard streams; in their place children and stray prints get nothing and stderr."""
+    fd_in, fd_out = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.dup2(2, 1)
+    return fd_in, fd_out
+
+
+def _end(session: Session) -> NoReturn:
+    """End everything at once, and us."""
+    session.close()
+    # Orphans come to us when a warden was killed.
+    processes.end_descendants(os.getpid())
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,282 @@
+"""The session: all panes of one server, each a window of session `debug-PID` on a private tmux server.
+
+That server starts with the first pane. When it dies its panes are lost, and the next one starts another.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+from . import processes
+from .client import ControlClient
+from .errors import (
+    AmbiguousNameError,
+    ArgumentError,
+    LimitReachedError,
+    PaneNotFoundError,
+    TmuxGoneError,
+    ToolError,
+)
+from .lifetime import Warden
+from .logs import Log
+from .panes import SHELLS, Pane, PaneId, State
+
+MAX_PANES = 512
+# One argument of a program, MAX_ARG_STRLEN in the kernel, with the zero at its end.
+MAX_COMMAND_BYTES = (128 << 10) - 1
+
+_PACKAGE = Path(__file__).parent
+# Windows that a person opens are numbered from here, apart from the panes.
+_PERSONS_FIRST_WINDOW = "100000"
+# tmux answers its first command after some 20 ms. This long after, it never will.
+_START_S = 10.0
+# The arguments and environment of a program, with room for what tmux and the shell add.
+_ARGUMENTS_SLACK_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What panes are made with.
+
+    Attributes:
+        env: The environment that panes inherit.
+        cwd: The directory where they start unless told otherwise.
+        tmux: The tmux program, a path or a name to find.
+    """
+
+    env: Mapping[str, str]
+    cwd: Path
+    tmux: str = "tmux"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPane:
+    """A pane to make: tmux_create_pane's parameters, `cwd` and `env` in addition to the settings'."""
+
+    command: str
+    name: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+class Session:
+    """All panes of one server; make one with `open_session`."""
+
+    def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
+        self._settings = settings
+        self._tasks = tasks
+        self._panes: dict[PaneId, Pane] = {}
+        self._made = 0
+        self._starting = anyio.Lock()
+        self._client: ControlClient | None = None
+        self._wardens: list[Warden] = []
+
+    @property
+    def panes(self) -> list[Pane]:
+        """All panes, oldest first."""
+        return list(self._panes.values())
+
+    async def create(self, new: NewPane) -> tuple[Pane, State]:
+        """Start a command in a new pane.
+
+        Returns:
+            The pane, and its state when the program had time to die young.
+
+        Raises:
+            ArgumentError: There is no such directory, or command and environment are too large.
+            LimitReachedError: There are 512 panes.
+            TmuxGoneError: tmux did not start.
+        """
+        if len(self._panes) >= MAX_PANES:
+            raise LimitReachedError(
+                f"There are {MAX_PANES} panes, the most there can be. "
+                "Use tmux_kill_pane to remove those that are no longer needed."
+            )
+        cwd = self._directory(new.cwd)
+        self._check_size(new)
+        with anyio.CancelScope(shield=True):
+            pane = await self._make(new, cwd)
+        await pane.settle()
+        return pane, await pane.state()
+
+    async def find(self, target: str) -> Pane:
+        """Return the pane with this id, or the running one of this name, or else the last one of this name.
+
+        Raises:
+            PaneNotFoundError: There is none.
+            AmbiguousNameError: Several running panes have the name.
+        """
+        if pane := self._panes.get(PaneId(target)):
+            return pane
+        named = [pane for pane in self.panes if pane.name == target]
+        running = [pane for pane in named if (await pane.state()).is_running]
+        if len(running) > 1:
+            raise AmbiguousNameError(target, [pane.id for pane in running])
+        if not named:
+            raise PaneNotFoundError(target)
+        return (running or named)[-1]
+
+    async def kill(self, pane: Pane, first: Iterable[int] = (signal.SIGHUP, signal.SIGTERM)) -> State:
+        """End a pane with all that belongs to it; return how its program ended.
+
+        Raises:
+            PaneNotFoundError: It was killed meanwhile.
+        """
+        if self._panes.pop(pane.id, None) is None:
+            raise PaneNotFoundError(pane.id)
+        return await pane.end(first)
+
+    def close(self) -> None:
+        """End tmux and everything in it; blocks until that is done, some milliseconds."""
+        for warden in self._wardens:
+            warden.close()
+        for warden in self._wardens:
+            warden.wait(processes.GRACE_S * 4)
+        self._wardens.clear()
+
+    def _directory(self, cwd: str | None) -> Path:
+        path = os.path.join(self._settings.cwd, os.path.expanduser(cwd or "."))
+        if not os.path.isdir(path):
+            raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists.")
+        if not os.access(path, os.X_OK):
+            raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory.")
+        return Path(path)
+
+    def _check_size(self, new: NewPane) -> None:
+        size = len(new.command.encode()) + _ARGUMENTS_SLACK_BYTES
+        for name, value in (*self._settings.env.items(), *new.env.items()):
+            # A pointer to each, and a zero at its end.
+            size += len(os.fsencode(name)) + len(os.fsencode(value)) + 10
+        if size > (limit := os.sysconf("SC_ARG_MAX")):
+            raise ArgumentError(
+                f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
+                f"the system takes {limit}. Put large values into files."
+            )
+
+    async def _make(self, new: NewPane, cwd: Path) -> Pane:
+        client = await self._connected()
+        self._made += 1
+        number = self._made
+        pane_id = PaneId(f"debug-{number}")
+        mark = secrets.token_hex(8)
+        marker = f"MCP_DEBUG_PANE={mark}"
+        log = Log(client.directory / f"{pane_id}.log", mark)
+        window = f"{client.session}:{number}"
+        env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
+        program = [
+            "/bin/sh",
+            str(_PACKAGE / "pane.sh"),
+            mark,
+            *self._limits,
+            str(cwd),
+            self._shell,
+            new.command,
+        ]
+        title = _title(new.name or pane_id)
+        new_window = ["new-window", "-d", "-P", "-F", "#{pane_id} #{pane_pid}", "-t", window, "-n", title]
+        try:
+            [[line], _, _] = await client.run(
+                [*new_window, *env, "-e", marker, *program],
+                ("pipe-pane", "-t", window, f"exec cat >>'{log.path}'"),
+                # A person with a small terminal who attaches does not change it.
+                ("set-option", "-w", "-t", window, "window-size", "manual"),
+            )
+        except ToolError:
+            log.close()
+            with contextlib.suppress(ToolError):
+                await client.run(("kill-window", "-t", window))
+            raise
+        target, pid = line.decode().split()
+        process = processes.read_stat(int(pid)) or _gone(int(pid))
+        pane = Pane(pane_id, new.name or pane_id, new.command, log, client, target, process, marker.encode())
+        self._panes[pane_id] = pane
+        return pane
+
+    @property
+    def _limits(self) -> tuple[str, str]:
+        """The limit of open files that panes have, and the program that pane.sh sleeps with."""
+        files = processes.open_files_limit()
+        return files, shutil.which("sleep", path=self._settings.env.get("PATH")) or "sleep"
+
+    @property
+    def _shell(self) -> str:
+        shell = self._settings.env.get("SHELL", "")
+        if Path(shell).name in SHELLS and os.access(shell, os.X_OK):
+            return shell
+        return shutil.which("bash", path=self._settings.env.get("PATH")) or "/bin/sh"
+
+    async def _connected(self) -> ControlClient:
+        async with self._starting:
+            if self._client is None or self._client.gone.is_set():
+                self._client = await self._connect()
+            return self._client
+
+    async def _connect(self) -> ControlClient:
+        name = f"debug-{os.getpid()}"
+
+        def tmux(directory: Path) -> list[str]:
+            server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_PACKAGE / "tmux.conf")]
+            # A window that stays, so that killing the last pane does not end the session.
+            keeper = ["-n", "panes", "printf", "The panes are the other windows."]
+            return [
+                *server,
+                "-C",
+                "new-session",
+                "-f",
+                "no-output",
+                "-s",
+                name,
+                "-x",
+                "200",
+                "-y",
+                "50",
+                *keeper,
+            ]
+
+        warden = Warden(tmux, self._settings.env)
+        self._wardens.append(warden)
+        client = ControlClient(warden)
+        self._tasks.start_soon(self._serve, client, warden)
+        with anyio.move_on_after(_START_S):
+            await client.greet()
+            await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
+            return client
+        warden.end_descendants()
+        raise TmuxGoneError("nothing for 10 s")
+
+    async def _serve(self, client: ControlClient, warden: Warden) -> None:
+        await client.serve()
+        # Its log files stay for the panes that were lost; what outlived the tmux server does not.
+        warden.end_descendants()
+
+
+@asynccontextmanager
+async def open_session(settings: Settings) -> AsyncIterator[Session]:
+    """Open a session without panes. At the end of the block nothing of it is left."""
+    session = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            session = Session(settings, tasks)
+            yield session
+            tasks.cancel_scope.cancel()
+    finally:
+        if session:
+            session.close()
+
+
+def _title(name: str) -> str:
+    """Return the name as a person sees it: without what tmux or a terminal would act on."""
+    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in name)
+
+
+def _gone(pid: int) -> processes.Stat:
+    return processes.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1)

@@ -1,0 +1,156 @@
+"""Tools: tables of name, description, parameters and handler, and the one place where calls pass.
+
+A handler takes the session and checked arguments and returns an `Answer`, or raises a ToolError for the model
+to read. Everything else that a call needs happens in `Toolbox.call`.
+"""
+
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp_types as types
+
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.errors import ToolError, UnknownToolError
+from tmux_debug_mcp.session import Session
+
+from .arguments import check
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers.
+
+    Attributes:
+        blocks: Texts, a block of content each.
+        meta: The same for programs, without what is None.
+        pane_id: The pane that the call was about.
+        output: What of the blocks a program in a pane printed; None when none of it.
+    """
+
+    blocks: Sequence[str]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    pane_id: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A row of a toolset's table.
+
+    Attributes:
+        parameters: The properties of the input's JSON Schema, by name.
+        required: The parameters that must be given.
+        hints: MCP's tool annotations, by their names in Python.
+    """
+
+    name: str
+    description: str
+    handler: Callable[[Session, Arguments], Awaitable[Answer]]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    required: Sequence[str] = ()
+    hints: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        schema: dict[str, Any] = {"type": "object", "properties": dict(self.parameters)}
+        return schema | ({"required": list(self.required)} if self.required else {})
+
+    def definition(self) -> types.Tool:
+        """Return the tool as tools/list shows it."""
+        return types.Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=self.input_schema,
+            annotations=types.ToolAnnotations(**self.hints),
+        )
+
+
+class Toolbox:
+    """The tools of a server, at work on its session.
+
+    Attributes:
+        running: How many calls are being made.
+    """
+
+    def __init__(self, tools: Sequence[Tool], session: Session, audit: AuditLog | None) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._session = session
+        self._audit = audit
+        self.running = 0
+
+    def definitions(self) -> list[types.Tool]:
+        """Return the tools as tools/list shows them."""
+        return [tool.definition() for tool in self._tools.values()]
+
+    async def call(self, name: str, arguments: Arguments) -> types.CallToolResult:
+        """Call a tool; what the caller can mend is a result with `is_error`, a bug of ours an exception."""
+        self.running += 1
+        try:
+            if self._audit is None:
+                answer = await self._answer(name, arguments)
+            else:
+                self._audit.check()
+                answer = await self._audited(self._audit, name, arguments)
+        except ToolError as error:
+            return types.CallToolResult(content=[_text(str(error))], is_error=True)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            raise
+        finally:
+            self.running -= 1
+        meta = {key: value for key, value in answer.meta.items() if value is not None}
+        content: list[types.ContentBlock] = [_text(block) for block in answer.blocks]
+        return types.CallToolResult(content=content, _meta=meta) if meta else types.CallToolResult(content=content)
+
+    async def _answer(self, name: str, arguments: Arguments) -> Answer:
+        tool = self._tools.get(name)
+        if tool is None:
+            raise UnknownToolError(name, list(self._tools))
+        return await tool.handler(self._session, check(tool.name, tool.input_schema, arguments))
+
+    async def _audited(self, audit: AuditLog, name: str, arguments: Arguments) -> Answer:
+        begin = time.monotonic()
+        answer: Answer | None = None
+        error: str | None = "cancelled"
+        try:
+            answer = await self._answer(name, arguments)
+            error = None
+        except Exception as reason:
+            error = str(reason)
+            raise
+        finally:
+            # Also when the call was cancelled.
+            duration_ms = round((time.monotonic() - begin) * 1000, 3)
+            record = _call_record(name, arguments, answer)
+            ok = {"ok": error is None} | ({} if error is None else {"error": error})
+            audit.record(record | {"duration_ms": duration_ms} | ok)
+        if answer.output is not None and answer.pane_id is not None:
+            audit.capture(answer.pane_id, answer.output)
+        return answer
+
+
+def _call_record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str, Any]:
+    given = dict(arguments)
+    if given.get("secret"):
+        given.pop("keys", None)
+    if isinstance(given.get("env"), Mapping):
+        given["env"] = list(given["env"])
+    record = {
+        "ts": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+        "tool": name.removeprefix("tmux_"),
+    }
+    record |= {"pane_id": answer.pane_id} if answer and answer.pane_id else {}
+    record |= {key: value for key, value in given.items() if key not in record}
+    return record | ({} if answer is None or answer.output is None else {"output_bytes": len(answer.output.encode())})
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)

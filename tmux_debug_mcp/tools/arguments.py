@@ -1,0 +1,95 @@
+"""Arguments checked against a tool's schema, with sentences that say what is wrong and what is wanted."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from tmux_debug_mcp.errors import ArgumentError
+
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
+_SHOWN_CHARACTERS = 60
+_ARTICLES = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def check(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that were given; null means not given where a parameter is optional.
+
+    Raises:
+        ArgumentError: One is missing, unknown, of the wrong type or out of range.
+    """
+    properties, required = schema["properties"], schema.get("required", [])
+    given = {name: value for name, value in arguments.items() if value is not None or name in required}
+    for name in required:
+        if name not in given:
+            raise ArgumentError(f"Parameter '{name}' is missing. {tool} needs {' and '.join(required)}.")
+    for name in given:
+        if name not in properties:
+            takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
+            raise ArgumentError(f"{tool} has no parameter '{_cut(name)}'. {takes}.")
+    _check_values(schema, given)
+    for name, text in _strings(given):
+        if _NO_CHARACTER.search(text):
+            raise ArgumentError(f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it out.")
+    return given
+
+
+def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
+    import jsonschema  # noqa: PLC0415  some 50 ms, which tools/list need not wait for
+
+    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(given))
+    if error is None:
+        return
+    name = ".".join(str(step) for step in error.absolute_path)
+    is_secret = given.get("secret") and name == "keys"
+    shown = "not shown, as it is secret" if is_secret else _shown(error.instance)
+    if error.validator == "propertyNames":
+        name, shown = f"{name}.{error.instance}", "no name that it may have"
+    raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(error.schema)}.")
+
+
+def _wanted(schema: Mapping[str, Any]) -> str:
+    """Say in words what a value must be."""
+    if "enum" in schema:
+        return "one of " + ", ".join(map(str, schema["enum"]))
+    wanted = schema.get("type", "other")
+    text = _ARTICLES.get(wanted, f"what fits {orjson.dumps(schema).decode()}")
+    if "minimum" in schema:
+        text += f" of at least {schema['minimum']}"
+    if schema.get("minLength"):
+        text += " that is not empty"
+    if "maxLength" in schema:
+        text += f" of at most {schema['maxLength']} characters"
+    if "maxProperties" in schema:
+        text += f" with at most {schema['maxProperties']} entries"
+    if "additionalProperties" in schema:
+        text += f" whose values are each {_wanted(schema['additionalProperties'])}"
+    return text
+
+
+def _shown(value: object) -> str:
+    try:
+        return _cut(orjson.dumps(value).decode())
+    except TypeError:  # half a surrogate pair, or a number beyond 64 bits
+        return _cut(ascii(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in given.items():
+        if isinstance(value, str):
+            yield prefix + name, value
+        elif isinstance(value, Mapping):
+            yield from _strings(value, f"{prefix}{name}.")
+        yield prefix + "names", name

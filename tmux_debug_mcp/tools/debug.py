@@ -1,0 +1,238 @@
+"""The toolset `debug`: spec 001's five tools, with parameters added."""
+
+import re
+import signal
+from typing import Any
+
+import orjson
+
+from tmux_debug_mcp.errors import ArgumentError, KeysError
+from tmux_debug_mcp.keys import parse
+from tmux_debug_mcp.panes import Pane, State
+from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
+
+from . import Answer, Arguments, Tool
+
+INSTRUCTIONS = (
+    "Real terminals for debugging. Start each long-running program (server, watcher, REPL, shell) in its own pane "
+    "with tmux_create_pane, type into it with tmux_send_keys, read it with tmux_capture_pane: a server in one pane, "
+    "requests from another. Programs keep running between calls. Panes stay after their program exits, so its last "
+    "output and exit code can be read. The last line of a result, in brackets, says whether the program runs or how "
+    "it ended. tmux_kill_pane ends a pane with all that it started."
+)
+
+MAX_CAPTURE_CHARACTERS = 40_000
+_MAX_CAPTURE_LINES = 1000
+_DEFAULT_CAPTURE_LINES = 100
+_MAX_ENV_VALUE_BYTES = 32 << 10
+_SHOWN_COMMAND_CHARACTERS = 200
+_ID = re.compile(r"debug-\d+")
+
+_PANE_ID = {"type": "string", "minLength": 1, "description": "Pane id or name"}
+
+
+async def create_pane(session: Session, arguments: Arguments) -> Answer:
+    """Start a command in a new pane."""
+    new = NewPane(**arguments)
+    _check_new(new)
+    pane, state = await session.create(new)
+    text = f"Created pane '{pane.name}' (id: {pane.id}) running: {_shown(pane.command)}"
+    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
+
+
+async def send_keys(session: Session, arguments: Arguments) -> Answer:
+    """Type and press what `keys` says."""
+    pane = await session.find(arguments["pane_id"])
+    try:
+        keystrokes = parse(arguments["keys"], literal=arguments.get("literal", False))
+    except KeysError:
+        if arguments.get("secret"):
+            raise KeysError(
+                "The secret keys can't be typed as they are. Set literal, and send key names in a call of their own."
+            ) from None
+        raise
+    await pane.send(keystrokes)
+    state = await pane.state()
+    text = f"Sent keys to pane '{pane.id}' ({keystrokes.done})"
+    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
+
+
+async def capture_pane(session: Session, arguments: Arguments) -> Answer:
+    """Return the last lines of a pane."""
+    pane = await session.find(arguments["pane_id"])
+    lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
+    # The state first: when it says that the program has ended, the capture has its last line.
+    state = await pane.state()
+    text = await pane.capture(lines, ansi=arguments.get("ansi", False))
+    shown = _end_of(text)
+    meta = _meta(pane, state)
+    if shown == text:
+        return Answer([text, _status(pane, state)], meta, pane.id, text)
+    cut_bytes = len(text.encode()) - len(shown.encode())
+    status = _status(pane, state, f"cut the first {cut_bytes} bytes: ask for fewer lines, or run it with >FILE")
+    return Answer([shown, status], meta | {"cut_bytes": cut_bytes}, pane.id, shown)
+
+
+async def kill_pane(session: Session, arguments: Arguments) -> Answer:
+    """End a pane and all that belongs to it."""
+    pane = await session.find(arguments["pane_id"])
+    first = (_signal(arguments["signal"]),) if "signal" in arguments else (signal.SIGHUP, signal.SIGTERM)
+    state = await session.kill(pane, first)
+    return Answer([f"Killed pane '{pane.id}' ({state})", _status(pane, state)], _meta(pane, state), pane.id)
+
+
+async def list_panes(session: Session, _arguments: Arguments) -> Answer:
+    """Return all panes as a JSON array."""
+    rows = [_row(pane, await pane.state()) for pane in session.panes]
+    if not rows:
+        return Answer(["No active panes. Use tmux_create_pane to start one."])
+    return Answer([orjson.dumps(rows).decode()])
+
+
+def _check_new(new: NewPane) -> None:
+    if not new.command.strip():
+        raise ArgumentError("Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'.")
+    if (size := len(new.command.encode())) > MAX_COMMAND_BYTES:
+        raise ArgumentError(
+            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. Write a script and run that."
+        )
+    if new.name is not None and not (new.name.isprintable() and new.name.strip()):
+        raise ArgumentError(f"Parameter 'name' is {new.name!a}. It must be printable and not blank.")
+    if new.name is not None and _ID.fullmatch(new.name):
+        raise ArgumentError(f"Parameter 'name' is '{new.name}', which looks like an id. Give another name.")
+    for name, value in new.env.items():
+        if (size := len(value.encode())) > _MAX_ENV_VALUE_BYTES:
+            raise ArgumentError(
+                f"Parameter 'env.{name}' has {size} bytes; at most {_MAX_ENV_VALUE_BYTES}. Put it into a file."
+            )
+
+
+def _signal(name: str) -> int:
+    try:
+        return signal.Signals["SIG" + name.upper().removeprefix("SIG")]
+    except KeyError:
+        raise ArgumentError(
+            f"Parameter 'signal' is '{name}', which is none. Give a name such as SIGINT, SIGTERM or SIGKILL."
+        ) from None
+
+
+def _row(pane: Pane, state: State) -> dict[str, Any]:
+    row = {"id": pane.id, "name": pane.name, "status": _word(state), "command": _shown(pane.command)}
+    ending = {"exit_code": state.exit_code, "signal": state.signal, "lost": state.is_lost or None}
+    rest = {"runtime_s": round(state.runtime_s, 1), "foreground": state.foreground, "cursor": state.cursor}
+    return {key: value for key, value in (row | ending | rest).items() if value is not None}
+
+
+def _meta(pane: Pane, state: State) -> dict[str, Any]:
+    row = {key: value for key, value in _row(pane, state).items() if key not in ("id", "name", "command")}
+    return {"pane_id": pane.id} | row
+
+
+def _status(pane: Pane, state: State, *notes: str) -> str:
+    foreground = f", foreground {state.foreground}" if state.foreground else ""
+    return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {state.cursor}'])}]"
+
+
+def _word(state: State) -> str:
+    return "running" if state.is_running else "exited"
+
+
+def _shown(command: str) -> str:
+    if len(command) <= _SHOWN_COMMAND_CHARACTERS:
+        return command
+    return command[:_SHOWN_COMMAND_CHARACTERS] + "…"
+
+
+def _end_of(text: str) -> str:
+    """Return the end of the text that a result takes; it begins with a whole line if that costs little."""
+    if len(text) <= MAX_CAPTURE_CHARACTERS:
+        return text
+    end = text[-MAX_CAPTURE_CHARACTERS:]
+    partial, _, lines = end.partition("\n")
+    return lines if lines and len(partial) < MAX_CAPTURE_CHARACTERS // 10 else end
+
+
+TOOLS = (
+    Tool(
+        "tmux_create_pane",
+        "Start a command in a new terminal pane: a server, a test run, a REPL, or a shell such as 'bash'. Returns its "
+        "pane id while the command runs. The pane stays after the command exits, with its output and exit code.",
+        create_pane,
+        {
+            "command": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Shell command line, e.g. 'RUST_LOG=debug cargo run'",
+            },
+            "name": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 64,
+                "description": "Name to use instead of the id",
+            },
+            "cwd": {"type": "string", "minLength": 1, "description": "Directory to start in"},
+            "env": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "propertyNames": {"pattern": "^[^=]+$"},
+                "maxProperties": 256,
+                "description": "Environment variables to add",
+            },
+        },
+        required=("command",),
+        hints={"destructive_hint": False},
+    ),
+    Tool(
+        "tmux_send_keys",
+        "Type into a pane as at its keyboard. Key names alone, separated by spaces, are pressed: 'C-c' (or '^C'), "
+        "'Up Up Enter', 'Escape', 'F5'. Anything else is typed exactly; end it with a line feed or ' Enter' to press "
+        "Enter after it: 'ls -la Enter'. The result says what was typed and pressed; to see what came of it, capture "
+        "the pane.",
+        send_keys,
+        {
+            "pane_id": _PANE_ID,
+            "keys": {"type": "string", "description": "Text to type, or keys to press"},
+            "literal": {
+                "type": "boolean",
+                "description": "Type exactly this, key names too; a line feed is Enter",
+            },
+            "secret": {"type": "boolean", "description": "Keep the keys out of the audit log"},
+        },
+        required=("pane_id", "keys"),
+        hints={"destructive_hint": False},
+    ),
+    Tool(
+        "tmux_capture_pane",
+        "Read the last lines of a pane's screen and scrollback: logs, command output, error messages. Works on running "
+        "and exited panes.",
+        capture_pane,
+        {
+            "pane_id": _PANE_ID,
+            "lines": {"type": "integer", "minimum": 1, "description": "How many (default 100, max 1000)"},
+            "ansi": {"type": "boolean", "description": "Keep colours, as escape sequences"},
+        },
+        required=("pane_id",),
+        hints={"read_only_hint": True},
+    ),
+    Tool(
+        "tmux_kill_pane",
+        "End a pane: its program, everything that program started, and the pane with its output.",
+        kill_pane,
+        {
+            "pane_id": _PANE_ID,
+            "signal": {
+                "type": "string",
+                "description": "Signal to begin with (default SIGHUP and SIGTERM); SIGKILL follows after 500 ms",
+            },
+        },
+        required=("pane_id",),
+        hints={"destructive_hint": True},
+    ),
+    Tool(
+        "tmux_list_panes",
+        "List all panes as JSON: id, name, status (running or exited), command, exit code or signal, run time, "
+        "foreground program.",
+        list_panes,
+        hints={"read_only_hint": True},
+    ),
+)
