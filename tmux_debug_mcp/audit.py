@@ -104,7 +104,8 @@ class AuditLog:
                 number += 1
         except OSError as error:
             raise AuditError(
-                f"The call was made, but its text can't be kept in {self._captures} ({error.strerror}). Make room there."
+                f"The call was made, but its text can't be kept in {self._captures} ({error.strerror}). "
+                "Make room there."
             ) from error
 
     def _flush(self) -> None:

@@ -54,7 +54,7 @@ def main() -> None:
     try:
         sys.exit(run(sys.argv[1:], os.environ))
     except StartError as error:
-        print(f"tmux-debug-mcp: {error}", file=sys.stderr)  # noqa: T201
+        print(f"tmux-debug-mcp: {error}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -69,7 +69,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """
     arguments = _parser().parse_args(argv)
     if arguments.command == "demo":
-        from .demo import run_demo  # noqa: PLC0415
+        from .demo.debugging import run_demo  # noqa: PLC0415
 
         return run_demo()
     values = {option.flag: _value(arguments, option, environ) for option in OPTIONS}
@@ -159,5 +159,6 @@ def _check_version(tmux: str, answer: bytes) -> None:
     # A version without a number is that of a newer source: "tmux master".
     if not said.startswith("tmux") or (found and tuple(map(int, found.groups())) < _OLDEST_TMUX):
         raise StartError(
-            f"tmux 3.3 or newer is needed and '{tmux}' is {said or 'none'}. Install a newer one, or name it with --tmux."
+            f"tmux 3.3 or newer is needed and '{tmux}' is {said or 'none'}. "
+            "Install a newer one, or name it with --tmux."
         )

@@ -217,12 +217,12 @@ class Pane:
         """
         # The first row may be the rest of a longer line. So one line more, or all there is.
         rows = lines + 1
-        with anyio.CancelScope(shield=True):
-            while True:
+        while True:
+            with anyio.CancelScope(shield=True):  # else a buffer could stay behind in tmux
                 captured, history_rows = await self._capture_rows(rows, ansi=ansi)
-                if len(captured) > lines or rows >= history_rows:
-                    return "\n".join(captured[-lines:])
-                rows *= 4
+            if len(captured) > lines or rows >= history_rows:
+                return "\n".join(captured[-lines:])
+            rows *= 4
 
     async def _capture_rows(self, rows: int, *, ansi: bool) -> tuple[list[str], int]:
         """Return the lines of the screen with that many rows of history, and how much history there is.
@@ -273,14 +273,14 @@ class Pane:
         """
         with anyio.CancelScope(shield=True):
             await self._end_processes(tuple(first), _KILL_GRACE_S)
-            self.ended = await self.state()
+            self.ended = state = await self.state()
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
                 await self.client.run(("kill-window", "-t", self.target))
             if self._shell():
                 processes.send_signals([self.process.pid], signal.SIGKILL)
             await self._end_processes((signal.SIGKILL,), 0.0)
         self.log.close()
-        return self.ended
+        return state
 
     async def _end_processes(self, first: tuple[int, ...], grace_s: float) -> None:
         """End what belongs to the pane but pane.sh, which is to tell how the command ended."""

@@ -69,7 +69,7 @@ class Tool:
             name=self.name,
             description=self.description,
             input_schema=self.input_schema,
-            annotations=types.ToolAnnotations(**self.hints),
+            annotations=types.ToolAnnotations.model_validate(self.hints),
         )
 
 

@@ -1,0 +1,1 @@
+"""What `tmux-debug-mcp demo` shows."""
