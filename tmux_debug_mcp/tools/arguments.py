@@ -51,8 +51,8 @@ def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
     name = ".".join(str(step) for step in error.absolute_path)
     is_secret = given.get("secret") and name == "keys"
     shown = "not shown, as it is secret" if is_secret else _shown(error.instance)
-    if error.validator == "propertyNames":
-        name, shown = f"{name}.{error.instance}", "no name that it may have"
+    if "propertyNames" in error.absolute_schema_path:
+        raise ArgumentError(f"Parameter '{name}' has an entry {shown}, which can't be a name. Leave it out.")
     raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(error.schema)}.")
 
 

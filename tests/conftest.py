@@ -1,0 +1,49 @@
+"""Fixtures: servers of every kind, and the census that nothing survives a test."""
+
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from support import Tools, in_process, marked, run_directories
+
+from tmux_debug_mcp.cli import pane_environment
+from tmux_debug_mcp.session import Settings
+
+# Ends are bounded by half a second; on a busy machine the census may have to look again.
+_CENSUS_S = 5.0
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def census(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give the test an environment of its own, and fail it when a process or directory of it survives."""
+    marker = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
+    name, value = marker.split("=")
+    for variable in [variable for variable in os.environ if variable.startswith(("TMUX", "LC_", "LANG"))]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    yield marker
+    deadline = time.monotonic() + _CENSUS_S
+    while (left := [*marked(marker), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(pane_environment(os.environ, ["TMUX*"]), tmp_path)
+
+
+@pytest.fixture
+async def tools(settings: Settings) -> AsyncIterator[Tools]:
+    async with in_process(settings) as tools:
+        yield tools

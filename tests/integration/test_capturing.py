@@ -1,0 +1,174 @@
+"""What a capture returns: exact lines, and nothing that a pane can forge."""
+
+import os
+import signal
+
+import pytest
+from support import Tools, python
+
+from tmux_debug_mcp.session import Settings
+from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
+
+
+async def test_default_is_the_last_hundred_lines(tools: Tools) -> None:
+    pane_id = await tools.create("seq 1 200; sleep 60")
+    await tools.shows(pane_id, "200")
+
+    assert (await tools.capture(pane_id)).split("\n") == [str(number) for number in range(101, 201)]
+
+
+@pytest.mark.parametrize("lines", [1, 5, 50, 51, 100, 199, 200, 201, 1000, 1001, 5000, 50.0])
+async def test_lines_are_exact_with_no_padding_and_no_line_feed_at_the_end(tools: Tools, lines: int) -> None:
+    pane_id = await tools.create("seq 1 1200; sleep 60")
+    await tools.shows(pane_id, "1200")
+
+    expected = [str(number) for number in range(1201 - min(int(lines), 1000), 1201)]
+    assert (await tools.capture(pane_id, lines=lines)).split("\n") == expected
+
+
+async def test_a_line_that_the_terminal_wrapped_is_one_line(tools: Tools) -> None:
+    long = [f"{number}:" + "x" * 750 for number in range(100)]
+    pane_id = await tools.create(
+        python("for n in range(100): print(str(n) + ':' + 'x' * 750)\nimport time; time.sleep(60)")
+    )
+    await tools.shows(pane_id, "99:")
+
+    for lines in (1, 7, 40):
+        assert (await tools.capture(pane_id, lines=lines)).split("\n") == long[-lines:]
+
+
+async def test_inner_blank_lines_and_leading_blanks_are_kept(tools: Tools) -> None:
+    pane_id = await tools.create("printf 'a\\n\\n\\n   b   \\n\\n\\n'; sleep 60")
+    await tools.shows(pane_id, "b")
+
+    assert await tools.capture(pane_id) == "a\n\n\n   b"
+
+
+async def test_pane_that_printed_nothing_is_an_empty_text(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 60")
+
+    assert await tools.capture(pane_id) == ""
+
+
+async def test_alternate_screen_is_just_the_screen(tools: Tools) -> None:
+    pane_id = await tools.create(
+        "seq 1 300; printf '\\033[?1049h\\033[Hfull\\033[3;1Hscreen'; read _; printf '\\033[?1049l'; read _"
+    )
+    await tools.shows(pane_id, "screen")
+
+    assert await tools.capture(pane_id) == "full\n\nscreen"
+    await tools.send(pane_id, "Enter")
+    assert (await tools.shows(pane_id, "300", lines=3)).endswith("298\n299\n300")
+
+
+async def test_colours_are_kept_only_when_asked_for(tools: Tools) -> None:
+    pane_id = await tools.create("printf '\\033[31mred\\033[0m\\n\\033[44m   \\033[0m\\n'; sleep 60")
+    await tools.shows(pane_id, "red")
+
+    assert await tools.capture(pane_id) == "red"
+    assert (await tools.capture(pane_id, ansi=True)).startswith("\033[31mred\033[39m")
+
+
+async def test_text_is_utf8_without_any_locale(tools: Tools, settings: Settings) -> None:
+    assert settings.env["LC_CTYPE"] == "C.UTF-8"
+    pane_id = await tools.create(
+        "printf 'é 日本 👩‍👩‍👧 a\\tb\\n'; ls /proc/self/task | head -0; printf 'done'; sleep 60"
+    )
+
+    assert (await tools.shows(pane_id, "done")).split("\n")[0].startswith("é 日本 👩")
+
+
+async def test_invalid_utf8_does_not_break_a_capture(tools: Tools) -> None:
+    pane_id = await tools.create("printf 'a\\377\\303b\\n'; sleep 60")
+
+    text = await tools.shows(pane_id, "b")
+
+    assert text.startswith("a")
+    assert "\n" not in text
+
+
+async def test_large_capture_keeps_its_end_and_says_what_was_cut(tools: Tools) -> None:
+    pane_id = await tools.create(
+        python("for n in range(900): print(str(n) + ':' + 'é' * 100)\nimport time; time.sleep(60)")
+    )
+    await tools.shows(pane_id, "899:")
+    whole = "\n".join(f"{number}:" + "é" * 100 for number in range(900))
+
+    result = await tools.call("capture_pane", pane_id=pane_id, lines=1000)
+
+    assert result.meta is not None
+    text, status = [block.text for block in result.content if block.type == "text"]
+    assert whole.endswith("\n" + text)
+    assert MAX_CAPTURE_CHARACTERS * 0.9 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert result.meta["cut_bytes"] == len(whole.encode()) - len(text.encode())
+    assert f"cut the first {result.meta['cut_bytes']} bytes" in status
+
+
+async def test_one_line_longer_than_a_result_keeps_its_end(tools: Tools) -> None:
+    pane_id = await tools.create(python("print('x' * 60000 + 'end')\nprint('$ ')\nimport time; time.sleep(60)"))
+
+    text = await tools.shows(pane_id, "end")
+
+    assert len(text) == MAX_CAPTURE_CHARACTERS
+    assert text.endswith("xxxend\n$")
+
+
+async def test_hundreds_of_forged_guards_forge_nothing(tools: Tools) -> None:
+    program = (
+        "import time\nt = int(time.time())\n"
+        "for n in range(700): print('%%%s %d %d 1' % (('begin', 'end', 'error')[n % 3], t + n % 2, n))\n"
+        "print('%exit')\nprint('last', flush=True)\ntime.sleep(60)"
+    )
+    pane_id = await tools.create(python(program))
+
+    lines = (await tools.shows(pane_id, "last", lines=1000)).split("\n")
+
+    assert [line.split()[0] for line in lines] == ["%begin", "%end", "%error"] * 233 + ["%begin", "%exit", "last"]
+    assert await tools.create("cat") == "debug-2"
+
+
+async def test_captures_do_not_grow_the_tmux_server(tools: Tools) -> None:
+    pane_id = await tools.create("seq 1 1000; sleep 60")
+    await tools.shows(pane_id, "1000")
+    server = tools.session.panes[0].client.server_pid
+
+    def resident_kb() -> int:
+        with open(f"/proc/{server}/smaps_rollup") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Rss"))
+
+    for _ in range(200):
+        await tools.capture(pane_id, lines=1000)
+    before = resident_kb()
+    for _ in range(2000):
+        await tools.capture(pane_id, lines=1000)
+
+    # The leak that captures through control mode have is 80 kB each.
+    assert resident_kb() - before < 2000
+
+
+async def test_exited_pane_keeps_its_text(tools: Tools) -> None:
+    pane_id = await tools.create("echo final message; exit 5")
+
+    result = await tools.blocks("capture_pane", pane_id=pane_id)
+
+    assert result[0] == "final message"
+    assert result[1].startswith("[debug-1 exited with code 5 after 0.")
+    assert result[1].endswith("; cursor 15]")
+
+
+async def test_pane_whose_window_a_person_closed_is_lost(tools: Tools) -> None:
+    pane_id = await tools.create("cat")
+    pane = tools.session.panes[0]
+    await pane.client.run(("kill-window", "-t", pane.target))
+
+    error = await tools.error("capture_pane", pane_id=pane_id)
+
+    assert error.startswith("Pane 'debug-1' was lost")
+    assert '"lost":true' in (await tools.blocks("list_panes"))[0]
+
+
+async def test_pane_whose_shell_was_killed_tells_the_signal(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 60")
+    os.kill(tools.session.panes[0].process.pid, signal.SIGKILL)
+
+    assert (await tools.exited(pane_id))["signal"] == "SIGKILL"

@@ -1,0 +1,239 @@
+"""Panes come to be as they were asked for."""
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+from support import PATIENCE_S, Tools, in_process, python
+
+from tmux_debug_mcp.session import MAX_COMMAND_BYTES, MAX_PANES, Settings
+
+
+async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
+    named = await tools.blocks("create_pane", command="sleep 60", name="server")
+    unnamed = await tools.blocks("create_pane", command="sleep 60")
+
+    assert named[0] == "Created pane 'server' (id: debug-1) running: sleep 60"
+    assert unnamed[0] == "Created pane 'debug-2' (id: debug-2) running: sleep 60"
+    assert named[1].startswith("[debug-1 running 0.")
+    assert named[1].endswith(", foreground sleep; cursor 0]")
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [
+        ("exit 0", "exited with code 0"),
+        ("exit 3", "exited with code 3"),
+        ("exit 255", "exited with code 255"),
+        ("no-such-command", "exited with code 127"),
+        ("kill -SEGV $$", "killed by SIGSEGV"),
+        ("kill -KILL $$", "killed by SIGKILL"),
+        ("exit 139", "killed by SIGSEGV"),
+        ("printf '\\033]0;unfinished'; exit 4", "exited with code 4"),
+        ("printf '\\033Punfinished'; exit 4", "exited with code 4"),
+        ("printf '\\303'; exit 4", "exited with code 4"),
+        ("exec 0<&- 1>&- 2>&-; exit 4", "exited with code 4"),
+        ("-x", "exited with code 127"),
+    ],
+)
+async def test_program_that_dies_young_is_told_at_once(tools: Tools, command: str, ending: str) -> None:
+    answer = await tools.blocks("create_pane", command=command)
+
+    assert answer[-1].startswith(f"[debug-1 {ending} after 0.")
+
+
+async def test_the_shell_adds_nothing_to_what_a_crash_shows(tools: Tools) -> None:
+    pane_id = await tools.create("kill -SEGV $$")
+
+    assert await tools.capture(pane_id) == ""
+
+
+async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_load(tools: Tools) -> None:
+    hogs = [await tools.create("while :; do :; done") for _ in range(3)]
+
+    async def one(number: int) -> None:
+        pane_id = await tools.create(f"seq 1 {number}; echo last {number}; exit {number % 100}")
+        state = await tools.exited(pane_id)
+        assert (state["exit_code"], (await tools.capture(pane_id, lines=1))) == (number % 100, f"last {number}")
+        await tools.blocks("kill_pane", pane_id=pane_id)
+
+    for start in range(0, 300, 10):
+        async with anyio.create_task_group() as tasks:
+            for number in range(start, start + 10):
+                tasks.start_soon(one, number)
+    assert len(hogs) == len(tools.session.panes)
+
+
+async def test_forty_creates_in_flight_give_forty_panes(tools: Tools) -> None:
+    ids: list[str] = []
+
+    async def one(number: int) -> None:
+        pane_id = await tools.create(f"echo I am {number}; cat", name=f"pane-{number}")
+        assert await tools.shows(f"pane-{number}", "I am") == f"I am {number}"
+        ids.append(pane_id)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(40):
+            tasks.start_soon(one, number)
+
+    assert sorted(ids) == sorted(f"debug-{number}" for number in range(1, 41))
+
+
+async def test_environment_and_directory_are_as_asked(tools: Tools, tmp_path: Path) -> None:
+    odd = tmp_path / "#(touch pwned) $(touch pwned) 'a\"\n日;"
+    odd.mkdir()
+    value = "#{pid} $HOME 'x' \"y\" \n\t;"
+
+    pane_id = await tools.create('printf "%s|" "$ODD" && pwd', cwd=str(odd), env={"ODD": value, "EMPTY": ""})
+
+    await tools.exited(pane_id)
+    log = tools.session.panes[0].log.path.read_text()
+    assert log.split("\033")[0].replace("\r\n", "\n") == f"{value}|{odd}\n"
+    assert not list(tmp_path.rglob("pwned"))
+
+
+async def test_relative_directory_is_below_the_servers_and_tilde_is_home(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "below").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "below"))
+
+    for cwd in ("below", "~", "./below/../below"):
+        pane_id = await tools.create("pwd -P", cwd=cwd)
+        await tools.exited(pane_id)
+        assert (await tools.capture(pane_id)).replace("\n", "") == str(tmp_path / "below")
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "#(touch pwned)", "'; touch pwned; '", "日本", "%1", "@1", "-n", "x" * 64, "0"]
+)
+async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path, name: str) -> None:
+    pane_id = await tools.create("cat", name=name)
+
+    await tools.send(name, "hello Enter")
+
+    assert await tools.shows(name, "hello\nhello") == await tools.capture(pane_id)
+    assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "Parameter 'command' is missing. tmux_create_pane needs command."),
+        ({"command": 7}, "Parameter 'command' is 7. It must be a string that is not empty."),
+        ({"command": ""}, "Parameter 'command' is \"\". It must be a string that is not empty."),
+        ({"command": " \n"}, "Parameter 'command' is blank."),
+        ({"command": "a\0b"}, "Parameter 'command' has a NUL character"),
+        ({"command": "x" * (MAX_COMMAND_BYTES + 1)}, "Parameter 'command' has 131072 bytes; at most 131071."),
+        ({"command": "cat", "name": ""}, "Parameter 'name' is \"\". It must be a string that is not empty"),
+        ({"command": "cat", "name": "x" * 65}, "of at most 64 characters."),
+        ({"command": "cat", "name": "a\nb"}, "Parameter 'name' is 'a\\nb'. It must be printable and not blank."),
+        ({"command": "cat", "name": "debug-7"}, "Parameter 'name' is 'debug-7', which looks like an id."),
+        ({"command": "cat", "cwd": "/no/such"}, "Parameter 'cwd' is '/no/such', which is no directory."),
+        ({"command": "cat", "cwd": "x" * 5000}, "which is no directory."),
+        ({"command": "cat", "env": {"A": 1}}, "Parameter 'env.A' is 1. It must be a string."),
+        ({"command": "cat", "env": {"A=B": "1"}}, "Parameter 'env' has an entry \"A=B\", which can't be a name."),
+        ({"command": "cat", "env": {"A": "x" * 32769}}, "Parameter 'env.A' has 32769 bytes; at most 32768."),
+        ({"command": "cat", "env": {f"A{n}": "" for n in range(257)}}, "with at most 256 entries"),
+        ({"command": "cat", "env": {f"A{n}": "x" * 32768 for n in range(100)}}, "Put large values into files."),
+        ({"command": "cat", "env": "A=1"}, "Parameter 'env' is \"A=1\". It must be an object"),
+        ({"command": "cat", "wait": 1}, "tmux_create_pane has no parameter 'wait'. It takes command, name, cwd, env."),
+    ],
+)
+async def test_bad_arguments_are_told_by_name_value_and_what_is_wanted(
+    tools: Tools, arguments: dict[str, object], sentence: str
+) -> None:
+    assert sentence in await tools.error("create_pane", **arguments)
+    assert await tools.blocks("list_panes") == ["No active panes. Use tmux_create_pane to start one."]
+
+
+async def test_largest_command_and_a_null_option_are_taken(tools: Tools) -> None:
+    command = "exit 3 #".ljust(MAX_COMMAND_BYTES, "x")
+
+    answer = await tools.blocks("create_pane", command=command, name=None, env=None)
+
+    assert answer[0].endswith("xxx…")
+    assert "exited with code 3" in answer[1]
+
+
+async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux(tools: Tools) -> None:
+    pane_id = await tools.create("env; ulimit -S -n; umask")
+    await tools.exited(pane_id)
+    text = await tools.capture(pane_id, lines=1000)
+
+    assert "\nTMUX" not in f"\n{text}"
+    assert "LC_CTYPE=C.UTF-8" in text
+    assert text.split("\n")[-2] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/dash", "/no/such/bash", "/bin/false", ""])
+async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(settings: Settings, shell: str) -> None:
+    async with in_process(Settings(dict(settings.env) | {"SHELL": shell}, settings.cwd)) as tools:
+        pane_id = await tools.create("echo $0; exit 6")
+        assert (await tools.exited(pane_id))["exit_code"] == 6
+        expected = shell if shell == "/bin/dash" else "bash"
+        assert (await tools.capture(pane_id)).endswith(expected)
+
+
+async def test_one_pane_too_many_is_an_error_and_killing_makes_room(tools: Tools) -> None:
+    async def one() -> None:
+        await tools.create("exit 0")
+
+    for _ in range(16):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MAX_PANES // 16):
+                tasks.start_soon(one)
+
+    error = await tools.error("create_pane", command="cat")
+    assert error.startswith("There are 512 panes")
+    await tools.blocks("kill_pane", pane_id="debug-1")
+    assert await tools.create("cat") == "debug-513"
+
+
+async def test_flood_in_a_pane_does_not_hold_up_other_calls(tools: Tools) -> None:
+    await tools.create("yes 0123456789012345678901234567890123456789")
+    pane_id = await tools.create("cat")
+
+    with anyio.fail_after(PATIENCE_S):
+        for number in range(50):
+            await tools.send(pane_id, f"line {number} Enter")
+            await tools.shows(pane_id, f"line {number}\nline {number}")
+
+
+async def test_cancelled_create_leaves_a_pane_that_is_listed(tools: Tools) -> None:
+    session = tools.session
+    with anyio.move_on_after(0.001):
+        await tools.create(python("import time; time.sleep(60)"))
+    with anyio.fail_after(PATIENCE_S):
+        while not session.panes:
+            await anyio.sleep(0.005)
+
+    assert "debug-1" in (await tools.blocks("list_panes"))[0]
+
+
+async def test_tmux_that_can_not_start_is_an_error_with_its_words(settings: Settings) -> None:
+    async with in_process(Settings(settings.env, settings.cwd, tmux="/bin/no-tmux")) as tools:
+        error = await tools.error("create_pane", command="cat")
+
+    assert "/bin/no-tmux: No such file or directory" in error
+
+
+async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(tools: Tools) -> None:
+    await tools.create("cat")
+    await tools.create("exit 3")
+    os.kill(tools.session.panes[0].client.server_pid, signal.SIGKILL)
+    with anyio.fail_after(PATIENCE_S):
+        while (await tools.call("capture_pane", pane_id="debug-1")).is_error is not True:
+            await anyio.sleep(0.005)
+
+    assert "was lost" in await tools.error("send_keys", pane_id="debug-1", keys="x")
+    assert await tools.create("cat") == "debug-3"
+    first, second, third = (await tools.blocks("list_panes"))[0].split("},")
+    assert '"status":"exited"' in first
+    assert '"lost":true' in first
+    assert '"exit_code":3' in second
+    assert '"status":"running"' in third
+    assert "was lost" in (await tools.blocks("kill_pane", pane_id="debug-1"))[0]

@@ -1,0 +1,172 @@
+"""Text and keys arrive in a real terminal as they were sent."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from support import Tools, eventually, python
+
+# What has been mangled on its way through tmux, a shell, a lexer or a terminal.
+TRICKY = [
+    "echo hi;",
+    ";",
+    "-l",
+    "--",
+    "-x;",
+    "#{pane_id}",
+    "#(touch {directory}/pwned)",
+    "$(touch {directory}/pwned) `touch {directory}/pwned`",
+    "$HOME ~ ~root",
+    "\"double\" 'single' \\back\\slash\\",
+    "{ } %if %end %begin 1 2 1",
+    "a ; kill-server",
+    "日本語 éß 👩‍👩‍👧 \u202e right to left \u0301",
+    "\ufeff\u00a0\u2028\uffff\U0010ffff",
+    "trailing blanks   ",
+    "   leading blanks",
+    "\t\ttabs\t",
+    "^C^D^Z and ^",
+    "Enter your name, then Escape",
+    "%0 @0 $0 = ! { } + -",
+    "\x01\x02\x1b[31m\x7f",
+    "'; touch {directory}/pwned; '",
+]
+
+NAMED = {
+    "Enter": b"\r",
+    "Escape": b"\x1b",
+    "Tab": b"\t",
+    "BTab": b"\x1b[Z",
+    "Space": b" ",
+    "BSpace": b"\x7f",
+    "Up Down Right Left": b"\x1b[A\x1b[B\x1b[C\x1b[D",
+    "Home End": b"\x1b[1~\x1b[4~",
+    "Insert Delete": b"\x1b[2~\x1b[3~",
+    "PageUp PageDown": b"\x1b[5~\x1b[6~",
+    "F1 F4 F5 F12": b"\x1bOP\x1bOS\x1b[15~\x1b[24~",
+    "^C": b"\x03",
+    "C-a C-z": b"\x01\x1a",
+    "C-Space ^[ ^\\ ^] ^^ ^_": b"\x00\x1b\x1c\x1d\x1e\x1f",
+    "M-x M-X M-; M-é": b"\x1bx\x1bX\x1b;\x1b\xc3\xa9",
+    "C-M-x": b"\x1b\x18",
+    "S-Up C-Left": b"\x1b[1;2A\x1b[1;5D",
+    "M-Enter": b"\x1b\r",
+}
+
+
+class Typist:
+    """A pane whose program writes the bytes that it is typed into a file."""
+
+    def __init__(self, tools: Tools, pane_id: str, file: Path) -> None:
+        self.tools, self.pane_id, self.file = tools, pane_id, file
+
+    async def gets(self, expected: bytes, keys: str, **arguments: bool) -> list[str]:
+        """Send keys; return the answer when just these bytes have arrived."""
+        before = self.file.stat().st_size
+        answer = await self.tools.send(self.pane_id, keys, **arguments)
+        await eventually(lambda: self.file.stat().st_size >= before + len(expected))
+        assert self.file.read_bytes()[before:] == expected
+        return answer
+
+
+@pytest.fixture
+async def typist(tools: Tools, tmp_path: Path) -> Typist:
+    file = tmp_path / "typed"
+    file.touch()
+    pane_id = await tools.create(f"stty raw -echo && echo ready && exec cat >{file}")
+    await tools.shows(pane_id, "ready")
+    return Typist(tools, pane_id, file)
+
+
+async def test_the_trickiest_texts_arrive_byte_for_byte(typist: Typist, tmp_path: Path) -> None:
+    for text in (text.replace("{directory}", str(tmp_path)) for text in TRICKY):
+        await typist.gets(text.encode(), text)
+
+    assert not (tmp_path / "pwned").exists()
+
+
+async def test_every_named_key_sends_what_a_keyboard_sends(typist: Typist) -> None:
+    for keys, expected in NAMED.items():
+        await typist.gets(expected, keys)
+
+
+async def test_text_then_enter_is_one_answer_that_says_so(typist: Typist) -> None:
+    answer = await typist.gets(b"ls -la\r", "ls -la Enter")
+
+    assert answer[0] == "Sent keys to pane 'debug-1' (typed 6 characters; Enter pressed)"
+    assert answer[1].startswith("[debug-1 running ")
+
+
+@pytest.mark.parametrize("size", [100_000, (1 << 20) - 1])
+async def test_large_texts_arrive_whole(typist: Typist, size: int) -> None:
+    text = ("0123456789abcdef;é" * (size // 19 + 1)).encode()[:size].decode(errors="ignore")
+
+    await typist.gets(text.encode() + b"\r", text + "\n")
+
+
+async def test_line_feeds_inside_are_enter_where_no_paste_is_asked_for(typist: Typist) -> None:
+    await typist.gets(b"a\r\tb\r", "a\n\tb\n")
+
+
+async def test_line_feeds_inside_are_a_bracketed_paste_where_the_program_asks_for_it(
+    tools: Tools, tmp_path: Path
+) -> None:
+    file = tmp_path / "typed"
+    file.touch()
+    pane_id = await tools.create(f"stty raw -echo && printf 'ready\\033[?2004h' && exec cat >{file}")
+    await tools.shows(pane_id, "ready")
+
+    await Typist(tools, pane_id, file).gets(b"\x1b[200~a\rb\x1b[201~\r", "a\nb\n")
+
+
+async def test_literal_types_key_names_and_makes_line_feeds_enter(typist: Typist) -> None:
+    await typist.gets(b"C-c\rEnter", "C-c\nEnter", literal=True)
+
+
+async def test_thousands_of_keys_are_pressed_in_order(typist: Typist) -> None:
+    await typist.gets(b"\x1b[A\x1b[B" * 6000, "Up Down " * 6000)
+
+
+async def test_keys_of_concurrent_calls_do_not_mix(typist: Typist) -> None:
+    texts = [chr(ord("a") + number) * 3000 for number in range(20)]
+    async with anyio.create_task_group() as tasks:
+        for text in texts:
+            tasks.start_soon(typist.tools.send, typist.pane_id, text + "\n")
+
+    await eventually(lambda: typist.file.stat().st_size >= 20 * 3001)
+    assert sorted(typist.file.read_bytes().decode().split("\r")[:-1]) == texts
+
+
+async def test_keys_reach_the_program_while_a_person_scrolls(typist: Typist) -> None:
+    pane = typist.tools.session.panes[0]
+    await pane.client.run(("copy-mode", "-t", pane.target))
+
+    await typist.gets(b"xy", "xy")
+
+
+async def test_keys_to_an_exited_pane_are_an_error_that_says_how_it_ended(tools: Tools) -> None:
+    pane_id = await tools.create("exit 3")
+
+    error = await tools.error("send_keys", pane_id=pane_id, keys="ls Enter")
+
+    assert error.startswith("Pane 'debug-1' exited with code 3 after 0.")
+    assert "Use tmux_capture_pane" in error
+
+
+async def test_secret_keys_are_not_in_the_error_text(tools: Tools) -> None:
+    pane_id = await tools.create("cat")
+
+    error = await tools.error("send_keys", pane_id=pane_id, keys="C-hunter2", secret=True)
+
+    assert "hunter2" not in error
+    assert "Set literal" in error
+
+
+async def test_control_c_interrupts_the_program(tools: Tools) -> None:
+    pane_id = await tools.create(python("import time; print('ready'); time.sleep(60)"))
+    await tools.shows(pane_id, "ready")
+
+    await tools.send(pane_id, "C-c")
+
+    assert (await tools.exited(pane_id))["signal"] == "SIGINT"
+    assert "KeyboardInterrupt" in await tools.capture(pane_id)

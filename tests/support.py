@@ -1,0 +1,137 @@
+"""What tests share: a client with short words, waits with a bound, and a census of what a test leaves."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import Client
+
+from tmux_debug_mcp import processes
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.server import build
+from tmux_debug_mcp.session import Session, Settings, open_session
+from tmux_debug_mcp.tools import Toolbox, debug
+
+# Everything here takes milliseconds. A test that waits this long has failed.
+PATIENCE_S = 20.0
+
+
+class Tools:
+    """The tools, called by a real client."""
+
+    def __init__(self, client: Client, session: Session | None = None) -> None:
+        self.client = client
+        self.in_process = session
+
+    @property
+    def session(self) -> Session:
+        """The session behind the tools, when it is in this process."""
+        assert self.in_process is not None
+        return self.in_process
+
+    async def call(self, tool: str, **arguments: Any) -> types.CallToolResult:  # noqa: ANN401
+        """Call a tool and return the result, an error or not."""
+        with anyio.fail_after(PATIENCE_S):
+            return await self.client.call_tool(f"tmux_{tool}", arguments)
+
+    async def blocks(self, tool: str, **arguments: Any) -> list[str]:  # noqa: ANN401
+        """Return the blocks of a call that succeeds."""
+        result = await self.call(tool, **arguments)
+        assert not result.is_error, texts(result)
+        return texts(result)
+
+    async def error(self, tool: str, **arguments: Any) -> str:  # noqa: ANN401
+        """Return the text of a call that fails."""
+        result = await self.call(tool, **arguments)
+        assert result.is_error, texts(result)
+        [text] = texts(result)
+        return text
+
+    async def create(self, command: str, **arguments: Any) -> str:  # noqa: ANN401
+        """Return the id of a new pane."""
+        result = await self.call("create_pane", command=command, **arguments)
+        assert not result.is_error, texts(result)
+        assert result.meta is not None
+        return str(result.meta["pane_id"])
+
+    async def send(self, pane_id: str, keys: str, **arguments: Any) -> list[str]:  # noqa: ANN401
+        """Send keys."""
+        return await self.blocks("send_keys", pane_id=pane_id, keys=keys, **arguments)
+
+    async def capture(self, pane_id: str, **arguments: Any) -> str:  # noqa: ANN401
+        """Return a pane's text."""
+        return (await self.blocks("capture_pane", pane_id=pane_id, **arguments))[0]
+
+    async def state(self, pane_id: str) -> Mapping[str, Any]:
+        """Return what a result says of a pane for programs."""
+        result = await self.call("capture_pane", pane_id=pane_id, lines=1)
+        assert result.meta is not None, texts(result)
+        return result.meta
+
+    async def shows(self, pane_id: str, text: str, **arguments: Any) -> str:  # noqa: ANN401
+        """Wait until a capture of the pane has the text, and return it."""
+        captured = ""
+        try:
+            with anyio.fail_after(PATIENCE_S):
+                while text not in captured:
+                    await anyio.sleep(0.005)
+                    captured = await self.capture(pane_id, **arguments)
+        except TimeoutError:
+            raise AssertionError(f"{text!r} does not come up in {captured!r}") from None
+        return captured
+
+    async def exited(self, pane_id: str) -> Mapping[str, Any]:
+        """Wait until the pane's program has ended, and return what is said of it."""
+        with anyio.fail_after(PATIENCE_S):
+            while (state := await self.state(pane_id))["status"] == "running":
+                await anyio.sleep(0.005)
+        return state
+
+
+def texts(result: types.CallToolResult) -> list[str]:
+    """Return the texts of a result's blocks."""
+    return [block.text for block in result.content if isinstance(block, types.TextContent)]
+
+
+@asynccontextmanager
+async def in_process(settings: Settings, audit: AuditLog | None = None) -> AsyncIterator[Tools]:
+    """Serve in this process, to a real client in memory."""
+    async with open_session(settings) as session, Client(build(Toolbox(debug.TOOLS, session, audit))) as client:
+        yield Tools(client, session)
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    with anyio.fail_after(PATIENCE_S):
+        while not is_so():
+            await anyio.sleep(0.005)
+
+
+def run_directories(pid: int) -> list[Path]:
+    """Return the directories that a server has made for its tmux servers."""
+    return list(Path("/tmp").glob(f"tmux-debug-mcp-{pid}-*"))  # noqa: S108
+
+
+def socket_of(pid: int) -> str:
+    """Return the socket of a server's one tmux server."""
+    [directory] = run_directories(pid)
+    return f"{directory}/tmux"
+
+
+def marked(marker: str) -> Iterator[str]:
+    """Yield the processes, other than this one, that have the marker in their environment."""
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid() and processes.is_alive(int(name)):
+            if processes.has_in_environ(int(name), marker.encode()):
+                yield Path(f"/proc/{name}/cmdline").read_text(errors="replace").replace("\0", " ")
+
+
+def python(program: str) -> str:
+    """Return a shell command that runs a Python program."""
+    quoted = program.replace("'", "'\\''")
+    return f"{sys.executable} -c '{quoted}'"

@@ -1,0 +1,200 @@
+"""The keys table and its four rules."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmux_debug_mcp.errors import KeysError
+from tmux_debug_mcp.keys import MAX_KEYS_BYTES, key_name, parse
+
+NAMED = (
+    "Enter Escape Tab BTab Space BSpace Up Down Left Right Home End PPage NPage IC DC "
+    "F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 KP0 KP5 KP9 KPEnter KP* KP+ KP- KP. KP/"
+).split()
+
+SPELLINGS = {
+    "Return": "Enter",
+    "Esc": "Escape",
+    "Delete": "DC",
+    "Insert": "IC",
+    "PageUp": "PPage",
+    "PgUp": "PPage",
+    "PageDown": "NPage",
+    "PgDn": "NPage",
+    "Backspace": "BSpace",
+    "ArrowUp": "Up",
+    "ArrowLeft": "Left",
+    "C-c": "C-c",
+    "C-C": "C-c",
+    "Ctrl-C": "C-c",
+    "Ctrl+C": "C-c",
+    "Control-c": "C-c",
+    "^C": "C-c",
+    "^c": "C-c",
+    "^[": "Escape",
+    "^?": "BSpace",
+    "^@": "C-Space",
+    "^M": "Enter",
+    "^I": "Tab",
+    "^\\": "C-\\",
+    "^]": "C-]",
+    "^^": "C-^",
+    "^_": "C-_",
+    "C-/": "C-_",
+    "C-Space": "C-Space",
+    "M-x": "M-x",
+    "M-X": "M-X",
+    "Alt-x": "M-x",
+    "Meta-Enter": "M-Enter",
+    "M-;": "M-;",
+    "M--": "M--",
+    "C-M-x": "C-M-x",
+    "M-C-x": "C-M-x",
+    "S-Up": "S-Up",
+    "C-S-Up": "C-S-Up",
+    "Shift-Tab": "BTab",
+    "S-F5": "S-F5",
+    "C-Left": "C-Left",
+    "M-BSpace": "M-BSpace",
+}
+
+NO_KEYS = ["x", "^", ";", "é", "enter", "ENTER", "esc", "ls", "C", "F", "Ctrl", "-c", "^foo", "x-y", "日", "EnterX"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_tmux_names_are_keys(name: str) -> None:
+    assert parse(name).keys == (name,)
+
+
+@pytest.mark.parametrize(("word", "name"), SPELLINGS.items())
+def test_well_known_spellings_are_tmux_names(word: str, name: str) -> None:
+    assert parse(word).keys == (name,)
+
+
+@pytest.mark.parametrize("word", NO_KEYS)
+def test_other_words_are_text(word: str) -> None:
+    assert (parse(word).text, parse(word).keys) == (word, ())
+
+
+@pytest.mark.parametrize(
+    "keys", ["C-", "F99", "F0", "F13", "S-a", "C-1", "C-é", "^é", "ctrl-c", "M-", "C-F99", "C-foo"]
+)
+def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: str) -> None:
+    with pytest.raises(KeysError, match=r"looks like a key and is none\. Keys are named like .* literal"):
+        parse(keys)
+
+
+@pytest.mark.parametrize(
+    "keys", ["Escape :wq Enter", "C-c ls", "^C ls\n", "Up three times", "Escape\n:wq\n", "Space bar"]
+)
+def test_key_with_text_after_it_is_an_error_that_shows_the_way(keys: str) -> None:
+    with pytest.raises(KeysError, match=r"is a key with text after it\. Send the key and the text in two calls"):
+        parse(keys)
+
+
+def test_one_wrong_key_among_keys_is_an_error_rather_than_text() -> None:
+    with pytest.raises(KeysError, match="'F99' looks like a key"):
+        parse("F99 C-c")
+
+
+@pytest.mark.parametrize(
+    ("keys", "pressed"),
+    [
+        ("Up Up Enter", ("Up", "Up", "Enter")),
+        ("C-x C-s", ("C-x", "C-s")),
+        ("Up\n", ("Up", "Enter")),
+        ("\n", ("Enter",)),
+        ("\r\n\r\n", ("Enter", "Enter")),
+        ("Escape  ", ("Escape",)),
+    ],
+)
+def test_only_key_names_are_pressed_in_order(keys: str, pressed: tuple[str, ...]) -> None:
+    assert (parse(keys).text, parse(keys).keys) == ("", pressed)
+
+
+@pytest.mark.parametrize(
+    ("keys", "text", "enters"),
+    [
+        ("ls -la", "ls -la", 0),
+        ("ls -la Enter", "ls -la", 1),
+        ("ls -la\n", "ls -la", 1),
+        ("ls -la\r\n", "ls -la", 1),
+        ("ls\n\n", "ls", 2),
+        ("ls Enter Enter", "ls", 2),
+        ("Enter your name", "Enter your name", 0),
+        ("Enter your name Enter", "Enter your name", 1),
+        ("Enter Enter your name", "Enter Enter your name", 0),
+        ("pressEnter", "pressEnter", 0),
+        ("echo hi;", "echo hi;", 0),
+        ("  indented\n", "  indented", 1),
+        (" ", " ", 0),
+        (" \n", " ", 1),
+        ("a\tb", "a\tb", 0),
+    ],
+)
+def test_text_is_typed_and_enter_pressed_for_its_end(keys: str, text: str, enters: int) -> None:
+    parsed = parse(keys)
+
+    assert (parsed.text, parsed.keys, parsed.is_paste) == (text, ("Enter",) * enters, False)
+
+
+def test_line_feeds_inside_make_a_paste() -> None:
+    parsed = parse("if x:\r\n  y\n\n")
+
+    assert (parsed.text, parsed.is_paste, parsed.keys) == ("if x:\n  y", True, ("Enter", "Enter"))
+
+
+@pytest.mark.parametrize("keys", ["Enter", "C-c", "F99", "Escape :wq Enter", "^C", "Up Up", "a;", "-x", "#{x}"])
+def test_literal_types_everything(keys: str) -> None:
+    assert (parse(keys, literal=True).text, parse(keys, literal=True).keys) == (keys, ())
+
+
+def test_literal_line_feed_is_the_enter_key() -> None:
+    assert parse("a\nb\n", literal=True).text == "a\rb\r"
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ("", r"is empty\. Give"),
+        ("a\0b", r"NUL character\. Use 'C-Space'"),
+        ("a\ud800", r"half a surrogate pair.* Send whole characters"),
+        ("é" * (MAX_KEYS_BYTES // 2 + 1), r"has 1048578 bytes; at most 1048576 go at once\. Send it in parts"),
+    ],
+)
+@pytest.mark.parametrize("literal", [False, True])
+def test_what_no_keyboard_types_is_an_error_that_shows_the_way(keys: str, sentence: str, *, literal: bool) -> None:
+    with pytest.raises(KeysError, match=sentence):
+        parse(keys, literal=literal)
+
+
+@pytest.mark.parametrize(
+    ("keys", "done"),
+    [
+        ("x", "typed 1 character; Enter not pressed"),
+        ("ls -la", "typed 6 characters; Enter not pressed"),
+        ("ls Enter", "typed 2 characters; Enter pressed"),
+        ("ls\n\n", "typed 2 characters; Enter pressed 2 times"),
+        ("a\nb", "pasted 2 lines, 3 characters; Enter not pressed"),
+        ("C-c", "pressed C-c"),
+        ("Up Up Enter", "pressed Up Up Enter"),
+        ("Up " * 30, "pressed " + "Up " * 20 + "and 10 more"),
+    ],
+)
+def test_confirmation_says_what_was_done(keys: str, done: str) -> None:
+    assert parse(keys).done == done
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
+def test_every_literal_string_is_typed_as_it_is(keys: str) -> None:
+    assert parse(keys, literal=True).text.replace("\r", "\n") == keys.replace("\r", "\n")
+
+
+@given(st.text(min_size=1))
+def test_no_string_makes_parsing_fail_but_by_its_own_error(keys: str) -> None:
+    try:
+        parsed = parse(keys)
+    except KeysError:
+        return
+    assert parsed.text or parsed.keys
+    assert all(key_name(key) for key in parsed.keys)
