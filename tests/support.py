@@ -85,6 +85,12 @@ class Tools:
             raise AssertionError(f"{text!r} does not come up in {captured!r}") from None
         return captured
 
+    async def shows_foreground(self, pane_id: str, name: str) -> None:
+        """Wait until this program has the pane's terminal."""
+        with anyio.fail_after(PATIENCE_S):
+            while (await self.state(pane_id)).get("foreground") != name:
+                await anyio.sleep(0.005)
+
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
         with anyio.fail_after(PATIENCE_S):
@@ -125,10 +131,9 @@ def socket_of(pid: int) -> str:
 
 def marked(marker: str) -> Iterator[str]:
     """Yield the processes, other than this one, that have the marker in their environment."""
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid() and processes.is_alive(int(name)):
-            if processes.has_in_environ(int(name), marker.encode()):
-                yield Path(f"/proc/{name}/cmdline").read_text(errors="replace").replace("\0", " ")
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        if pid != os.getpid() and processes.is_alive(pid) and processes.has_in_environ(pid, marker.encode()):
+            yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
 
 
 def python(program: str) -> str:

@@ -42,7 +42,8 @@ class _Input:
     def __init__(self, fd: int, is_idle: Callable[[], bool]) -> None:
         self._fd = fd
         self._is_idle = is_idle
-        self._waits = stat.S_ISFIFO(mode := os.fstat(fd).st_mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+        # Files and /dev/null can't be waited for, and need not be.
+        self._waits = _is_stream(fd) or os.isatty(fd)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         partial = bytearray()
@@ -74,7 +75,7 @@ class _Output:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._unsent = bytearray()
-        if stat.S_ISFIFO(mode := os.fstat(fd).st_mode) or stat.S_ISSOCK(mode):
+        if _is_stream(fd):
             os.set_blocking(fd, False)
 
     async def write(self, text: str) -> None:
@@ -128,6 +129,11 @@ async def serve(settings: Settings, audit: AuditLog | None) -> NoReturn:
                 await write.aclose()
                 await streams[1].flush()
         _end(session)
+
+
+def _is_stream(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _claim_standard_streams() -> tuple[int, int]:

@@ -66,7 +66,7 @@ async def test_colours_are_kept_only_when_asked_for(tools: Tools) -> None:
     await tools.shows(pane_id, "red")
 
     assert await tools.capture(pane_id) == "red"
-    assert (await tools.capture(pane_id, ansi=True)).startswith("\033[31mred\033[39m")
+    assert (await tools.capture(pane_id, ansi=True)).startswith("\033[31mred")
 
 
 async def test_text_is_utf8_without_any_locale(tools: Tools, settings: Settings) -> None:

@@ -7,10 +7,45 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.errors import KeysError
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, key_name, parse
 
-NAMED = (
-    "Enter Escape Tab BTab Space BSpace Up Down Left Right Home End PPage NPage IC DC "
-    "F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 KP0 KP5 KP9 KPEnter KP* KP+ KP- KP. KP/"
-).split()
+NAMED = [
+    "Enter",
+    "Escape",
+    "Tab",
+    "BTab",
+    "Space",
+    "BSpace",
+    "Up",
+    "Down",
+    "Left",
+    "Right",
+    "Home",
+    "End",
+    "PPage",
+    "NPage",
+    "IC",
+    "DC",
+    "F1",
+    "F2",
+    "F3",
+    "F4",
+    "F5",
+    "F6",
+    "F7",
+    "F8",
+    "F9",
+    "F10",
+    "F11",
+    "F12",
+    "KP0",
+    "KP5",
+    "KP9",
+    "KPEnter",
+    "KP*",
+    "KP+",
+    "KP-",
+    "KP.",
+    "KP/",
+]
 
 SPELLINGS = {
     "Return": "Enter",

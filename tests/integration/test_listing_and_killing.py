@@ -1,0 +1,200 @@
+"""The list tells what is; kill ends all that belongs to a pane; ids and names mean one pane."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from support import Tools, eventually, python
+
+from tmux_debug_mcp import processes
+
+
+async def rows(tools: Tools) -> list[dict[str, Any]]:
+    [text] = await tools.blocks("list_panes")
+    parsed: list[dict[str, Any]] = orjson.loads(text)
+    return parsed
+
+
+async def test_list_says_what_each_pane_is(tools: Tools) -> None:
+    await tools.create("echo hello; sleep 60", name="server")
+    await tools.shows("server", "hello")
+    await tools.exited(await tools.create("exit 3"))
+    await tools.exited(await tools.create("kill -SEGV $$"))
+
+    running, exited, killed = await rows(tools)
+
+    assert {**running, "runtime_s": 0} == {
+        "id": "debug-1",
+        "name": "server",
+        "status": "running",
+        "command": "echo hello; sleep 60",
+        "runtime_s": 0,
+        "foreground": "sleep",
+        "cursor": 7,
+    }
+    assert (exited["status"], exited["exit_code"]) == ("exited", 3)
+    assert (killed["status"], killed["signal"], "exit_code" in killed) == ("exited", "SIGSEGV", False)
+
+
+async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(tools: Tools) -> None:
+    for number in range(12):
+        await tools.create(f"cat #{number} " + "x" * 300)
+
+    listed = await rows(tools)
+
+    assert [row["id"] for row in listed] == [f"debug-{number}" for number in range(1, 13)]
+    assert {len(row["command"]) for row in listed} == {201}
+
+
+@pytest.mark.parametrize(
+    ("command", "keys", "foreground"),
+    [
+        ("cat", "", "cat"),
+        ("bash --norc", "", "bash"),
+        ("bash --norc", "sleep 60 Enter", "sleep"),
+        ("sleep 59 | cat", "", "cat"),
+    ],
+)
+async def test_foreground_is_the_program_that_has_the_terminal(
+    tools: Tools, command: str, keys: str, foreground: str
+) -> None:
+    pane_id = await tools.create(command)
+    if keys:
+        await tools.send(pane_id, keys)
+
+    await tools.shows_foreground(pane_id, foreground)
+
+
+async def test_a_name_is_the_running_pane_or_else_the_newest(tools: Tools) -> None:
+    await tools.exited(await tools.create("exit 1", name="server"))
+    await tools.exited(await tools.create("exit 2", name="server"))
+    assert (await tools.state("server"))["pane_id"] == "debug-2"
+
+    await tools.create("cat", name="server")
+    await tools.exited(await tools.create("exit 4", name="server"))
+    assert (await tools.state("server"))["pane_id"] == "debug-3"
+
+    await tools.create("cat", name="server")
+    error = await tools.error("capture_pane", pane_id="server")
+    assert error == "Name 'server' is that of 2 running panes: debug-3, debug-5. Give an id."
+
+
+@pytest.mark.parametrize("target", ["debug-10", "debug", "serv", "server2", "%1", "", " server", "0", "@1"])
+async def test_no_pane_is_hit_by_what_is_not_its_id_or_name(tools: Tools, target: str) -> None:
+    await tools.create("cat", name="server")
+
+    error = await tools.error("kill_pane", pane_id=target)
+
+    if target:
+        assert error == f"Pane '{target}' not found. Use tmux_list_panes to see active panes."
+    assert len(await rows(tools)) == 1
+
+
+async def test_vanished_id_does_not_hit_the_pane_whose_id_begins_with_it(tools: Tools) -> None:
+    for _ in range(10):
+        await tools.create("cat")
+    await tools.blocks("kill_pane", pane_id="debug-1")
+
+    assert "not found" in await tools.error("kill_pane", pane_id="debug-1")
+    assert [row["id"] for row in await rows(tools)] == [f"debug-{number}" for number in range(2, 11)]
+    assert await tools.create("cat") == "debug-11"
+
+
+async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
+    await tools.create("cat")
+    await tools.create("trap 'exit 7' TERM; trap '' HUP; echo ready; while :; do sleep 0.01; done", name="server")
+    await tools.create("exit 3")
+    await tools.shows("server", "ready")
+
+    answers = [await tools.blocks("kill_pane", pane_id=pane_id) for pane_id in ("debug-1", "server", "debug-3")]
+
+    assert answers[0][0].startswith("Killed pane 'debug-1' (killed by SIGHUP after 0.")
+    assert answers[1][0].startswith("Killed pane 'debug-2' (exited with code 7 after 0.")
+    assert answers[2][0].startswith("Killed pane 'debug-3' (exited with code 3 after 0.")
+    assert await tools.blocks("list_panes") == ["No active panes. Use tmux_create_pane to start one."]
+
+
+@pytest.mark.parametrize(("name", "ending"), [("SIGINT", "SIGINT"), ("KILL", "SIGKILL"), ("sigterm", "SIGTERM")])
+async def test_kill_begins_with_the_signal_that_is_asked_for(tools: Tools, name: str, ending: str) -> None:
+    pane_id = await tools.create("exec sleep 60")
+
+    [text, _] = await tools.blocks("kill_pane", pane_id=pane_id, signal=name)
+
+    assert f"killed by {ending}" in text
+
+
+async def test_unknown_signal_kills_nothing(tools: Tools) -> None:
+    pane_id = await tools.create("cat")
+
+    error = await tools.error("kill_pane", pane_id=pane_id, signal="NO")
+
+    assert error == "Parameter 'signal' is 'NO', which is none. Give a name such as SIGINT, SIGTERM or SIGKILL."
+    assert (await tools.state(pane_id))["status"] == "running"
+
+
+STUBBORN = {
+    "nohup": "nohup sleep 1001 >/dev/null 2>&1 &",
+    "ignores": python("import signal,time\nfor n in (1,2,15): signal.signal(n, 1)\ntime.sleep(1001)") + " &",
+    "setsid": "setsid sleep 1001 &",
+    "daemon": "(setsid setsid sleep 1001 >/dev/null 2>&1 &);",
+    "stopped": python("import os,signal,time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(1001)") + " &",
+    "other environment": "env -i setsid /bin/sleep 1001 &",
+}
+
+
+@pytest.mark.parametrize("kind", STUBBORN)
+async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_gone(tools: Tools, kind: str) -> None:
+    other = await tools.create("sleep 1001")
+    pane_id = await tools.create(f"{STUBBORN[kind]} echo ready; exec cat")
+    await tools.shows(pane_id, "ready")
+    warden = tools.session.panes[0].client.warden_pid
+
+    def sleeping() -> list[int]:
+        return [
+            pid
+            for pid in processes.descendants(warden)
+            if b"1001" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"pane.sh")[0]
+        ]
+
+    await eventually(lambda: len(sleeping()) == 2)
+    await tools.blocks("kill_pane", pane_id=pane_id)
+
+    assert len(sleeping()) == 1
+    assert (await tools.state(other))["status"] == "running"
+
+
+async def test_kill_of_a_stopped_pane_ends_it(tools: Tools) -> None:
+    pane_id = await tools.create("exec sleep 1001")
+    os.kill(tools.session.panes[0].process.pid, signal.SIGSTOP)
+
+    [text, _] = await tools.blocks("kill_pane", pane_id=pane_id)
+
+    assert "killed by SIGHUP" in text
+    assert tools.session.panes == []
+
+
+async def test_killed_pane_leaves_no_log_and_no_window(tools: Tools) -> None:
+    pane_id = await tools.create("cat")
+    pane = tools.session.panes[0]
+    await tools.blocks("kill_pane", pane_id=pane_id)
+
+    assert not pane.log.path.exists()
+    [windows] = await pane.client.run(("list-windows", "-F", "#{window_index}"))
+    assert windows == (b"0",)
+
+
+async def test_person_who_attaches_does_not_change_what_panes_show(tools: Tools) -> None:
+    pane_id = await tools.create(f"echo {'x' * 190}; cat")
+    before = await tools.shows(pane_id, "x")
+    client = tools.session.panes[0].client
+    person = await tools.create(f"stty cols 60 rows 10; tmux -S {client.directory}/tmux attach")
+    await tools.shows_foreground(person, "tmux: client")
+
+    assert await tools.capture(pane_id) == before
+    [[size]] = await client.run(
+        ("display-message", "-p", "-t", tools.session.panes[0].target, "#{window_width}x#{window_height}")
+    )
+    assert size == b"200x50"

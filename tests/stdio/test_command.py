@@ -1,0 +1,130 @@
+"""The command: flags, variables, and what it says when it can't start."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tmux_debug_mcp
+from tmux_debug_mcp.cli import OPTIONS, pane_environment
+
+from .conftest import SERVER, Server
+
+
+def command(
+    environment: dict[str, str], *arguments: str, cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*SERVER, *arguments], env=environment, cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def fake_tmux(tmp_path: Path, version: str) -> str:
+    tmux = tmp_path / "tmux"
+    tmux.write_text(f"#!/bin/sh\necho '{version}'\n")
+    tmux.chmod(0o755)
+    return str(tmux)
+
+
+def test_help_names_every_option_with_its_variable(environment: dict[str, str]) -> None:
+    done = command(environment, "--help")
+
+    assert done.returncode == 0
+    for option in OPTIONS:
+        assert f"--{option.flag}" in done.stdout
+        assert option.variable in done.stdout
+    assert "demo" in done.stdout
+
+
+@pytest.mark.parametrize("version", ["tmux 3.2a", "tmux 2.9", "tmux 1.8", "screen 4"])
+def test_older_tmux_is_one_sentence_and_status_1(environment: dict[str, str], tmp_path: Path, version: str) -> None:
+    tmux = fake_tmux(tmp_path, version)
+
+    done = command(environment, "--tmux", tmux)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"tmux-debug-mcp: tmux 3.3 or newer is needed and '{tmux}' is {version}. "
+        "Install a newer one, or name it with --tmux.\n"
+    )
+
+
+@pytest.mark.parametrize("version", ["tmux 3.3", "tmux 3.3a", "tmux 3.10", "tmux next-3.6", "tmux 4.0", "tmux master"])
+def test_newer_tmux_is_taken(environment: dict[str, str], tmp_path: Path, version: str) -> None:
+    done = subprocess.run(
+        [*SERVER, "--tmux", fake_tmux(tmp_path, version)],
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_missing_tmux_is_one_sentence_and_status_1(environment: dict[str, str]) -> None:
+    done = command(environment | {"TMUX_DEBUG_TMUX": "/no/tmux"})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started (No such file or directory). "
+        "Install tmux 3.3 or newer, or name it with --tmux.\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--no-such"], ["--aud", "x"], ["nothing"], ["--audit"]])
+def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str], arguments: list[str]) -> None:
+    done = command(environment, *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: tmux-debug-mcp")
+
+
+def test_audit_that_can_not_be_opened_stops_the_start(environment: dict[str, str]) -> None:
+    done = command(environment | {"TMUX_DEBUG_AUDIT": "/proc/no/audit.log"})
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("tmux-debug-mcp: The audit can't be opened: ")
+    assert "/proc/no" in done.stderr
+
+
+def test_flag_wins_over_variable_and_an_empty_variable_is_none(launch: Callable[..., Server], tmp_path: Path) -> None:
+    flagged, ignored = tmp_path / "flagged", tmp_path / "ignored"
+    server = launch("--audit", str(flagged), TMUX_DEBUG_AUDIT=str(ignored), TMUX_DEBUG_AUDIT_FULL="").start()
+    server.text("list_panes")
+    server.finish()
+
+    assert '"tool":"list_panes"' in flagged.read_text()
+    assert not ignored.exists()
+
+
+def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_is_none() -> None:
+    environ = {"CLAUDE_CODE_TOKEN": "1", "CLAUDECODE": "1", "TMUX": "x", "TMUX_DEBUG_AUDIT": "y", "PATH": "/bin"}
+    dropped = next(option.default for option in OPTIONS if option.flag == "drop-env").split(",")
+
+    assert pane_environment(environ, dropped) == {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
+    assert pane_environment({"LANG": "C"}, []) == {"LANG": "C"}
+    assert pane_environment({"LANG": ""}, []) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
+
+
+def test_dropped_variables_can_be_chosen(launch: Callable[..., Server]) -> None:
+    server = launch("--drop-env", "SECRET_*, KEY", SECRET_A="1", KEY="2", KEY2="kept").start()  # noqa: S106
+    server.text("create_pane", command="env; exec cat")
+    while "KEY2=kept" not in (text := server.text("capture_pane", pane_id="debug-1", lines=1000)):
+        pass
+
+    assert "SECRET_A" not in text
+    assert "KEY=2" not in text
+
+
+def test_demo_finds_the_bug_and_fails_where_there_is_none(environment: dict[str, str], tmp_path: Path) -> None:
+    done = command(environment, "demo")
+    assert done.returncode == 0, done.stderr
+    assert "TypeError: can't multiply sequence by non-int of type 'float'" in done.stdout.splitlines()[-1]
+    assert "exited with code 22" in done.stdout
+
+    shutil.copytree(Path(tmux_debug_mcp.__file__).parent, tmp_path / "tmux_debug_mcp")
+    shop = tmp_path / "tmux_debug_mcp" / "demo" / "shop.py"
+    shop.write_text(shop.read_text().replace('"3.50"', "3.50"))
+    done = command(environment, "demo", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1] == "The shop works: there was nothing to debug."

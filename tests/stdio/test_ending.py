@@ -1,0 +1,106 @@
+"""However a server is ended, nothing of it is left when it is gone."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from support import marked, python, run_directories
+
+from .conftest import Server
+
+MIXTURE = [
+    "cat",
+    "bash --norc -i",
+    "nohup sleep 1001 & cat",
+    "setsid sleep 1001 & cat",
+    "trap '' HUP INT TERM; sleep 1001; sleep 1001",
+    python("import os,signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
+    "yes",
+    "exit 3",
+]
+
+
+def fill(server: Server) -> None:
+    for command in MIXTURE:
+        server.text("create_pane", command=command)
+
+
+def left(census: str, pid: int) -> list[str]:
+    return [*marked(census), *map(str, run_directories(pid))]
+
+
+def test_end_of_input_ends_everything_at_once(server: Server, census: str) -> None:
+    fill(server)
+
+    out, error = server.finish()
+
+    assert left(census, server.pid) == []
+    assert (out, error, server.process.returncode) == (b"", b"", 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_everything_at_once(server: Server, census: str, number: int) -> None:
+    fill(server)
+
+    server.process.send_signal(number)
+    server.process.wait(20)
+
+    assert left(census, server.pid) == []
+    assert server.process.returncode == 0
+    assert server.finish() == (b"", b"")
+
+
+def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str) -> None:
+    fill(server)
+
+    for number, pause_s in ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0)):
+        server.process.send_signal(number)
+        time.sleep(pause_s)
+    server.process.wait(20)
+
+    assert left(census, server.pid) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_before_the_first_message_ends_it(launch: Callable[..., Server], census: str, number: int) -> None:
+    server = launch()
+    with open(f"/proc/{server.pid}/status") as status:
+        assert "python" in status.readline()
+    os.kill(server.pid, number)
+    server.process.wait(20)
+
+    assert left(census, server.pid) == []
+
+
+def test_signal_ends_a_server_whose_client_has_stopped_reading(server: Server, census: str) -> None:
+    server.text("create_pane", command="seq 1 2000; cat")
+    for _ in range(200):
+        server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000})
+
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(20)
+
+    assert left(census, server.pid) == []
+
+
+def test_client_that_is_gone_ends_the_server(server: Server, census: str) -> None:
+    fill(server)
+    assert server.process.stdin
+    assert server.process.stdout
+    server.process.stdout.close()
+    server.process.stdin.close()
+    server.process.stdin = server.process.stdout = None
+
+    server.process.wait(20)
+
+    assert left(census, server.pid) == []
+
+
+def test_answers_of_calls_at_work_at_the_end_of_input_are_given(server: Server) -> None:
+    numbers = [server.send("tools/call", name="tmux_list_panes", arguments={}) for _ in range(20)]
+
+    out, _ = server.finish()
+
+    assert [f'"id":{number},' in out.decode() for number in numbers] == [True] * 20

@@ -1,0 +1,153 @@
+"""The wire: every protocol era, nothing but protocol, and answers to the worst of messages."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+from support import Tools
+
+from tmux_debug_mcp.tools.debug import INSTRUCTIONS
+
+from .conftest import SERVER, Server
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_every_protocol_era_is_spoken(environment: dict[str, str], mode: str) -> None:
+    parameters = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=environment)
+    async with Client(parameters, mode=mode) as client:
+        tools = Tools(client)
+        pane_id = await tools.create("cat")
+        await tools.send(pane_id, "hello Enter")
+        await tools.shows(pane_id, "hello\nhello")
+        assert "Unknown tool 'tmux_nothing'. Use one of: tmux_create_pane" in await tools.error("nothing")
+        assert next(tool.name for tool in (await client.list_tools()).tools) == "tmux_create_pane"
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_version_of_the_handshake_is_agreed_to(launch: Callable[..., Server], version: str) -> None:
+    client = {"name": "test", "version": "1"}
+    answer = launch().ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
+
+    assert answer["protocolVersion"] == version
+    assert answer["serverInfo"]["name"] == "tmux-debug"
+    assert answer["instructions"] == INSTRUCTIONS
+    assert len(INSTRUCTIONS) <= 600
+
+
+MALFORMED = [
+    b"",
+    b" ",
+    b"not json",
+    b"{",
+    b"[]",
+    b"[1]",
+    b"null",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    b'{"jsonrpc":"2.0","method":"notifications/nothing"}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}',
+    b'{"jsonrpc":"2.0","id":9}',
+    b'{"jsonrpc":"2.0","id":9,"result":{}}',
+    b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+    b"[" * 100_000,
+    b'{"a":' * 10_000,
+    b"x" * 1_000_000,
+]
+
+
+def test_malformed_messages_neither_end_the_server_nor_make_it_talk(server: Server) -> None:
+    for _ in range(20):
+        for line in MALFORMED:
+            server.write(line)
+
+    while (message := server.read() if server.send("ping") else {}).get("result") != {}:
+        assert "error" in message
+    out, error = server.finish()
+    assert b"Traceback" not in error
+    assert error == b""
+    del out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ('{"pane_id":"debug-1","keys":"a\\ud800b"}', "Parameter 'keys' has a NUL character or half a surrogate pair."),
+        ('{"pane_id":"debug-1","keys":"a\\udc00\\ud800"}', "half a surrogate pair"),
+        ('{"pane_id":"debug-1","keys":"a\\u0000"}', "Parameter 'keys' has a NUL character"),
+        ('{"pane_id":7,"keys":"a"}', "Parameter 'pane_id' is 7. It must be a string that is not empty."),
+        ('{"pane_id":"debug-1"}', "Parameter 'keys' is missing. tmux_send_keys needs pane_id and keys."),
+        ("null", "Parameter 'pane_id' is missing."),
+    ],
+)
+def test_arguments_that_no_string_can_hold_are_answered(server: Server, arguments: str, sentence: str) -> None:
+    server.write(
+        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"tmux_send_keys","arguments":'
+        + arguments.encode()
+        + b"}}"
+    )
+
+    result = server.read()["result"]
+    assert result["isError"] is True
+    assert sentence in result["content"][0]["text"]
+
+
+def test_whole_surrogate_pairs_and_escaped_backslashes_arrive(server: Server) -> None:
+    server.text("create_pane", command="cat")
+    server.write(
+        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"tmux_send_keys",'
+        b'"arguments":{"pane_id":"debug-1","keys":"\\ud83d\\ude00 \\\\ud800"}}}'
+    )
+    server.read()
+    while "\U0001f600 \\ud800" not in (text := server.text("capture_pane", pane_id="debug-1")):
+        assert "\0" not in text
+
+
+def test_what_children_print_on_standard_output_is_not_protocol(launch: Callable[..., Server], tmp_path: Path) -> None:
+    tmux = tmp_path / "tmux"
+    tmux.write_text('#!/bin/sh\necho stray >&1\nexec tmux "$@"\n')
+    tmux.chmod(0o755)
+    server = launch("--tmux", str(tmux))
+    server.finish()
+
+    chatty = tmp_path / "chatty"
+    chatty.write_text('#!/bin/sh\n[ "$1" = -V ] || echo stray\nexec tmux "$@"\n')
+    chatty.chmod(0o755)
+    server = launch("--tmux", str(chatty)).start()
+    assert server.text("create_pane", command="cat").startswith("Created pane")
+    assert server.finish() == (b"", b"")
+
+
+def test_requests_from_a_file_are_answered_into_a_file(environment: dict[str, str], tmp_path: Path) -> None:
+    client = '{"name":"test","version":"1"}'
+    requests = tmp_path / "requests"
+    requests.write_text(
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
+        f'{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{client}}}}}\n'
+        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    )
+    with requests.open() as stdin, (tmp_path / "answers").open("wb") as stdout:
+        subprocess.run(SERVER, stdin=stdin, stdout=stdout, env=environment, check=True, timeout=20)
+
+    assert [line[:23] for line in (tmp_path / "answers").read_text().splitlines()] == [
+        '{"jsonrpc":"2.0","id":1',
+        '{"jsonrpc":"2.0","id":2',
+    ]
+
+
+def test_tool_call_without_tmux_server_does_not_start_one(server: Server) -> None:
+    assert server.text("list_panes").startswith("No active panes")
+    assert not list(Path(f"/proc/{server.pid}/task/{server.pid}").joinpath("children").read_text())
+
+
+def test_only_python_is_needed_to_run(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tmux_debug_mcp", "--version"], env=environment, capture_output=True, check=True
+    )
+
+    assert done.stdout.startswith(b"tmux-debug-mcp ")

@@ -1,0 +1,94 @@
+"""The shape of the code: imports go one way, and modules and functions stay small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tmux_debug_mcp
+
+PACKAGE = Path(tmux_debug_mcp.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# What each module may import of the package, in the order in which imports go.
+ALLOWED = {
+    "__init__": set(),
+    "errors": set(),
+    "processes": set(),
+    "control_mode": set(),
+    "screen": set(),
+    "keys": {"errors"},
+    "logs": set(),
+    "lifetime": {"processes"},
+    "audit": {"errors"},
+    "client": {"control_mode", "errors", "lifetime"},
+    "panes": {"client", "errors", "keys", "logs", "processes", "screen"},
+    "session": {"client", "errors", "lifetime", "logs", "panes", "processes"},
+    "tools.arguments": {"errors"},
+    "tools": {"audit", "errors", "session", "tools.arguments"},
+    "tools.debug": {"errors", "keys", "panes", "session", "tools"},
+    "server": {"__init__", "audit", "lifetime", "processes", "session", "tools", "tools.debug"},
+    "demo": set(),
+    "demo.shop": set(),
+    "demo.debugging": set(),
+    "cli": {"__init__", "audit", "demo.debugging", "errors", "server", "session"},
+    "__main__": {"cli"},
+}
+LEAVES = ("errors", "control_mode", "keys", "screen")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Return the modules that a file imports, those of the package by their names in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            if not node.level and not (node.module or "").startswith("tmux_debug_mcp"):
+                found.add(node.module or "")
+                continue
+            base = list(path.relative_to(PACKAGE).parts[:-1]) if node.level else []
+            base += (node.module or "").removeprefix("tmux_debug_mcp").strip(".").split(".")
+            module = ".".join(part for part in base if part)
+            for alias in node.names:
+                below = f"{module}.{alias.name}".strip(".")
+                is_module = (PACKAGE / Path(*below.split("."))).with_suffix(".py").exists() or (
+                    PACKAGE / Path(*below.split(".")) / "__init__.py"
+                ).exists()
+                found.add("tmux_debug_mcp:" + (below if is_module else module or "__init__"))
+    return found
+
+
+def ours(path: Path) -> set[str]:
+    return {name.removeprefix("tmux_debug_mcp:") for name in imports(path) if name.startswith("tmux_debug_mcp:")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_go_one_way(path: Path) -> None:
+    assert ours(path) - {name_of(path)} <= ALLOWED[name_of(path)]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_leaves_know_no_io_and_only_the_edge_knows_mcp_and_the_environment(path: Path) -> None:
+    name, roots = name_of(path), {module.split(".")[0] for module in imports(path)}
+    if name in LEAVES:
+        assert not roots & {"anyio", "mcp", "mcp_types", "os", "time", "subprocess"}
+    if not name.startswith(("tools", "server", "demo")):
+        assert not roots & {"mcp", "mcp_types"}
+    if name not in ("cli", "demo.debugging"):
+        assert "os.environ" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= 500
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            doc = ast.get_docstring(node, clean=False) or ""
+            assert (node.end_lineno or 0) - node.lineno - doc.count("\n") <= 50, node.name
