@@ -47,3 +47,10 @@ def settings(tmp_path: Path) -> Settings:
 async def tools(settings: Settings) -> AsyncIterator[Tools]:
     async with in_process(settings) as tools:
         yield tools
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What the SDKs' clients pass on to servers: no locale."""
+    names = ("HOME", "PATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
+    return {name: os.environ[name] for name in names if name in os.environ} | {"PWD": str(tmp_path)}

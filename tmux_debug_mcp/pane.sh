@@ -11,6 +11,7 @@
 exec 3>&2 2>/dev/null
 # ^C and ^\ are for the command: caught here, default there.
 trap : INT QUIT
+# shellcheck disable=SC3045  # not POSIX, but every sh on Linux has it
 ulimit -S -n "$2"
 cd -- "$4" 2>&3 && (
 	unset TMUX TMUX_PANE OLDPWD

@@ -273,6 +273,9 @@ class Pane:
         """
         with anyio.CancelScope(shield=True):
             await self._end_processes(tuple(first), _KILL_GRACE_S)
+            deadline = anyio.current_time() + _MARK_S
+            while (shell := self._shell()) and not shell.reaped and anyio.current_time() < deadline:
+                await anyio.sleep(0.001)
             self.ended = state = await self.state()
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
                 await self.client.run(("kill-window", "-t", self.target))

@@ -1,11 +1,9 @@
 """A server process, spoken to in raw lines, as no client would."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,13 +70,6 @@ class Server:
     def finish(self) -> tuple[bytes, bytes]:
         """Close standard input, wait for the end, and return what is left on standard output and error."""
         return self.process.communicate(timeout=20)
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """What the SDKs' clients pass on to servers: no locale."""
-    names = ("HOME", "PATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
-    return {name: os.environ[name] for name in names if name in os.environ} | {"PWD": str(tmp_path)}
 
 
 @pytest.fixture

@@ -42,3 +42,7 @@ def test_names_and_required_parameters_are_those_of_the_specification() -> None:
         "tmux_kill_pane": ["pane_id"],
         "tmux_list_panes": [],
     }
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_bytes(orjson.dumps(definitions(), option=orjson.OPT_INDENT_2) + b"\n")

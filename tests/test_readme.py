@@ -1,0 +1,69 @@
+"""The README is true: its commands, configurations, options and limits."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tmux_debug_mcp import session
+from tmux_debug_mcp.cli import OPTIONS
+from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
+from tmux_debug_mcp.tools import debug
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def fenced(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_commands_are_those_that_ci_runs() -> None:
+    commands = [line for block in fenced("sh") for line in block.splitlines()]
+
+    assert commands
+    assert set(commands) <= set((ROOT / ".ci" / "run").read_text().splitlines())
+
+
+async def test_configured_command_is_a_server(environment: dict[str, str]) -> None:
+    [configuration] = map(json.loads, fenced("json"))
+    [toml] = map(tomllib.loads, fenced("toml"))
+    server = configuration["mcpServers"]["tmux-debug"]
+    assert toml["mcp_servers"]["tmux-debug"]["command"] == server["command"]
+    assert f"command: {server['command']}\n" in fenced("markdown")[0]
+    command = Path(server["command"].replace("/path/to/tmux-debug-mcp", str(ROOT)))
+    installed = str(command) if command.exists() else "tmux-debug-mcp"
+
+    async with Client(StdioServerParameters(command=installed, args=server["args"], env=environment)) as client:
+        assert len((await client.list_tools()).tools) == len(debug.TOOLS)
+
+
+def test_table_of_options_is_that_of_the_code() -> None:
+    for option in OPTIONS:
+        default = f" `{option.default}` " if option.default else " "
+        assert f"| `--{option.flag} {option.value}` | `{option.variable}` |{default}| {option.help} |" in README
+    assert README.count("| `--") == len(OPTIONS)
+
+
+def test_table_of_tools_is_that_of_the_code() -> None:
+    for tool in debug.TOOLS:
+        shown = [f"**{name}**" if name in tool.required else name for name in tool.parameters]
+        assert f"| `{tool.name}` | {', '.join(shown)}{' ' if shown else ''}|" in README
+
+
+@pytest.mark.parametrize("keys", ["Enter", "C-c", "^C", "Up Up Enter", "F5", "M-x", "C-S-Left"])
+def test_keys_that_are_shown_are_pressed(keys: str) -> None:
+    assert f"`{keys}`" in README
+    assert parse(keys).text == ""
+
+
+def test_limits_are_those_of_the_code() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE))
+
+    assert rows["panes"] == str(session.MAX_PANES)
+    assert rows["command"] == f"{session.MAX_COMMAND_BYTES:,} bytes"
+    assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
+    assert rows["text of a capture"] == f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters"
