@@ -55,7 +55,7 @@ class _Input:
                 partial = bytearray()
             partial += rest
         with anyio.move_on_after(_LAST_CALLS_S):
-            while not self._is_idle():  # noqa: ASYNC110  calls end rarely in this tenth of a second
+            while not self._is_idle():
                 await anyio.sleep(0.002)
 
     async def _read(self) -> bytes:

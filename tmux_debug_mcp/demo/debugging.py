@@ -20,7 +20,7 @@ class Agent:
     async def call(self, why: str, tool: str, *, until: str = "", **arguments: str) -> str:
         """Call a tool, again until the answer has the text `until`; show the last answer and return it."""
         with anyio.fail_after(_PATIENCE_S):
-            while until not in (answer := await self._answer(tool, arguments)):  # noqa: ASYNC110
+            while until not in (answer := await self._answer(tool, arguments)):
                 await anyio.sleep(0.02)
         shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         print(f"\n# {why}\n> {tool}({shown})\n  " + answer.replace("\n", "\n  "))
