@@ -1,0 +1,232 @@
+"""The audit misses nothing: what is on record, and what happens when it can't be."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support import Tools, in_process, python
+
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.session import Settings
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def plain(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without what differs from run to run."""
+    return {key: value for key, value in record.items() if key not in ("ts", "duration_ms")}
+
+
+async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "made" / "too" / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.create("echo héllo; exit 3", name="server", cwd=str(tmp_path), env={"TOKEN": "s3cret"})
+        await tools.exited("server")
+        await tools.error("send_keys", pane_id="server", keys="x")
+        await tools.error("send_keys", pane_id="server", keys="hunter2", secret=True)
+        await tools.error("nothing", any="thing")
+        await tools.error("capture_pane", pane_id="server", lines="many")
+        await tools.blocks("list_panes")
+        await tools.blocks("kill_pane", pane_id="server", signal="SIGINT")
+
+    first, *captures, keys, secret, unknown, wrong, listed, killed = records(path)
+    assert plain(first) == {
+        "tool": "create_pane",
+        "pane_id": "debug-1",
+        "command": "echo héllo; exit 3",
+        "name": "server",
+        "cwd": str(tmp_path),
+        "env": ["TOKEN"],
+        "ok": True,
+    }
+    assert plain(captures[-1]) == {
+        "tool": "capture_pane",
+        "pane_id": "debug-1",
+        "lines": 1,
+        "output_bytes": len("héllo".encode()),
+        "ok": True,
+    }
+    assert (keys["tool"], keys["keys"], keys["ok"]) == ("send_keys", "x", False)
+    assert keys["error"].startswith("Pane 'debug-1' exited with code 3")
+    assert (secret["secret"], "keys" in secret) == (True, False)
+    assert plain(unknown) | {"error": ""} == {"tool": "nothing", "any": "thing", "ok": False, "error": ""}
+    assert wrong["error"] == "Parameter 'lines' is \"many\". It must be a whole number of at least 1."
+    assert plain(listed) == {"tool": "list_panes", "ok": True}
+    assert plain(killed) == {"tool": "kill_pane", "pane_id": "debug-1", "signal": "SIGINT", "ok": True}
+    assert all(record["ts"].endswith("Z") and record["duration_ms"] >= 0 for record in records(path))
+    assert "hunter2" not in path.read_text()
+    assert "s3cret" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_cancelled_call_is_on_record(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        with anyio.move_on_after(0.01):
+            await tools.create(python("while True: pass"))
+        with anyio.fail_after(5):
+            while not path.read_text():
+                await anyio.sleep(0.005)
+
+    [record] = records(path)
+    assert (record["tool"], record["ok"], record["error"]) == ("create_pane", False, "cancelled")
+
+
+@pytest.mark.parametrize("secret", ["C-hunter2", "hunter2 \0", "x" * ((1 << 20) + 1), ["hunter2"], {"hunter2": 1}, 7])
+async def test_secret_that_can_not_be_typed_is_nowhere(settings: Settings, tmp_path: Path, secret: object) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.create("cat")
+        error = await tools.error("send_keys", pane_id="debug-1", keys=secret, secret=True)
+
+    assert "hunter2" not in error
+    assert "hunter2" not in path.read_text()
+    assert records(path)[-1]["ok"] is False
+
+
+async def test_two_servers_share_a_file_without_a_torn_line(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    async with (
+        in_process(settings, AuditLog(path, None)) as first,
+        in_process(settings, AuditLog(path, None)) as second,
+    ):
+
+        async def calls(tools: Tools, name: str) -> None:
+            for _ in range(100):
+                await tools.error("kill_pane", pane_id=name * 3000)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(calls, first, "a")
+            tasks.start_soon(calls, second, "b")
+
+    names = [record["pane_id"] for record in records(path)]
+    assert sorted(names) == ["a" * 3000] * 100 + ["b" * 3000] * 100
+
+
+async def test_record_after_a_half_written_line_is_a_line_of_its_own(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text('{"ts": "2026-01-01T00:0')
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.blocks("list_panes")
+
+    half, whole = path.read_text().splitlines()
+    assert half == '{"ts": "2026-01-01T00:0'
+    assert json.loads(whole)["tool"] == "list_panes"
+
+
+async def test_call_that_can_not_be_put_on_record_says_that_it_was_made_and_further_ones_are_not(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = tmp_path / "audit.log"
+    path.symlink_to("/dev/full")
+    audit = AuditLog(path, None)
+    async with in_process(settings, audit) as tools:
+        made = await tools.error("create_pane", command="cat")
+        refused = await tools.error("create_pane", command="cat")
+        assert made.startswith("The call was made, but the audit can't be written (No space left on device).")
+        assert refused.startswith("Nothing was done: the audit can't be written (No space left on device)")
+        assert len(tools.session.panes) == 1
+
+        path.unlink()
+        await tools.blocks("list_panes")
+
+    assert [(record["tool"], record["ok"]) for record in records(path)] == [("create_pane", True), ("list_panes", True)]
+
+
+async def test_disk_that_is_full_half_way_leaves_whole_lines_when_there_is_room(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """A file size limit stands in for the full disk: the kernel writes what still fits, then nothing."""
+    import resource  # noqa: PLC0415
+
+    path = tmp_path / "audit.log"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.blocks("list_panes")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+        try:
+            made = await tools.error("list_panes")
+            refused = await tools.error("list_panes")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert made.startswith("The call was made")
+        assert refused.startswith("Nothing was done")
+        await tools.blocks("list_panes")
+
+    first, half, *rest = path.read_text().splitlines()
+    assert len(half) == 20
+    assert [json.loads(line)["tool"] for line in (first, *rest)] == ["list_panes"] * 3
+
+
+async def test_file_that_was_moved_away_is_made_anew(settings: Settings, tmp_path: Path) -> None:
+    path, moved = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.blocks("list_panes")
+        path.rename(moved)
+        await tools.error("kill_pane", pane_id="x")
+
+    assert [record["tool"] for record in records(moved)] == ["list_panes"]
+    assert [record["tool"] for record in records(path)] == ["kill_pane"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "file in the way", "no right"])
+def test_audit_that_can_not_be_opened_is_an_error_at_the_start(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "audit.log"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "file in the way":
+        (tmp_path / "file").touch()
+        path = tmp_path / "file" / "audit.log"
+    else:
+        path = Path("/proc/audit.log")
+
+    with pytest.raises(StartError, match=r"The audit can't be opened: .* Give a path that can be written\."):
+        AuditLog(path, None)
+    with pytest.raises(StartError, match="The audit can't be opened"):
+        AuditLog(None, Path("/proc/captures"))
+
+
+async def test_captures_are_kept_in_files_across_runs_and_never_overwritten(settings: Settings, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    for word in ("first", "second"):
+        async with in_process(settings, AuditLog(None, full)) as tools:
+            await tools.exited(await tools.create(f"echo {word}"))
+            await tools.capture("debug-1")
+            await tools.blocks("list_panes")
+
+    files = sorted(full.iterdir())
+    assert [file.name for file in files] == [f"debug-1-capture-{number:03d}.txt" for number in range(1, len(files) + 1)]
+    assert {file.read_text() for file in files} == {"first", "second"}
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+async def test_capture_that_can_not_be_kept_says_that_the_call_was_made(settings: Settings, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        await tools.create("cat")
+        full.rmdir()
+        error = await tools.error("capture_pane", pane_id="debug-1")
+
+    assert error.startswith("The call was made, but its text can't be kept in ")
+
+
+def test_servers_in_processes_of_their_own_share_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
+    path = tmp_path / "audit.log"
+    scripts = Path(__file__).parents[1] / "tmux-mcp" / "client.py"
+    command = ["python3", str(scripts), "env", f"TMUX_DEBUG_AUDIT={path}", "python3", "-m", "tmux_debug_mcp"]
+    environment |= {"PATH": f"{Path(sys.executable).parent}:{environment['PATH']}"}
+    servers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, text=True)
+        for _ in range(3)
+    ]
+    for server in servers:
+        server.communicate("".join(f'kill_pane\t{{"pane_id": "{"x" * 5000}"}}\n' for _ in range(50)), timeout=60)
+
+    assert [record["tool"] for record in records(path)] == ["kill_pane"] * 150
