@@ -1,5 +1,6 @@
 """What tests share: a client with short words, waits with a bound, and a census of what a test leaves."""
 
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -132,8 +133,17 @@ def socket_of(pid: int) -> str:
 def marked(marker: str) -> Iterator[str]:
     """Yield the processes, other than this one, that have the marker in their environment."""
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        if pid != os.getpid() and processes.is_alive(pid) and processes.has_in_environ(pid, marker.encode()):
-            yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+        if pid != os.getpid() and processes.is_alive(pid) and marker.encode() in environ_of(pid):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+
+
+def environ_of(pid: int) -> list[bytes]:
+    """Return the environment that a process was started with."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def python(program: str) -> str:

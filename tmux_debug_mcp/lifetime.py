@@ -1,13 +1,16 @@
 """What makes our end complete: the wardens that we start, and the signals that end us."""
 
+import contextlib
 import os
 import re
 import secrets
 import select
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +18,9 @@ from . import processes
 
 # Socket paths have 107 bytes, and tmux expands formats in the paths of files: so short and plain.
 _USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
+
+# A directory that was changed this recently may be one that is being made and not held yet.
+_MAKING_S = 10.0
 
 
 class Warden:
@@ -41,7 +47,7 @@ class Warden:
             stdin=lifeline,
             stdout=subprocess.DEVNULL,
             pass_fds=(tmux_in, tmux_out),
-            env=dict(env),
+            env=dict(env) | {processes.MARKER: self.directory.name},
             start_new_session=True,  # the terminal and the process group of our client are not its
         )
         self.pid = self._process.pid
@@ -49,16 +55,6 @@ class Warden:
             os.close(fd)
         for fd in (self.control_in, self.control_out):
             os.set_blocking(fd, False)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process is there."""
-        return self._process.poll() is None
-
-    def end_descendants(self) -> None:
-        """Ask it to end tmux and everything in its panes, and to keep the directory."""
-        if self.is_alive:
-            os.write(self._lifeline, b"k")
 
     def close(self) -> None:
         """Let it end everything and then itself; returns at once, and may be called again."""
@@ -68,15 +64,21 @@ class Warden:
         self._lifeline = self.control_in = self.control_out = -1
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended or the time is over; blocks. Call `close` before."""
-        if not self.is_alive:
-            return
+        """Wait until it has ended or the time is over; blocks. Call `close` before.
+
+        When it was killed, its descendants are left to the nearest subreaper; what is in its directory is not.
+        """
+        if self._process.poll() is None:
+            self._poll(timeout_s)
+        if self._process.poll() is not None:
+            processes.remove(str(self.directory))
+
+    def _poll(self, timeout_s: float) -> None:
         fd = os.pidfd_open(self.pid)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         poll.poll(timeout_s * 1000)
         os.close(fd)
-        self._process.poll()
 
 
 def on_end_signals(end: Callable[[], None]) -> None:
@@ -85,8 +87,21 @@ def on_end_signals(end: Callable[[], None]) -> None:
         signal.signal(number, lambda _number, _frame: end())
 
 
-def _new_directory() -> Path:
+def remove_abandoned() -> None:
+    """End and remove what is left of servers that were killed in the same instant as their wardens."""
+    for directory in _base().glob("tmux-debug-mcp-*-*"):
+        with contextlib.suppress(OSError):
+            status = directory.lstat()
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+            if is_ours and time.time() - status.st_mtime > _MAKING_S:
+                processes.remove_if_unused(str(directory))
+
+
+def _base() -> Path:
     base = tempfile.gettempdir()
-    if not _USABLE_DIRECTORY.fullmatch(base):
-        base = "/tmp"  # noqa: S108  the name is ours alone and the directory made with mode 0700
-    return Path(base) / f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"
+    # The names in it are ours alone, and directories are made with mode 0700.
+    return Path(base if _USABLE_DIRECTORY.fullmatch(base) else "/tmp")  # noqa: S108
+
+
+def _new_directory() -> Path:
+    return _base() / f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"

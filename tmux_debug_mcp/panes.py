@@ -82,7 +82,7 @@ class Pane:
     client: ControlClient
     target: str  # tmux's id, such as %3
     process: processes.Stat  # pane.sh, the session leader
-    marker: bytes  # NAME=value in the environment of all that it started
+    marker: str  # processes.MARKER in the environment of all that it started
     started_at: float = field(default_factory=time.time)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: State | None = None
@@ -304,7 +304,7 @@ class Pane:
             for pid in processes.children(self.client.warden_pid)
             if (stat := processes.read_stat(pid))
             and stat.state != "Z"
-            and (stat.session == self.process.pid or processes.has_in_environ(pid, self.marker))
+            and (stat.session == self.process.pid or processes.marker(pid) == self.marker)
         ]
         shell = self._shell()
         # After the command pane.sh only sleeps, so that tmux reads all output.

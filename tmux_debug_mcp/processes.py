@@ -9,6 +9,7 @@ closes that however its owner ends, by SIGKILL too.
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import signal
@@ -17,6 +18,11 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
+# What tmux and all in its panes have in their environment: the name of the warden's directory, and behind a slash
+# the pane's id.
+MARKER = "MCP_DEBUG_PANE"
+
+_MARKER = f"{MARKER}=".encode()
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -66,9 +72,12 @@ def cpu_time(pid: int) -> bytes:
     return _read(f"/proc/{pid}/schedstat")
 
 
-def has_in_environ(pid: int, entry: bytes) -> bool:
-    """Tell whether the process was started with this `NAME=value` in its environment."""
-    return entry in _read(f"/proc/{pid}/environ").split(b"\0")
+def marker(pid: int) -> str:
+    """Return the value of MARKER in the environment that the process was started with, or nothing."""
+    for entry in _read(f"/proc/{pid}/environ").split(b"\0"):
+        if entry.startswith(_MARKER):
+            return entry.removeprefix(_MARKER).decode(errors="replace")
+    return ""
 
 
 def children(pid: int) -> list[int]:
@@ -83,13 +92,13 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def descendants(pid: int) -> list[int]:
-    """Return the children, their children and so on, parents first, without zombies."""
+def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
+    """Return the children, their children and so on, parents first, without zombies and the spared and theirs."""
     found: list[int] = []
     queue = [pid]
     for parent in queue:
         for child in children(parent):
-            if is_alive(child):
+            if child not in spare and is_alive(child):
                 found.append(child)
                 queue.append(child)
     return found
@@ -110,7 +119,7 @@ def send_signals(pids: Iterable[int], *signals: int) -> None:
 
 
 def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
-    """End all descendants of a process but the spared ones: gently, then by SIGKILL.
+    """End all descendants of a process, but the spared ones and theirs: gently, then by SIGKILL.
 
     A process that forks faster than it can be killed is stopped first.
 
@@ -118,19 +127,19 @@ def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
         Whether all of them are gone.
     """
     begin = time.monotonic()
-    living = _living(root, spare)
+    living = set(descendants(root, spare))
     send_signals(living, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
     while living and time.monotonic() < begin + GRACE_S:
         time.sleep(0.002)
-        living = _living(root, spare)
+        living = set(descendants(root, spare))
     while living and time.monotonic() < begin + _GIVE_UP_S:
         stopped: set[int] = set()
-        while living := _living(root, spare) - stopped:
+        while living := set(descendants(root, spare)) - stopped:
             send_signals(living, signal.SIGSTOP)
             stopped |= living
         send_signals(stopped, signal.SIGKILL)
         time.sleep(0.001)
-        living = _living(root, spare)
+        living = set(descendants(root, spare))
     return not living
 
 
@@ -140,13 +149,49 @@ def open_files_limit() -> str:
     return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
 
 
+def hold(directory: str) -> int:
+    """Lock a directory as in use until the returned file is closed or this process ends."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def remove_if_unused(directory: str) -> None:
+    """Remove the directory of a warden, and kill what carries its mark, unless a warden holds it."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        mark = os.path.basename(directory)
+        deadline = time.monotonic() + _GIVE_UP_S
+        while (left := [pid for pid in _all() if marker(pid).split("/")[0] == mark]) and time.monotonic() < deadline:
+            send_signals(left, signal.SIGKILL)
+            time.sleep(0.005)
+        remove(directory)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def remove(directory: str) -> None:
+    """Remove the directory of a warden, if it is there."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            with contextlib.suppress(OSError):
+                os.unlink(f"{directory}/{name}")
+        os.rmdir(directory)
+
+
 def become_subreaper() -> None:
     """Make orphaned descendants children of this process instead of init's."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _living(root: int, spare: frozenset[int]) -> set[int]:
-    return set(descendants(root)) - spare
+def _all() -> list[int]:
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_alive(pid)]
 
 
 def _prctl(option: int, value: int) -> None:
@@ -189,32 +234,21 @@ def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
         os._exit(127)
 
 
-def _remove(directory: str) -> None:
-    with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            with contextlib.suppress(OSError):
-                os.unlink(f"{directory}/{name}")
-        os.rmdir(directory)
-
-
 def warden(directory: str, control_in: int, control_out: int, argv: list[str]) -> None:
-    """Start tmux in a new directory of its own; at the end of standard input end all and remove it.
-
-    A byte on standard input ends all descendants and leaves the directory.
-    """
+    """Start tmux in a new directory of its own; at the end of standard input end all and remove it."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     become_subreaper()
     os.chdir("/")
     os.mkdir(directory, 0o700)
+    hold(directory)
     if os.fork() == 0:
         _exec_tmux(control_in, control_out, argv)
     os.close(control_in)
     os.close(control_out)
-    while os.read(0, 1):
-        end_descendants(os.getpid())
+    os.read(0, 1)
     end_descendants(os.getpid())
-    _remove(directory)
+    remove(directory)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from mcp.server.stdio import stdio_server
 
 from . import __version__, processes
 from .audit import AuditLog
-from .lifetime import on_end_signals
+from .lifetime import on_end_signals, remove_abandoned
 from .session import Session, Settings, open_session
 from .tools import Toolbox, debug
 
@@ -114,10 +114,12 @@ def build(toolbox: Toolbox) -> Server[None]:
 async def serve(settings: Settings, audit: AuditLog | None) -> NoReturn:
     """Serve on standard input and output until their end or a signal; does not return."""
     processes.become_subreaper()
+    remove_abandoned()
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     async with open_session(settings) as session:
+        session.is_subreaper = True
         on_end_signals(lambda: _end(session))
         toolbox = Toolbox(debug.TOOLS, session, audit)
         fd_in, fd_out = _claim_standard_streams()
@@ -147,9 +149,9 @@ def _claim_standard_streams() -> tuple[int, int]:
 
 
 def _end(session: Session) -> NoReturn:
-    """End everything at once, and us."""
-    session.close()
-    # Orphans come to us when a warden was killed.
-    processes.end_descendants(os.getpid())
-    sys.stderr.flush()
-    os._exit(0)
+    """End everything at once, and us, whatever else we are at."""
+    try:
+        session.close()
+    finally:
+        sys.stderr.flush()
+        os._exit(0)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from . import processes
 from .client import ControlClient
@@ -39,6 +40,8 @@ _PACKAGE = Path(__file__).parent
 _PERSONS_FIRST_WINDOW = "100000"
 # tmux answers its first command after some 20 ms. This long after, it never will.
 _START_S = 10.0
+# A warden that has hundreds of stubborn processes to end takes some 200 ms. Clients lose patience after 500.
+_WARDEN_S = 0.4
 # The arguments and environment of a program, with room for what tmux and the shell add.
 _ARGUMENTS_SLACK_BYTES = 16 << 10
 
@@ -69,16 +72,22 @@ class NewPane:
 
 
 class Session:
-    """All panes of one server; make one with `open_session`."""
+    """All panes of one server; make one with `open_session`.
+
+    Attributes:
+        is_subreaper: Whether the descendants of a warden that was killed are ours to end.
+    """
 
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
         self._settings = settings
         self._tasks = tasks
+        self.is_subreaper = False
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
-        self._wardens: list[Warden] = []
+        self._served = anyio.Event()
+        self._wardens: set[Warden] = set()
 
     @property
     def panes(self) -> list[Pane]:
@@ -137,11 +146,10 @@ class Session:
 
     def close(self) -> None:
         """End tmux and everything in it; blocks until that is done, some milliseconds."""
-        for warden in self._wardens:
+        wardens = tuple(self._wardens)
+        for warden in wardens:
             warden.close()
-        for warden in self._wardens:
-            warden.wait(processes.GRACE_S * 4)
-        self._wardens.clear()
+        self._bury(*wardens)
 
     def _directory(self, cwd: str | None) -> Path:
         path = os.path.join(self._settings.cwd, os.path.expanduser(cwd or "."))
@@ -168,7 +176,7 @@ class Session:
         number = self._made
         pane_id = PaneId(f"debug-{number}")
         mark = secrets.token_hex(8)
-        marker = f"MCP_DEBUG_PANE={mark}"
+        marker = f"{client.directory.name}/{pane_id}"
         log = Log(client.directory / f"{pane_id}.log", mark)
         window = f"{client.session}:{number}"
         env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
@@ -185,7 +193,7 @@ class Session:
         new_window = ["new-window", "-d", "-P", "-F", "#{pane_id} #{pane_pid}", "-t", window, "-n", title]
         try:
             [[line], _, _] = await client.run(
-                [*new_window, *env, "-e", marker, *program],
+                [*new_window, *env, "-e", f"{processes.MARKER}={marker}", *program],
                 ("pipe-pane", "-t", window, f"exec cat >>'{log.path}'"),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", window, "window-size", "manual"),
@@ -197,7 +205,7 @@ class Session:
             raise
         target, pid = line.decode().split()
         process = processes.read_stat(int(pid)) or _gone(int(pid))
-        pane = Pane(pane_id, new.name or pane_id, new.command, log, client, target, process, marker.encode())
+        pane = Pane(pane_id, new.name or pane_id, new.command, log, client, target, process, marker)
         self._panes[pane_id] = pane
         return pane
 
@@ -216,7 +224,10 @@ class Session:
 
     async def _connected(self) -> ControlClient:
         async with self._starting:
-            if self._client is None or self._client.gone.is_set():
+            if self._client is not None and self._client.gone.is_set():
+                await self._served.wait()
+                self._client = None
+            if self._client is None:
                 self._client = await self._connect()
             return self._client
 
@@ -243,20 +254,31 @@ class Session:
             ]
 
         warden = Warden(tmux, self._settings.env)
-        self._wardens.append(warden)
+        self._wardens.add(warden)
         client = ControlClient(warden)
+        self._served = anyio.Event()
         self._tasks.start_soon(self._serve, client, warden)
         with anyio.move_on_after(_START_S):
             await client.greet()
             await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
             return client
-        warden.end_descendants()
+        warden.close()
         raise TmuxGoneError("nothing for 10 s")
 
     async def _serve(self, client: ControlClient, warden: Warden) -> None:
         await client.serve()
-        # Its log files stay for the panes that were lost; what outlived the tmux server does not.
-        warden.end_descendants()
+        # What outlived the tmux server does not outlive its warden. Logs can still be read: they are open.
+        warden.close()
+        await anyio.to_thread.run_sync(self._bury, warden)
+        self._served.set()
+
+    def _bury(self, *wardens: Warden) -> None:
+        for warden in wardens:
+            warden.wait(_WARDEN_S)
+            self._wardens.discard(warden)
+        if self.is_subreaper:
+            # A warden that was killed left its descendants to us.
+            processes.end_descendants(os.getpid(), frozenset(warden.pid for warden in tuple(self._wardens)))
 
 
 @asynccontextmanager

@@ -1,0 +1,189 @@
+"""SIGKILL, of whoever and whenever, leaves nothing either."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import PATIENCE_S, marked, run_directories
+
+from tmux_debug_mcp import processes
+
+from .conftest import Server
+from .test_ending import fill, left
+
+
+def gone(census: str, pid: int) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while left(census, pid) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return left(census, pid) == []
+
+
+def parts(server: Server) -> dict[str, int]:
+    """Return the processes that a server with panes is made of."""
+    [warden] = processes.children(server.pid)
+    names = {stat.comm: stat.pid for pid in processes.children(warden) if (stat := processes.read_stat(pid))}
+    return {
+        "server": server.pid,
+        "warden": warden,
+        "client": names["tmux: client"],
+        "tmux": names["tmux: server"],
+    }
+
+
+def attach(server: Server) -> None:
+    """Have a person watch, in a terminal of another server of ours."""
+    [directory] = run_directories(server.pid)
+    server.text("create_pane", command=f"tmux -S {directory}/tmux attach -r", name="person")
+    while '"foreground":"tmux: client"' not in server.text("list_panes"):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("watched", [False, True], ids=["alone", "watched"])
+@pytest.mark.parametrize("number", [1, 20])
+def test_sigkill_of_the_server_leaves_nothing_behind(
+    server: Server, census: str, number: int, *, watched: bool
+) -> None:
+    fill(server)
+    for _ in range(number):
+        server.text("create_pane", command="exec cat")
+    if watched:
+        attach(server)
+
+    server.process.kill()
+
+    assert gone(census, server.pid)
+
+
+def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(server: Server, census: str) -> None:
+    numbers = [
+        server.send("tools/call", name="tmux_create_pane", arguments={"command": "exec cat"}) for _ in range(300)
+    ]
+    assert sorted(server.read()["id"] for _ in numbers) == numbers
+
+    server.process.kill()
+
+    assert gone(census, server.pid)
+
+
+@pytest.mark.parametrize("victim", ["warden", "client", "tmux"])
+def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(server: Server, census: str, victim: str) -> None:
+    fill(server)
+    os.kill(parts(server)[victim], signal.SIGKILL)
+
+    while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
+        time.sleep(0.005)
+    assert "Created pane" in server.text("create_pane", command="cat")
+    if victim == "warden":
+        # What it owned fell to the server, which ended it.
+        deadline = time.monotonic() + PATIENCE_S
+        while any("1001" in line for line in marked(census)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not [line for line in marked(census) if "1001" in line]
+    server.finish()
+
+    assert left(census, server.pid) == []
+
+
+@pytest.mark.parametrize("victim", ["warden", "client", "tmux"])
+def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
+    server: Server, census: str, victim: str
+) -> None:
+    fill(server)
+    os.kill(parts(server)[victim], signal.SIGKILL)
+    while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
+        time.sleep(0.005)
+    server.text("create_pane", command="nohup sleep 1001")
+
+    server.process.kill()
+
+    assert gone(census, server.pid)
+
+
+def test_next_start_removes_what_server_and_warden_killed_at_once_leave(
+    server: Server, launch: Callable[..., Server], census: str
+) -> None:
+    fill(server)
+    [directory] = run_directories(server.pid)
+    server.process.send_signal(signal.SIGSTOP)
+    os.kill(parts(server)["warden"], signal.SIGKILL)
+    server.process.kill()
+    server.process.wait()
+    assert any("1001" in line for line in marked(census))
+
+    young = launch().start()
+    assert young.text("list_panes").startswith("No active panes")
+    assert directory.exists(), "it may be one that is being made"
+    young.finish()
+    os.utime(directory, (0, 0))
+    launch().start().finish()
+
+    assert left(census, server.pid) == []
+
+
+def test_start_leaves_the_directories_of_live_servers_alone(server: Server, launch: Callable[..., Server]) -> None:
+    server.text("create_pane", command="cat")
+    [directory] = run_directories(server.pid)
+    os.utime(directory, (0, 0))
+    launch().start().finish()
+
+    assert "running" in server.text("list_panes")
+    assert directory.exists()
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_sigkill_at_any_moment_leaves_nothing_behind(launch: Callable[..., Server], census: str, moment: int) -> None:
+    """From before the first import to the middle of a flood, with calls at work."""
+    server = launch()
+    # A thread, so that the moment does not depend on what the server answers.
+    delay_s = random.Random(moment).random() * 1.2  # noqa: S311
+    killer = threading.Timer(delay_s, server.process.kill)
+    killer.start()
+    try:
+        server.start()
+        for number in range(1000):
+            server.text("create_pane", command=("yes", "nohup sleep 1001 & cat", "setsid sleep 1001 & cat")[number % 3])
+            server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1"})
+            server.read()
+    except (BrokenPipeError, ValueError):
+        pass
+    killer.join()
+
+    assert gone(census, server.pid)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        [("close", 0.0)],
+        [(signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0.0)],
+        [("close", 0.0), (signal.SIGTERM, 0.0)],
+        [(signal.SIGTERM, 0.0)],
+        [("close", 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 0.0)],
+        [(signal.SIGTERM, 0.0), (signal.SIGTERM, 0.0), (signal.SIGHUP, 0.0), (signal.SIGINT, 0.0)],
+    ],
+    ids=["client killed", "Claude Code", "Codex", "Gemini", "SDK", "impatient"],
+)
+def test_ways_in_which_real_clients_end_their_servers_leave_nothing_behind(
+    server: Server, census: str, schedule: list[tuple[str | int, float]]
+) -> None:
+    fill(server)
+    for what, pause_s in schedule:
+        if server.process.poll() is None:
+            if isinstance(what, int):
+                server.process.send_signal(what)
+            elif server.process.stdin:
+                server.process.stdin.close()
+                server.process.stdin = None
+            deadline = time.monotonic() + pause_s
+            while server.process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+    server.process.wait(PATIENCE_S)
+
+    assert gone(census, server.pid)
+    assert not Path(f"/proc/{server.pid}/stat").exists()
