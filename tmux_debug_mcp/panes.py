@@ -7,6 +7,7 @@ Only typing takes the pane's lock. Captures and ending take none.
 """
 
 import contextlib
+import os
 import secrets
 import signal
 import time
@@ -107,13 +108,13 @@ class Pane:
 
     async def _ending(self) -> State | None:
         """Return how the program ended, as soon as its output is complete; None when it can't be told."""
-        deadline = anyio.current_time() + _MARK_S
+        begin = anyio.current_time()
         while True:
             if mark := self.log.find_mark():
                 return self._ended_with(mark.exit_code, mark.offset)
             if self._shell() is None and (ending := await self._ending_by_tmux()):
                 return ending
-            if anyio.current_time() > deadline:
+            if anyio.current_time() > begin + _MARK_S:
                 return None
             await anyio.sleep(0.001)
 
@@ -273,29 +274,37 @@ class Pane:
         """
         with anyio.CancelScope(shield=True):
             await self._end_processes(tuple(first), _KILL_GRACE_S)
-            deadline = anyio.current_time() + _MARK_S
-            while (shell := self._shell()) and not shell.reaped and anyio.current_time() < deadline:
-                await anyio.sleep(0.001)
-            self.ended = state = await self.state()
+            self.ended = state = await self._last_state()
+            rest = [self.process.pid, *processes.children(self.process.pid)] if self._shell() else []
+            processes.send_signals(rest, signal.SIGKILL)
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
                 await self.client.run(("kill-window", "-t", self.target))
-            if self._shell():
-                processes.send_signals([self.process.pid], signal.SIGKILL)
+            await _wait_for_end(rest, _KILL_S)
             await self._end_processes((signal.SIGKILL,), 0.0)
         self.log.close()
+        return state
+
+    async def _last_state(self) -> State:
+        """Return how the command ended, once pane.sh has noticed."""
+        begin = anyio.current_time()
+        while (state := await self.state()).is_running and anyio.current_time() < begin + _MARK_S:
+            await anyio.sleep(0.001)
         return state
 
     async def _end_processes(self, first: tuple[int, ...], grace_s: float) -> None:
         """End what belongs to the pane but pane.sh, which is to tell how the command ended."""
         begin = anyio.current_time()
-        living = self._belongings()
-        processes.send_signals(living, *first)
-        processes.send_signals([*living, self.process.pid] if self._shell() else living, signal.SIGCONT)
-        while living and anyio.current_time() < begin + _KILL_S:
-            await anyio.sleep(0.002)
-            living = self._belongings()
-            if anyio.current_time() > begin + grace_s:
+        signalled: set[int] = set()
+        if self._shell():
+            processes.send_signals([self.process.pid], signal.SIGCONT)
+        while (living := self._belongings()) and anyio.current_time() < begin + _KILL_S:
+            left_s = begin + grace_s - anyio.current_time()
+            if left_s > 0:
+                processes.send_signals([pid for pid in living if pid not in signalled], *first, signal.SIGCONT)
+                signalled.update(living)
+            else:
                 processes.send_signals(living, signal.SIGKILL)
+            await _wait_for_end(living, left_s if left_s > 0 else 0.05)
 
     def _belongings(self) -> list[int]:
         """Return the pane's processes but pane.sh: descendants, and orphans of its session or environment."""
@@ -310,6 +319,18 @@ class Pane:
         # After the command pane.sh only sleeps, so that tmux reads all output.
         roots = orphans if shell is None or shell.reaped else [shell.pid, *orphans]
         return orphans + [pid for root in roots for pid in processes.descendants(root)]
+
+
+async def _wait_for_end(pids: Iterable[int], timeout_s: float) -> None:
+    """Wait until the processes have ended or the time is over."""
+    with anyio.move_on_after(timeout_s):
+        for pid in pids:
+            fd = processes.open_pidfd(pid)
+            if fd >= 0:
+                try:
+                    await anyio.wait_readable(fd)
+                finally:
+                    os.close(fd)
 
 
 def _signal_name(number: int) -> str | None:

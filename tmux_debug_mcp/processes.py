@@ -110,6 +110,14 @@ def is_alive(pid: int) -> bool:
     return stat is not None and stat.state not in "ZX"
 
 
+def open_pidfd(pid: int) -> int:
+    """Return a file that can be read once the process has ended, or -1 when it is gone."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+
+
 def send_signals(pids: Iterable[int], *signals: int) -> None:
     """Send each process each signal in order; those that are gone or another user's are passed over."""
     for pid in pids:

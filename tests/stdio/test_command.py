@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from wire import SERVER, Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.cli import OPTIONS, pane_environment
-
-from .conftest import SERVER, Server
 
 
 def command(

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from support import marked, python, run_directories
-
-from .conftest import Server
+from wire import Server
 
 MIXTURE = [
     "cat",

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from support import PATIENCE_S, marked, run_directories
+from wire import Server
 
 from tmux_debug_mcp import processes
 
-from .conftest import Server
 from .test_ending import fill, left
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 from support import Tools
+from wire import SERVER, Server
 
 from tmux_debug_mcp.tools.debug import INSTRUCTIONS
-
-from .conftest import SERVER, Server
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])

@@ -1,0 +1,206 @@
+"""What the server costs, beside the floors of the same machine in the same run: `./dev bench [--json]`.
+
+Rounds are interleaved, because machines have moods: compare numbers of one run only. Figures are medians with the
+minimum and maximum. The floors are a server of the bare SDK whose tool does nothing, and a tmux process per call.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from wire import Server
+
+from tmux_debug_mcp import processes
+
+BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
+PANES = 20
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A promise: a figure of one run, and the most that it may be."""
+
+    name: str
+    figure: float
+    most: float
+    unit: str
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is kept."""
+        return self.figure <= self.most
+
+
+class Figures:
+    """Samples by name, in milliseconds unless the name says otherwise."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, list[float]] = defaultdict(list)
+
+    def time(self, name: str, action: Callable[[], object]) -> None:
+        """Do something and note how long it took."""
+        begin = time.perf_counter()
+        action()
+        self.samples[name].append((time.perf_counter() - begin) * 1000)
+
+    def median(self, name: str) -> float:
+        """Return the median of the samples of a name."""
+        return statistics.median(self.samples[name])
+
+
+def started(command: list[str] | None = None) -> Server:
+    """Return a server that has listed its tools."""
+    server = Server(None, command=command) if command else Server(None)
+    server.start()
+    server.ask("tools/list")
+    return server
+
+
+def memory_mb(pid: int) -> float:
+    """Return the memory that is a process's own share, in megabytes."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
+
+
+def switches(pids: list[int]) -> int:
+    """Return how often the processes have given up the processor of their own will."""
+    name = "voluntary_ctxt_switches:"
+    lines = [line for pid in pids for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def measure_starts(figures: Figures, rounds: int) -> None:
+    """Measure cold starts to the answer of tools/list."""
+    for _ in range(rounds):
+        for name, command in (("bare: cold start", BARE), ("cold start", None)):
+            begin = time.perf_counter()
+            server = started(command)
+            figures.samples[name].append((time.perf_counter() - begin) * 1000)
+            server.finish()
+
+
+def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> None:
+    """Measure each call beside the floors."""
+    server, bare = started(), started(BARE)
+    server.text("create_pane", command="seq 1 10000; exec cat", name="history")
+    while "10000" not in server.text("capture_pane", pane_id="history"):
+        time.sleep(0.01)
+    for number in range(2, PANES + 1):
+        server.text("create_pane", command="exec cat", name=f"pane-{number}")
+    tmux = ["tmux", "-S", socket]
+    for _ in range(rounds):
+        figures.time("bare: call", lambda: bare.ask("tools/call", name="nothing", arguments={}))
+        figures.time("tmux process: display-message", lambda: subprocess.run([*tmux, "display-message", "-p", "x"],
+                     stdout=subprocess.DEVNULL, check=True))  # fmt: skip
+        figures.time("list 20 panes", lambda: server.text("list_panes"))
+        figures.time("send a line", lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter"))
+        figures.time("capture 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
+        figures.time("capture 100 of 10,000", lambda: server.text("capture_pane", pane_id="history"))
+        figures.time("capture 1,000 of 10,000", lambda: server.text("capture_pane", pane_id="history", lines=1000))
+        figures.time("8 captures in flight", lambda: eight_captures(server))
+        figures.time("create", lambda: server.text("create_pane", command="exec cat", name="new"))
+        figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
+    figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
+    figures.samples["memory, MB"].append(memory_mb(server.pid))
+    [warden] = processes.children(server.pid)
+    figures.samples["memory of the warden, MB"].append(memory_mb(warden))
+    before = switches([server.pid, warden])
+    time.sleep(idle_s)
+    figures.samples["switches while idle"].append(switches([server.pid, warden]) - before)
+    measure_flood(figures, rounds, server)
+    figures.time("end with 20 panes", server.finish)
+    bare.finish()
+
+
+def eight_captures(server: Server) -> None:
+    """Capture eight times at once."""
+    for _ in range(8):
+        server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "history"})
+    for _ in range(8):
+        server.read()
+
+
+def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
+    """Measure a capture beside a pane that prints as fast as it can."""
+    server.text("create_pane", command="yes 0123456789012345678901234567890123456789", name="flood")
+    for _ in range(rounds):
+        figures.time("capture 5 lines beside a flood", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
+    server.text("kill_pane", pane_id="flood")
+
+
+def budgets(figures: Figures) -> list[Budget]:
+    """Return the promises of the design, with the figures of this run."""
+    median = figures.median
+    floor = median("bare: call")
+    tmux = median("tmux process: display-message")
+    calls = [
+        Budget(f"{name} − bare call", median(name) - floor, 1.0, "ms")
+        for name in ("send a line", "list 20 panes", "capture 5 lines")
+    ]
+    below = [
+        Budget(f"{name} / tmux process", median(name) / tmux, 1.0, "×")
+        for name in ("send a line", "list 20 panes", "capture 5 lines")
+    ]
+    flood = median("capture 5 lines beside a flood") / median("capture 5 lines")
+    return [
+        Budget("cold start / bare", median("cold start") / median("bare: cold start"), 1.10, "×"),
+        Budget("memory − bare", median("memory, MB") - median("bare: memory, MB"), 12, "MB"),
+        Budget("memory of the warden", median("memory of the warden, MB"), 7, "MB"),
+        *calls,
+        *below,
+        Budget("capture beside a flood / quiet", flood, 5, "×"),
+        Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
+    ]
+
+
+def show(figures: Figures, held: list[Budget]) -> None:
+    """Print tables for people."""
+    print(f"{'':34}{'median':>10}{'min':>10}{'max':>10}{'n':>6}")
+    for name, samples in figures.samples.items():
+        row = (statistics.median(samples), min(samples), max(samples))
+        print(f"{name:34}" + "".join(f"{value:10.2f}" for value in row) + f"{len(samples):6}")
+    print(f"\n{'budget':44}{'figure':>10}{'at most':>10}")
+    for budget in held:
+        word = "held" if budget.is_held else "MISSED"
+        print(f"{budget.name:44}{budget.figure:10.2f}{budget.most:10.2f} {budget.unit:3}{word}")
+
+
+def main() -> int:
+    """Measure; return 1 when a budget is missed."""
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print samples and budgets as JSON")
+    parser.add_argument("--rounds", type=int, default=100, help="rounds of calls (default 100)")
+    parser.add_argument("--starts", type=int, default=9, help="rounds of cold starts (default 9)")
+    parser.add_argument("--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)")
+    options = parser.parse_args()
+    for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
+        del os.environ[variable]
+    figures = Figures()
+    measure_starts(figures, options.starts)
+    with tempfile.TemporaryDirectory() as directory:
+        socket = f"{directory}/tmux"
+        subprocess.run(["tmux", "-S", socket, "-f", os.devnull, "new-session", "-d", "cat"], check=True)
+        try:
+            measure_calls(figures, options.rounds, options.idle, socket)
+        finally:
+            subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
+    held = budgets(figures)
+    if options.json:
+        rows = [vars(budget) | {"held": budget.is_held} for budget in held]
+        print(json.dumps({"samples": figures.samples, "budgets": rows}))
+    else:
+        show(figures, held)
+    return 0 if all(budget.is_held for budget in held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
