@@ -5,16 +5,18 @@ can't be written is kept and tried first before the next call: nothing is done t
 """
 
 import contextlib
+import errno
+import json
 import os
 import re
+from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
 from .errors import StartError, ToolError
 
-_CAPTURE = "{pane_id}-capture-{number:03d}.txt"
 _CAPTURE_NUMBER = re.compile(r"-capture-(\d+)\.txt$")
 
 
@@ -36,11 +38,14 @@ class AuditLog:
     def __init__(self, path: Path | None, captures: Path | None) -> None:
         self._path = path
         self._captures = captures
-        self._unwritten = b""
+        self._unwritten: deque[bytes] = deque()
+        self._torn: tuple[int, bytes] | None = None  # the file's size after a part of a record, and the rest of it
+        self._fd = -1
         try:
-            self._fd = -1 if path is None else _open(path)
+            if path is not None:
+                self._fd = _open(path)
             if captures is not None:
-                captures.mkdir(parents=True, exist_ok=True, mode=0o700)
+                _make_directory(captures)
         except OSError as error:
             raise StartError(f"The audit can't be opened: {error}. Give a path that can be written.") from error
 
@@ -51,7 +56,7 @@ class AuditLog:
             self._fd = -1
 
     def check(self) -> None:
-        """Write what an earlier call left unwritten.
+        """Write what earlier calls left unwritten.
 
         Raises:
             AuditError: It still can't be written.
@@ -61,7 +66,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier call is not on "
-                f"record yet. Make room for {self._path} and call again."
+                f"record yet. Mend {self._path} and call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
@@ -72,13 +77,13 @@ class AuditLog:
         """
         if self._fd < 0:
             return
-        self._unwritten += orjson.dumps(record) + b"\n"
+        self._unwritten.append(_encode(record) + b"\n")
         try:
             self._flush()
         except OSError as error:
             raise AuditError(
                 f"The call was made, but the audit can't be written ({error.strerror}). Further calls are refused "
-                f"until it can: make room for {self._path}."
+                f"until it can: mend {self._path}."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> None:
@@ -89,37 +94,61 @@ class AuditLog:
         """
         if self._captures is None:
             return
-        number = 1 + max(
-            (int(match[1]) for path in self._captures.glob(f"{pane_id}-capture-*.txt")
-             if (match := _CAPTURE_NUMBER.search(path.name))),
-            default=0,
-        )  # fmt: skip
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            while True:
-                path = self._captures / _CAPTURE.format(pane_id=pane_id, number=number)
-                with contextlib.suppress(FileExistsError), open(os.open(path, flags, 0o600), "wb") as file:
-                    file.write(text.encode())
-                    return
-                number += 1
+            _make_directory(self._captures)
+            with _new_capture(self._captures, pane_id) as file:
+                file.write(text.encode())
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} ({error.strerror}). "
-                "Make room there."
+                "Mend that directory."
             ) from error
 
     def _flush(self) -> None:
-        if not self._unwritten or self._path is None:
-            return
-        if _is_moved(self._path, self._fd):
-            os.close(self._fd)
-            self._fd = _open(self._path)
-        written = os.write(self._fd, self._unwritten)
-        if written < len(self._unwritten):
-            # Half a line is in the file; the whole one goes after it when there is room.
-            self._unwritten = b"\n" + self._unwritten.lstrip(b"\n")
-            raise OSError(28, "No space left on device")
-        self._unwritten = b""
+        while self._unwritten and self._path is not None:
+            if _is_moved(self._path, self._fd):
+                fd = _open(self._path)
+                os.close(self._fd)
+                self._fd = fd
+                self._torn = None
+            self._write(self._unwritten[0])
+            self._unwritten.popleft()
+
+    def _write(self, record: bytes) -> None:
+        """Write a record by one write(2), or the rest of one of which a full disk took only a part."""
+        data = record
+        if self._torn is not None:
+            size, rest = self._torn
+            # When another server has written meanwhile, that part stays a line of its own.
+            data = rest if os.fstat(self._fd).st_size == size else b"\n" + record
+        written = os.write(self._fd, data)
+        self._torn = None
+        if written < len(data):
+            self._torn = os.fstat(self._fd).st_size, data[written:]
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _encode(record: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(record)
+    except TypeError:  # a number beyond 64 bits, half a surrogate pair: what the standard library's writes
+        return json.dumps(record, separators=(",", ":")).encode()
+
+
+def _make_directory(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
+def _new_capture(directory: Path, pane_id: str) -> BinaryIO:
+    found = (_CAPTURE_NUMBER.search(path.name) for path in directory.glob(f"{pane_id}-capture-*.txt"))
+    number = max((int(match[1]) for match in found if match), default=0)
+    while True:
+        number += 1
+        path = directory / f"{pane_id}-capture-{number:03d}.txt"
+        with contextlib.suppress(FileExistsError):  # another server's, made meanwhile
+            return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
 
 def _open(path: Path) -> int:

@@ -6,7 +6,7 @@ wins. A variable that is empty counts as not set.
 
 import argparse
 import os
-import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from . import __version__
+from .control_mode import version
 from .errors import StartError
 
 _OLDEST_TMUX = (3, 3)
@@ -52,6 +53,7 @@ OPTIONS = (
 def main() -> None:
     """Run the command and exit."""
     try:
+        _check_standard_streams()
         sys.exit(run(sys.argv[1:], os.environ))
     except StartError as error:
         print(f"tmux-debug-mcp: {error}", file=sys.stderr)
@@ -98,14 +100,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, str]) -> str:
     given: str | None = getattr(arguments, option.flag.replace("-", "_"))
-    return given or environ.get(option.variable) or option.default
+    return given if given is not None else environ.get(option.variable) or option.default
 
 
 def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     if sys.platform != "linux":
         raise StartError(f"This runs on Linux, not on {sys.platform}.")
-    tmux = values["tmux"]
-    version = _ask_version(tmux)
+    tmux = _find(values["tmux"])
+    answer = _ask_version(tmux)
     # Most of our start is this import; tmux tells its version meanwhile.
     import anyio  # noqa: PLC0415
 
@@ -113,10 +115,12 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     from .server import serve  # noqa: PLC0415
     from .session import Settings  # noqa: PLC0415
 
-    _check_version(tmux, version.communicate()[0])
-    paths = [Path(values[flag]) if values[flag] else None for flag in ("audit", "audit-full")]
+    _check_version(tmux, answer.communicate()[0])
+    # Clients start servers without a shell, so nobody else expands a tilde.
+    paths = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in ("audit", "audit-full")]
     audit = AuditLog(*paths) if any(paths) else None
-    settings = Settings(pane_environment(environ, values["drop-env"].split(",")), _working_directory(), tmux)
+    env = pane_environment(environ, values["drop-env"].split(","))
+    settings = Settings(env, _working_directory(), tmux, adopts=True)
     anyio.run(serve, settings, audit)
 
 
@@ -132,6 +136,24 @@ def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict
         if not any(fnmatchcase(name, pattern.strip()) for pattern in dropped)
     }
     return env if any(env.get(name) for name in _LOCALES) else env | {"LC_CTYPE": "C.UTF-8"}
+
+
+def _check_standard_streams() -> None:
+    """Open what is closed of the standard streams: files that we open are not to take their place."""
+    closed = []
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            closed.append(os.open(os.devnull, os.O_RDWR))
+    if {0, 1} & set(closed):
+        raise StartError("Standard input or output is closed, and MCP needs both. Have an MCP client start it.")
+
+
+def _find(tmux: str) -> str:
+    """Return the program's path, which is good in every directory; or what was given, when there is none."""
+    found = shutil.which(tmux)
+    return os.path.abspath(found) if found else tmux
 
 
 def _working_directory() -> Path:
@@ -155,9 +177,9 @@ def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
 
 def _check_version(tmux: str, answer: bytes) -> None:
     said = answer.decode(errors="replace").strip()
-    found = re.search(r"(\d+)\.(\d+)", said)
-    # A version without a number is that of a newer source: "tmux master".
-    if not said.startswith("tmux") or (found and tuple(map(int, found.groups())) < _OLDEST_TMUX):
+    number = version(said)
+    is_new = number >= _OLDEST_TMUX if number else said.startswith("tmux")
+    if not is_new:
         raise StartError(
             f"tmux 3.3 or newer is needed and '{tmux}' is {said or 'none'}. "
             "Install a newer one, or name it with --tmux."

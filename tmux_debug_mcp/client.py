@@ -4,18 +4,21 @@ One connection serves all calls at once: a call writes its line whole, and tmux 
 """
 
 import os
-import re
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 
+from . import control_mode
 from .control_mode import Block, Notification, Parser, command_line
 from .errors import CommandError, TmuxGoneError
 from .lifetime import Warden
 
 Command = Sequence[str | bytes]
+
+# Since this version paste-buffer rewrites control characters unless told not to.
+_CLEANS_PASTES = (3, 7)
 
 
 class _Request:
@@ -74,9 +77,8 @@ class ControlClient:
         [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
         session, pid, version = line.decode().split(" ", 2)
         self.session, self.server_pid = session, int(pid)
-        # Since tmux 3.7; versions that are no number come from newer sources.
-        number = re.match(r"\d+\.\d+", version)
-        self.cleans_pastes = number is None or float(number[0]) >= 3.7  # noqa: PLR2004
+        number = control_mode.version(version)
+        self.cleans_pastes = number is None or number >= _CLEANS_PASTES
 
     async def serve(self) -> None:
         """Carry commands and answers until tmux ends; then every call that still waits fails."""
@@ -104,7 +106,7 @@ class ControlClient:
         request = _Request(commands)
         line = command_line(commands)
         if self.gone.is_set():
-            raise TmuxGoneError(self._said)
+            raise TmuxGoneError
         self._waiting.append(request)
         self._write(line)
         await request.answered.wait()
@@ -112,11 +114,12 @@ class ControlClient:
             if not block.ok:
                 raise CommandError(str(words[0]), b" ".join(block.lines).decode(errors="replace"))
         if len(request.blocks) < len(commands):
-            raise TmuxGoneError(self._said)
+            raise TmuxGoneError
         return [block.lines for block in request.blocks]
 
     @property
-    def _said(self) -> str:
+    def last_words(self) -> str:
+        """What tmux said that was no answer: why it could not start."""
         return " ".join(self._last_words)
 
     def _write(self, line: bytes) -> None:

@@ -44,7 +44,8 @@ def quote(argument: str | bytes) -> str:
     Raises:
         ValueError: It has a NUL, which tmux can't be told in a command line.
     """
-    data = argument.encode() if isinstance(argument, str) else argument
+    # File names may hold bytes that are no characters; os.fsdecode has made surrogates of them.
+    data = argument.encode(errors="surrogateescape") if isinstance(argument, str) else argument
     if 0 in data:
         raise ValueError(argument)
     return '"' + data.decode("latin-1").translate(_OCTAL) + '"'
@@ -57,6 +58,15 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
     of a pane.
     """
     return " ; ".join(" ".join(map(quote, words)) for words in commands).encode("ascii") + b"\n"
+
+
+def version(text: str) -> tuple[int, int] | None:
+    """Return major and minor of what `tmux -V` or `#{version}` says, or None for a version without a number.
+
+    Such a version is that of newer sources: `tmux master`.
+    """
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 class Parser:

@@ -14,13 +14,17 @@
         ├── PaneLostError       the pane went with the tmux server it was on
         ├── UnknownToolError    no tool has this name
         ├── CommandError        tmux refused a command
-        └── TmuxGoneError       the tmux server ended while it was asked, or did not start
+        ├── TmuxGoneError       the tmux server ended while it was asked
+        ├── TmuxStartError      tmux did not start
+        └── StorageError        a file of ours can't be written, most likely for want of room
 
 A class owns its sentence and call sites pass facts. What the model reads says what is wrong and which
 call comes next. Any other exception is a bug.
 """
 
 from collections.abc import Sequence
+
+_SHOWN_CHARACTERS = 80
 
 
 class TmuxDebugError(Exception):
@@ -51,7 +55,7 @@ class PaneNotFoundError(ToolError):
     """Raised when no pane has the id or name that was given."""
 
     def __init__(self, target: str) -> None:
-        super().__init__(f"Pane '{target}' not found. Use tmux_list_panes to see active panes.")
+        super().__init__(f"Pane '{_shown(target)}' not found. Use tmux_list_panes to see active panes.")
 
 
 class AmbiguousNameError(ToolError):
@@ -85,7 +89,7 @@ class UnknownToolError(ToolError):
     """Raised when a tool is called that the server does not have."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"Unknown tool '{name}'. Use one of: {', '.join(known)}.")
+        super().__init__(f"Unknown tool '{_shown(name)}'. Use one of: {', '.join(known)}.")
 
 
 class CommandError(ToolError):
@@ -101,10 +105,26 @@ class CommandError(ToolError):
 
 
 class TmuxGoneError(ToolError):
-    """Raised when the tmux server ends while it is asked something, or does not start."""
+    """Raised when the tmux server ends while it is asked something."""
 
-    def __init__(self, last_words: str = "") -> None:
-        said = f" It said: {last_words}." if last_words else ""
-        super().__init__(
-            f"The tmux server has ended and its panes with it.{said} The next tmux_create_pane starts a new one."
-        )
+    def __init__(self) -> None:
+        super().__init__("The tmux server has ended and its panes with it. The next tmux_create_pane starts a new one.")
+
+
+class TmuxStartError(ToolError):
+    """Raised when tmux does not start."""
+
+    def __init__(self, last_words: str) -> None:
+        super().__init__(f"tmux did not start: {last_words or 'it said nothing'}. No pane was made.")
+
+
+class StorageError(ToolError):
+    """Raised when a file of ours can't be written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"The server can't write {path} ({reason}). Make room there and call again.")
+
+
+def _shown(value: str) -> str:
+    """Return the head of what a caller gave, which may be a million characters."""
+    return value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…"

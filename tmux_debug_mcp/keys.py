@@ -17,6 +17,8 @@ from .errors import KeysError
 
 MAX_KEYS_BYTES = 1 << 20
 
+_SHOWN_CHARACTERS = 40
+
 # The word as people write it, to tmux's name. tmux(1), "KEY BINDINGS", with the well-known spellings.
 _NAMES = {
     name: tmux_name
@@ -43,25 +45,22 @@ _NAMES = {
     for name in names.split()
 }
 
-_MODIFIERS = {
-    "C": "C",
-    "Ctrl": "C",
-    "Control": "C",
-    "M": "M",
-    "Alt": "M",
-    "Meta": "M",
-    "S": "S",
-    "Shift": "S",
-}
-_MODIFIER = re.compile(f"({'|'.join(_MODIFIERS)})[-+]")
-_LOOKS_LIKE_A_KEY = re.compile(rf"(?i:{'|'.join(_MODIFIERS)})[-+].*|\^.|F\d+", re.DOTALL)
+_LONG_MODIFIERS = {"Ctrl": "C", "Control": "C", "Alt": "M", "Meta": "M", "Shift": "S"}
+# Behind the letters only a hyphen, so that C++ is text.
+_MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
+_MAX_MODIFIERS = 3
+# What is meant as a key, though there is none of that name. Words such as s-expression or meta-data are not.
+_LOOKS_LIKE_A_KEY = re.compile(
+    rf"(?:[CMS]-|(?i:{'|'.join(_LONG_MODIFIERS)})[-+])+(?:.?|F\d+|(?i:{'|'.join(map(re.escape, _NAMES))}))|\^.|F\d+",
+    re.DOTALL,
+)
 
 # What Ctrl makes of a character in a terminal, where that is not the letter's own control character.
 _CONTROL = {"[": "Escape", "@": "C-Space", "?": "BSpace", "/": "C-_", "m": "Enter", "i": "Tab"} | {
     character: f"C-{character}" for character in "\\]^_"
 }
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +102,13 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
         pressed = tuple(name for name in names if name) + ("Enter",) * enters
         return Keystrokes("", is_paste=False, keys=pressed, done=f"pressed {_shortened(pressed)}")
     _reject_stray_keys(body.split())
-    while body.endswith(" Enter"):
-        body = body.removesuffix(" Enter")
+    end = len(body)
+    while body.endswith((" Enter", "\nEnter"), 0, end):
+        end -= len(" Enter")
         enters += 1
-    return _typed(body, enters)
+    if end < len(body) < len(keys):
+        enters -= 1  # the word and the line feed behind it mean the same
+    return _typed(body[:end], enters)
 
 
 def key_name(word: str) -> str | None:
@@ -116,14 +118,15 @@ def key_name(word: str) -> str | None:
     """
     if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
         return _modified("C", word[1])
-    modifiers = set()
+    modifiers = ""
     base = word
-    while match := _MODIFIER.match(base):
-        modifiers.add(_MODIFIERS[match[1]])
+    while len(modifiers) < _MAX_MODIFIERS and (match := _MODIFIER.match(base)):
+        modifier = match[1] or _LONG_MODIFIERS[match[2]]
+        if modifier in modifiers:
+            return None
+        modifiers += modifier
         base = base[match.end() :]
-    if not modifiers:
-        return _NAMES.get(base)
-    return _modified("".join(sorted(modifiers)), base)
+    return _modified("".join(sorted(modifiers)), base) if modifiers else _NAMES.get(base)
 
 
 def _modified(modifiers: str, base: str) -> str | None:
@@ -149,10 +152,10 @@ def _modified(modifiers: str, base: str) -> str | None:
 def _check(keys: str) -> None:
     if not keys:
         raise KeysError("Parameter 'keys' is empty. Give the text to type or the keys to press, such as 'ls Enter'.")
-    if "\0" in keys:
-        raise KeysError("Parameter 'keys' has a NUL character. Use 'C-Space' to press Ctrl-Space, which sends one.")
-    if _SURROGATE.search(keys):
-        raise KeysError("Parameter 'keys' has half a surrogate pair, which is no character. Send whole characters.")
+    if _NO_CHARACTER.search(keys):
+        raise KeysError(
+            "Parameter 'keys' has a NUL character or half a surrogate pair. Leave it out; 'C-Space' sends NUL."
+        )
     if (size := len(keys.encode())) > MAX_KEYS_BYTES:
         raise KeysError(
             f"Parameter 'keys' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. "
@@ -164,13 +167,14 @@ def _reject_stray_keys(words: list[str]) -> None:
     bad = next((word for word in words if not key_name(word)), None)
     if bad and all(key_name(word) or _LOOKS_LIKE_A_KEY.fullmatch(word) for word in words):
         raise KeysError(
-            f"'{bad}' looks like a key and is none. Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "
-            "set literal to type it as text."
+            f"'{bad[:_SHOWN_CHARACTERS]}' looks like a key and is none. "
+            "Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "
+            "set literal to type exactly this, with a line feed for Enter."
         )
     if words and key_name(words[0]) not in (None, "Enter"):
         raise KeysError(
-            f"'{words[0]}' is a key with text after it. Send the key and the text in two calls, "
-            "or set literal to type all of it as text."
+            f"'{words[0][:_SHOWN_CHARACTERS]}' is a key with text after it. Send the key and the text in two calls, "
+            "or set literal to type exactly this, with a line feed for Enter."
         )
 
 

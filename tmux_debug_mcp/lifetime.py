@@ -21,12 +21,14 @@ _USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
 
 # A directory that was changed this recently may be one that is being made and not held yet.
 _MAKING_S = 10.0
+# How long a start may take to end what was left; clients wait for seconds.
+_ABANDONED_S = 0.5
 
 
 class Warden:
     """The process that owns one tmux server and everything in its panes.
 
-    Whoever makes one must call `close`; when its owner ends without that, the kernel does.
+    Whoever makes one must call `end` or `close`; when its owner ends without that, the kernel does.
 
     Attributes:
         pid: Its process id.
@@ -56,12 +58,19 @@ class Warden:
         for fd in (self.control_in, self.control_out):
             os.set_blocking(fd, False)
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Let it end everything and then itself; returns at once, and may be called again."""
-        for fd in (self._lifeline, self.control_in, self.control_out):
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    def close(self) -> None:
+        """End it and close the pipes to tmux, which nobody may be waiting on."""
+        self.end()
+        for fd in (self.control_in, self.control_out):
             if fd >= 0:
                 os.close(fd)
-        self._lifeline = self.control_in = self.control_out = -1
+        self.control_in = self.control_out = -1
 
     def wait(self, timeout_s: float) -> None:
         """Wait until it has ended or the time is over; blocks. Call `close` before.
@@ -89,12 +98,13 @@ def on_end_signals(end: Callable[[], None]) -> None:
 
 def remove_abandoned() -> None:
     """End and remove what is left of servers that were killed in the same instant as their wardens."""
+    deadline = time.monotonic() + _ABANDONED_S
     for directory in _base().glob("tmux-debug-mcp-*-*"):
         with contextlib.suppress(OSError):
             status = directory.lstat()
             is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
             if is_ours and time.time() - status.st_mtime > _MAKING_S:
-                processes.remove_if_unused(str(directory))
+                processes.remove_if_unused(str(directory), deadline)
 
 
 def _base() -> Path:

@@ -5,6 +5,7 @@ code, which pane.sh writes; the cursor of an ended pane stands before the mark.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ class Log:
 
     def __init__(self, path: Path, mark: str) -> None:
         self.path = path
-        self._head = f"\033\\\033]7777;{mark};".encode()
+        self._mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._last: os.stat_result | None = None
 
@@ -55,10 +56,9 @@ class Log:
         while end > 0:
             start = max(0, end - _PIECE_BYTES)
             piece = os.pread(self._fd, end - start, start)
-            at = piece.rfind(self._head)
-            if at >= 0:
-                digits, bell, _ = piece[at + len(self._head) :].partition(b"\a")
-                return Mark(start + at, int(digits)) if bell else None
+            for found in reversed(list(self._mark.finditer(piece))):
+                if (exit_code := int(found[1])) <= 255:  # noqa: PLR2004
+                    return Mark(start + found.start(), exit_code)
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command in a pane, and tells the pane's log when and how it ended.
 #
-#   sh pane.sh MARK OPEN_FILES SLEEP DIRECTORY SHELL COMMAND
+#   sh pane.sh MARK OPEN_FILES SLEEP DIRECTORY PROGRAM [ARGUMENT...]
 #
 # The mark follows the command's output through the terminal, invisibly: an operating system command that no
 # terminal knows, after the end of any string that the command left open. tmux drops output that it has not
@@ -9,15 +9,17 @@
 
 # This shell's own words, such as "Segmentation fault", are not the pane's. 3 is the pane.
 exec 3>&2 2>/dev/null
-# ^C and ^\ are for the command: caught here, default there.
-trap : INT QUIT
+# Signals to the whole process group, such as ^C or `kill 0`, are for the command: caught here, default there.
+trap : INT QUIT TERM HUP USR1 USR2
 # shellcheck disable=SC3045  # not POSIX, but every sh on Linux has it
 ulimit -S -n "$2"
+mark=$1 sleep=$3
 cd -- "$4" 2>&3 && (
+	shift 4
 	unset TMUX TMUX_PANE OLDPWD
-	exec "$5" -c -- "$6" 2>&3 3>&-
+	exec "$@" 2>&3 3>&-
 )
 status=$?
-printf '\033\\\033]7777;%s;%d\007' "$1" "$status"
-"$3" 0.3
+printf '\033\\\033]7777;%s;%d\007' "$mark" "$status"
+"$sleep" 0.3
 exit "$status"

@@ -19,9 +19,9 @@ import anyio
 
 from . import processes
 from .client import Command, ControlClient
-from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError
+from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError
 from .keys import Keystrokes
-from .logs import Log
+from .logs import Log, Mark
 from .screen import captured_lines
 
 PaneId = NewType("PaneId", str)
@@ -84,7 +84,7 @@ class Pane:
     target: str  # tmux's id, such as %3
     process: processes.Stat  # pane.sh, the session leader
     marker: str  # processes.MARKER in the environment of all that it started
-    started_at: float = field(default_factory=time.time)
+    started_at: float = field(default_factory=time.monotonic)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: State | None = None
 
@@ -96,7 +96,7 @@ class Pane:
                 self.ended = await self._ending()
             if self.ended is None:
                 foreground = _foreground(stat) if stat else None
-                runtime_s = time.time() - self.started_at
+                runtime_s = time.monotonic() - self.started_at
                 return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
         return self.ended
 
@@ -111,11 +111,14 @@ class Pane:
         begin = anyio.current_time()
         while True:
             if mark := self.log.find_mark():
-                return self._ended_with(mark.exit_code, mark.offset)
-            if self._shell() is None and (ending := await self._ending_by_tmux()):
+                return self._ended_with(mark.exit_code, mark)
+            shell = self._shell()
+            if shell is None and (ending := await self._ending_by_tmux()):
                 return ending
             if anyio.current_time() > begin + _MARK_S:
                 return None
+            if shell and anyio.current_time() > begin + _MARK_S / 20:
+                processes.restart_output(shell.pid)
             await anyio.sleep(0.001)
 
     async def _ending_by_tmux(self) -> State | None:
@@ -129,26 +132,30 @@ class Pane:
         if found[0] != self.target:
             return self._lost()
         if found[2]:
-            return self._ended_with(int(found[2]), self.log.size)
+            return self._ended_with(int(found[2]))
         if found[3] != "x":
-            return self._ended_with(128 + int(found[3][1:]), self.log.size)
+            return self._ended_with(128 + int(found[3][1:]))
         # tmux 3.3 may miss the news that a child ended; being told again it looks.
         processes.send_signals([self.client.server_pid], signal.SIGCHLD)
         return None
 
-    def _ended_with(self, exit_code: int, cursor: int) -> State:
+    def _ended_with(self, exit_code: int, mark: Mark | None = None) -> State:
+        """Return the state after the end; without a mark, the end is now, when it was noticed."""
         name = _signal_name(exit_code - 128)
         return State(
             is_running=False,
-            runtime_s=max(0.0, self.log.written_at - self.started_at),
-            cursor=cursor,
+            runtime_s=self._runtime_s(self.log.written_at if mark else time.time()),
+            cursor=mark.offset if mark else self.log.size,
             exit_code=None if name else exit_code,
             signal=name,
         )
 
     def _lost(self) -> State:
-        runtime_s = max(0.0, self.log.written_at - self.started_at)
-        return State(is_running=False, runtime_s=runtime_s, cursor=self.log.size, is_lost=True)
+        return State(is_running=False, runtime_s=self._runtime_s(time.time()), cursor=self.log.size, is_lost=True)
+
+    def _runtime_s(self, end: float) -> float:
+        """Return the seconds to a moment of the recent past, which is told as time.time() has it."""
+        return max(0.0, time.monotonic() - self.started_at - (time.time() - end))
 
     async def settle(self) -> None:
         """Wait until the program has died young, waits for something, or is no longer young."""
@@ -171,6 +178,7 @@ class Pane:
         Raises:
             PaneExitedError: The program has ended.
             PaneLostError: The pane is gone.
+            StorageError: There is no room for the text.
         """
         async with self.typing:
             state = await self.state()
@@ -187,7 +195,6 @@ class Pane:
         name = f"keys-{secrets.token_hex(8)}"
         file = self.client.directory / name
         if keystrokes.text:
-            file.write_bytes(keystrokes.text.encode())
             how = ["-p"] if keystrokes.is_paste else ["-r"]
             if self.client.cleans_pastes:
                 how.append("-S")
@@ -199,7 +206,11 @@ class Pane:
             keys = keystrokes.keys[start : start + _KEYS_A_COMMAND]
             commands.append(("send-keys", "-t", self.target, "--", *keys))
         try:
+            if keystrokes.text:
+                file.write_bytes(keystrokes.text.encode())
             await self._run(*commands)
+        except OSError as error:
+            raise StorageError(str(file.parent), str(error.strerror)) from error
         finally:
             file.unlink(missing_ok=True)
 
@@ -215,6 +226,7 @@ class Pane:
 
         Raises:
             PaneLostError: The pane is gone.
+            StorageError: There is no room for the capture.
         """
         # The first row may be the rest of a longer line. So one line more, or all there is.
         rows = lines + 1
@@ -245,12 +257,16 @@ class Pane:
             return [], history_rows
         file = self.client.directory / buffer
         try:
-            await self._run(("save-buffer", "-b", buffer, str(file)), ("delete-buffer", "-b", buffer))
+            await self._run(("save-buffer", "-b", buffer, str(file)))
             data = file.read_bytes()
+        except (CommandError, OSError) as error:
+            raise StorageError(str(file.parent), str(error)) from error
         finally:
             file.unlink(missing_ok=True)
+            await self._run(("delete-buffer", "-b", buffer))
         if len(data) != int(sizes[0]):
-            raise CommandError("save-buffer", f"{len(data)} of {sizes[0].decode()} bytes written to {file}")
+            # tmux does not look whether all was written.
+            raise StorageError(str(file.parent), f"{len(data)} of {int(sizes[0])} bytes written")
         return captured_lines(data), history_rows
 
     async def _run(self, *commands: Command) -> list[tuple[bytes, ...]]:
@@ -277,6 +293,8 @@ class Pane:
             self.ended = state = await self._last_state()
             rest = [self.process.pid, *processes.children(self.process.pid)] if self._shell() else []
             processes.send_signals(rest, signal.SIGKILL)
+            if state.is_running:  # pane.sh could not tell how the command ended
+                self.ended = state = await self.state()
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
                 await self.client.run(("kill-window", "-t", self.target))
             await _wait_for_end(rest, _KILL_S)

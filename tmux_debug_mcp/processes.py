@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+import termios
 import time
 from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
@@ -41,7 +42,12 @@ _IGNORED = (
 
 
 class Stat(NamedTuple):
-    """One process in /proc/PID/stat, proc(5)'s names. `reaped` tells whether it ever waited for a child."""
+    """One process in /proc/PID/stat, proc(5)'s names.
+
+    Attributes:
+        reaped: Whether it has ever waited for a child that had ended: its cminflt is not 0, for no process runs
+            without page faults. Of a pane.sh, whose first child is the command, that the command has ended.
+    """
 
     pid: int
     comm: str
@@ -135,11 +141,12 @@ def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
         Whether all of them are gone.
     """
     begin = time.monotonic()
-    living = set(descendants(root, spare))
-    send_signals(living, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
-    while living and time.monotonic() < begin + GRACE_S:
+    told: set[int] = set()
+    while (living := set(descendants(root, spare))) and time.monotonic() < begin + GRACE_S:
+        # Also what the ending ones start, such as the sleep of pane.sh.
+        send_signals(living - told, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+        told |= living
         time.sleep(0.002)
-        living = set(descendants(root, spare))
     while living and time.monotonic() < begin + _GIVE_UP_S:
         stopped: set[int] = set()
         while living := set(descendants(root, spare)) - stopped:
@@ -149,6 +156,27 @@ def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
         time.sleep(0.001)
         living = set(descendants(root, spare))
     return not living
+
+
+def reap_adopted(spare: frozenset[int]) -> None:
+    """Reap our dead children but the spared ones, which whoever started them reaps."""
+    for pid in children(os.getpid()):
+        if pid not in spare and not is_alive(pid):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def restart_output(pid: int) -> None:
+    """Have the terminal of a session leader print again after Ctrl-S."""
+    try:
+        fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    with contextlib.suppress(termios.error):
+        modes = termios.tcgetattr(fd)
+        modes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
+        termios.tcsetattr(fd, termios.TCSANOW, modes)
+    os.close(fd)
 
 
 def open_files_limit() -> str:
@@ -164,22 +192,28 @@ def hold(directory: str) -> int:
     return fd
 
 
-def remove_if_unused(directory: str) -> None:
-    """Remove the directory of a warden, and kill what carries its mark, unless a warden holds it."""
-    try:
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return
+def remove_if_unused(directory: str, deadline: float) -> None:
+    """Remove the directory of a warden unless a warden holds it, and kill what carries its mark.
+
+    Args:
+        directory: An existing directory.
+        deadline: When to give up, as time.monotonic() has it.
+    """
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        mark = os.path.basename(directory)
-        deadline = time.monotonic() + _GIVE_UP_S
-        while (left := [pid for pid in _all() if marker(pid).split("/")[0] == mark]) and time.monotonic() < deadline:
-            send_signals(left, signal.SIGKILL)
-            time.sleep(0.005)
-        remove(directory)
     except BlockingIOError:
-        pass
+        return
+    else:
+        mark = os.path.basename(directory)
+        kin = _ancestors()
+        while time.monotonic() < deadline:
+            marked = [pid for pid in _all() if pid not in kin and marker(pid).partition("/")[0] == mark]
+            if not marked:
+                remove(directory)
+                return
+            send_signals(marked, signal.SIGKILL)
+            time.sleep(0.005)
     finally:
         os.close(fd)
 
@@ -196,6 +230,16 @@ def remove(directory: str) -> None:
 def become_subreaper() -> None:
     """Make orphaned descendants children of this process instead of init's."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _ancestors() -> set[int]:
+    """Return this process and its parents: what started us may itself be left of a server."""
+    found: set[int] = set()
+    pid = os.getpid()
+    while pid and pid not in found and (stat := read_stat(pid)):
+        found.add(pid)
+        pid = stat.ppid
+    return found
 
 
 def _all() -> list[int]:

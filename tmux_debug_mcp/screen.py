@@ -2,14 +2,22 @@
 
 import re
 
-# What capture-pane -e writes besides text: colours and attributes, also behind blanks at a line's end.
-_COLOURS = re.compile(r"\033\[[0-9;:]*m")
-_TRAILING_BLANKS = re.compile(rf"[ \t]+((?:{_COLOURS.pattern})*)$")
+_COLOUR = re.compile(r"\033\[[0-9;:]*m")
 
 
 def captured_lines(data: bytes) -> list[str]:
     """Return the lines of a capture, without the blanks at their ends and without blank lines at the end."""
-    lines = [_TRAILING_BLANKS.sub(r"\1", line) for line in data.decode(errors="replace").split("\n")]
-    while lines and not _COLOURS.sub("", lines[-1]):
+    lines = [_without_end(line) for line in data.decode(errors="replace").split("\n")]
+    while lines and not _COLOUR.sub("", lines[-1]):
         lines.pop()
     return lines
+
+
+def _without_end(line: str) -> str:
+    """Return the line without blanks at its end; colours behind them, which capture-pane -e writes, stay."""
+    colours = ""
+    line = line.rstrip(" \t")
+    while line.endswith("m") and (colour := _COLOUR.fullmatch(line, line.rfind("\033"))):
+        colours = colour[0] + colours
+        line = line[: colour.start()].rstrip(" \t")
+    return line + colours

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import stat
-import sys
 from collections.abc import AsyncIterator, Callable
 from typing import NoReturn
 
@@ -81,6 +80,11 @@ class _Output:
     async def write(self, text: str) -> None:
         self._unsent += text.encode()
 
+    async def sent(self) -> None:
+        """Wait until all has been written."""
+        while self._unsent:
+            await anyio.sleep(0.002)
+
     async def flush(self) -> None:
         while self._unsent:
             try:
@@ -111,26 +115,26 @@ def build(toolbox: Toolbox) -> Server[None]:
     )
 
 
-async def serve(settings: Settings, audit: AuditLog | None) -> NoReturn:
-    """Serve on standard input and output until their end or a signal; does not return."""
+async def serve(settings: Settings, audit: AuditLog | None) -> None:
+    """Serve on standard input and output until their end or a signal, which ends the process."""
     processes.become_subreaper()
     remove_abandoned()
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     async with open_session(settings) as session:
-        session.is_subreaper = True
         on_end_signals(lambda: _end(session))
         toolbox = Toolbox(debug.TOOLS, session, audit)
         fd_in, fd_out = _claim_standard_streams()
         streams = _Input(fd_in, lambda: toolbox.running == 0), _Output(fd_out)
         async with stdio_server(*streams) as (read, write):  # type: ignore[arg-type]
             server = build(toolbox)
-            await server.run(read, write, server.create_initialization_options())
-            with anyio.move_on_after(_LAST_CALLS_S, shield=True):
-                await write.aclose()
-                await streams[1].flush()
-        _end(session)
+            try:
+                await server.run(read, write, server.create_initialization_options())
+                with anyio.move_on_after(_LAST_CALLS_S):
+                    await streams[1].sent()
+            finally:
+                _end(session)
 
 
 def _is_stream(fd: int) -> bool:
@@ -153,5 +157,4 @@ def _end(session: Session) -> NoReturn:
     try:
         session.close()
     finally:
-        sys.stderr.flush()
         os._exit(0)

@@ -5,6 +5,7 @@ That server starts with the first pane. When it dies its panes are lost, and the
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -24,7 +25,9 @@ from .errors import (
     ArgumentError,
     LimitReachedError,
     PaneNotFoundError,
+    StorageError,
     TmuxGoneError,
+    TmuxStartError,
     ToolError,
 )
 from .lifetime import Warden
@@ -42,6 +45,8 @@ _PERSONS_FIRST_WINDOW = "100000"
 _START_S = 10.0
 # A warden that has hundreds of stubborn processes to end takes some 200 ms. Clients lose patience after 500.
 _WARDEN_S = 0.4
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNSET_BY_PANE_SH = ("TMUX", "TMUX_PANE", "OLDPWD")
 # The arguments and environment of a program, with room for what tmux and the shell add.
 _ARGUMENTS_SLACK_BYTES = 16 << 10
 
@@ -53,12 +58,15 @@ class Settings:
     Attributes:
         env: The environment that panes inherit.
         cwd: The directory where they start unless told otherwise.
-        tmux: The tmux program, a path or a name to find.
+        tmux: The tmux program, an absolute path or a name to find.
+        adopts: Whether this process is a subreaper that only serves the session, so that the descendants of a
+            warden that was killed are its to end.
     """
 
     env: Mapping[str, str]
     cwd: Path
     tmux: str = "tmux"
+    adopts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +80,16 @@ class NewPane:
 
 
 class Session:
-    """All panes of one server; make one with `open_session`.
-
-    Attributes:
-        is_subreaper: Whether the descendants of a warden that was killed are ours to end.
-    """
+    """All panes of one server; make one with `open_session`."""
 
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
         self._settings = settings
         self._tasks = tasks
-        self.is_subreaper = False
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
-        self._served = anyio.Event()
+        self._served: anyio.Event | None = None
         self._wardens: set[Warden] = set()
 
     @property
@@ -103,7 +106,8 @@ class Session:
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
             LimitReachedError: There are 512 panes.
-            TmuxGoneError: tmux did not start.
+            TmuxStartError: tmux did not start.
+            StorageError: There is no room for the pane's log.
         """
         if len(self._panes) >= MAX_PANES:
             raise LimitReachedError(
@@ -112,10 +116,11 @@ class Session:
             )
         cwd = self._directory(new.cwd)
         self._check_size(new)
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):  # a pane that was made is told, and on record
             pane = await self._make(new, cwd)
-        await pane.settle()
-        return pane, await pane.state()
+            await pane.settle()
+            state = await pane.state()
+        return pane, state
 
     async def find(self, target: str) -> Pane:
         """Return the pane with this id, or the running one of this name, or else the last one of this name.
@@ -177,18 +182,14 @@ class Session:
         pane_id = PaneId(f"debug-{number}")
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
-        log = Log(client.directory / f"{pane_id}.log", mark)
+        try:
+            log = Log(client.directory / f"{pane_id}.log", mark)
+        except OSError as error:
+            raise StorageError(str(client.directory), str(error.strerror)) from error
         window = f"{client.session}:{number}"
         env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
-        program = [
-            "/bin/sh",
-            str(_PACKAGE / "pane.sh"),
-            mark,
-            *self._limits,
-            str(cwd),
-            self._shell,
-            new.command,
-        ]
+        wrapper = ["/bin/sh", str(_PACKAGE / "pane.sh"), mark, *self._limits, str(cwd)]
+        program = [*wrapper, *self._odd_variables(new.env), self._shell, "-c", "--", new.command]
         title = _title(new.name or pane_id)
         new_window = ["new-window", "-d", "-P", "-F", "#{pane_id} #{pane_pid}", "-t", window, "-n", title]
         try:
@@ -209,6 +210,13 @@ class Session:
         self._panes[pane_id] = pane
         return pane
 
+    def _odd_variables(self, env: Mapping[str, str]) -> list[str]:
+        """Return the words that set what a shell would drop: names that are none to it, and TMUX on request."""
+        both = {**self._settings.env, **env}
+        odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
+        odd += [name for name in _UNSET_BY_PANE_SH if name in env]
+        return ["env", "--", *(f"{name}={both[name]}" for name in odd)] if odd else []
+
     @property
     def _limits(self) -> tuple[str, str]:
         """The limit of open files that panes have, and the program that pane.sh sleeps with."""
@@ -224,10 +232,9 @@ class Session:
 
     async def _connected(self) -> ControlClient:
         async with self._starting:
-            if self._client is not None and self._client.gone.is_set():
-                await self._served.wait()
-                self._client = None
-            if self._client is None:
+            if self._client is None or self._client.gone.is_set():
+                if self._served is not None:
+                    await self._served.wait()
                 self._client = await self._connect()
             return self._client
 
@@ -257,28 +264,31 @@ class Session:
         self._wardens.add(warden)
         client = ControlClient(warden)
         self._served = anyio.Event()
-        self._tasks.start_soon(self._serve, client, warden)
-        with anyio.move_on_after(_START_S):
-            await client.greet()
-            await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
-            return client
-        warden.close()
-        raise TmuxGoneError("nothing for 10 s")
+        self._tasks.start_soon(self._serve, client, warden, self._served)
+        try:
+            with anyio.fail_after(_START_S):
+                await client.greet()
+                await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
+        except (TmuxGoneError, TimeoutError):
+            warden.end()
+            raise TmuxStartError(client.last_words) from None
+        return client
 
-    async def _serve(self, client: ControlClient, warden: Warden) -> None:
+    async def _serve(self, client: ControlClient, warden: Warden, served: anyio.Event) -> None:
         await client.serve()
         # What outlived the tmux server does not outlive its warden. Logs can still be read: they are open.
         warden.close()
         await anyio.to_thread.run_sync(self._bury, warden)
-        self._served.set()
+        served.set()
 
     def _bury(self, *wardens: Warden) -> None:
         for warden in wardens:
             warden.wait(_WARDEN_S)
             self._wardens.discard(warden)
-        if self.is_subreaper:
-            # A warden that was killed left its descendants to us.
-            processes.end_descendants(os.getpid(), frozenset(warden.pid for warden in tuple(self._wardens)))
+        if self._settings.adopts:
+            others = frozenset(warden.pid for warden in tuple(self._wardens))
+            processes.end_descendants(os.getpid(), others)
+            processes.reap_adopted(others)
 
 
 @asynccontextmanager

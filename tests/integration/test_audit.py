@@ -66,7 +66,7 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(sett
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_cancelled_call_is_on_record(settings: Settings, tmp_path: Path) -> None:
+async def test_cancelled_call_is_on_record_with_the_pane_that_it_made(settings: Settings, tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     async with in_process(settings, AuditLog(path, None)) as tools:
         with anyio.move_on_after(0.01):
@@ -74,12 +74,60 @@ async def test_cancelled_call_is_on_record(settings: Settings, tmp_path: Path) -
         with anyio.fail_after(5):
             while not path.read_text():
                 await anyio.sleep(0.005)
+        assert [pane.id for pane in tools.session.panes] == ["debug-1"]
 
     [record] = records(path)
-    assert (record["tool"], record["ok"], record["error"]) == ("create_pane", False, "cancelled")
+    assert (record["tool"], record["pane_id"], record["ok"]) == ("create_pane", "debug-1", True)
 
 
-@pytest.mark.parametrize("secret", ["C-hunter2", "hunter2 \0", "x" * ((1 << 20) + 1), ["hunter2"], {"hunter2": 1}, 7])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("send_keys", {"pane_id": "debug-1", "key": "hunter2", "secret": True}),
+        ("create_pane", {"command": "cat", "env": ["TOKEN=hunter2"]}),
+        ("create_pane", {"command": "cat", "env": "TOKEN=hunter2"}),
+        ("create_pane", {"command": "cat", "env": {"TOKEN": ["hunter2"]}}),
+    ],
+)
+async def test_secrets_in_the_wrong_place_are_nowhere(
+    settings: Settings, tmp_path: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        error = await tools.error(tool, **arguments)
+
+    assert "hunter2" not in error + path.read_text()
+    assert records(path)[0]["ok"] is False
+
+
+async def test_numbers_and_texts_of_any_size_are_on_record(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.create("echo x; cat")
+        await tools.blocks("capture_pane", pane_id="debug-1", lines=10**30)
+        await tools.error("kill_pane", pane_id="z" * 1_000_000)
+
+    assert records(path)[1]["lines"] == 10**30
+    assert len(records(path)[2]["error"]) < 300
+
+
+async def test_audit_recovers_when_its_directory_was_in_the_way(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "audit.log"
+    async with in_process(settings, AuditLog(path, None)) as tools:
+        await tools.blocks("list_panes")
+        path.parent.rename(tmp_path / "logs.old")
+        path.parent.touch()
+        assert "The call was made" in await tools.error("list_panes")
+        assert "Nothing was done" in await tools.error("list_panes")
+        path.parent.unlink()
+        await tools.blocks("list_panes")
+
+    assert [record["tool"] for record in records(path)] == ["list_panes"] * 2
+
+
+@pytest.mark.parametrize(
+    "secret", ["Escape hunter2", "hunter2 \0", "x" * ((1 << 20) + 1), ["hunter2"], {"hunter2": 1}, 7]
+)
 async def test_secret_that_can_not_be_typed_is_nowhere(settings: Settings, tmp_path: Path, secret: object) -> None:
     path = tmp_path / "audit.log"
     async with in_process(settings, AuditLog(path, None)) as tools:
@@ -160,9 +208,7 @@ async def test_disk_that_is_full_half_way_leaves_whole_lines_when_there_is_room(
         assert refused.startswith("Nothing was done")
         await tools.blocks("list_panes")
 
-    first, half, *rest = path.read_text().splitlines()
-    assert len(half) == 20
-    assert [json.loads(line)["tool"] for line in (first, *rest)] == ["list_panes"] * 3
+    assert [record["tool"] for record in records(path)] == ["list_panes"] * 3
 
 
 async def test_file_that_was_moved_away_is_made_anew(settings: Settings, tmp_path: Path) -> None:
@@ -212,6 +258,7 @@ async def test_capture_that_can_not_be_kept_says_that_the_call_was_made(settings
     async with in_process(settings, AuditLog(None, full)) as tools:
         await tools.create("cat")
         full.rmdir()
+        full.touch()
         error = await tools.error("capture_pane", pane_id="debug-1")
 
     assert error.startswith("The call was made, but its text can't be kept in ")

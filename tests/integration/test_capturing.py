@@ -37,6 +37,12 @@ async def test_a_line_that_the_terminal_wrapped_is_one_line(tools: Tools) -> Non
         assert (await tools.capture(pane_id, lines=lines)).split("\n") == long[-lines:]
 
 
+async def test_long_run_of_blanks_holds_nobody_up(tools: Tools) -> None:
+    pane_id = await tools.create(python("print(' ' * 200_000 + 'x')\nimport time; time.sleep(60)"))
+
+    assert len(await tools.shows(pane_id, "x")) == MAX_CAPTURE_CHARACTERS
+
+
 async def test_inner_blank_lines_and_leading_blanks_are_kept(tools: Tools) -> None:
     pane_id = await tools.create("printf 'a\\n\\n\\n   b   \\n\\n\\n'; sleep 60")
     await tools.shows(pane_id, "b")

@@ -134,12 +134,12 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path, name: 
         ({"command": "cat", "name": "debug-7"}, "Parameter 'name' is 'debug-7', which looks like an id."),
         ({"command": "cat", "cwd": "/no/such"}, "Parameter 'cwd' is '/no/such', which is no directory."),
         ({"command": "cat", "cwd": "x" * 5000}, "which is no directory."),
-        ({"command": "cat", "env": {"A": 1}}, "Parameter 'env.A' is 1. It must be a string."),
+        ({"command": "cat", "env": {"A": 1}}, "Parameter 'env.A' is a number, not shown. It must be a string."),
         ({"command": "cat", "env": {"A=B": "1"}}, "Parameter 'env' has an entry \"A=B\", which can't be a name."),
         ({"command": "cat", "env": {"A": "x" * 32769}}, "Parameter 'env.A' has 32769 bytes; at most 32768."),
         ({"command": "cat", "env": {f"A{n}": "" for n in range(257)}}, "with at most 256 entries"),
         ({"command": "cat", "env": {f"A{n}": "x" * 32768 for n in range(100)}}, "Put large values into files."),
-        ({"command": "cat", "env": "A=1"}, "Parameter 'env' is \"A=1\". It must be an object"),
+        ({"command": "cat", "env": "A=1"}, "Parameter 'env' is a string, not shown. It must be an object"),
         ({"command": "cat", "wait": 1}, "tmux_create_pane has no parameter 'wait'. It takes command, name, cwd, env."),
     ],
 )
@@ -218,7 +218,76 @@ async def test_tmux_that_can_not_start_is_an_error_with_its_words(settings: Sett
     async with in_process(Settings(settings.env, settings.cwd, tmux="/bin/no-tmux")) as tools:
         error = await tools.error("create_pane", command="cat")
 
-    assert "/bin/no-tmux: No such file or directory" in error
+    assert error == "tmux did not start: /bin/no-tmux: No such file or directory. No pane was made."
+
+
+async def test_tmux_that_fails_once_is_started_by_the_next_create(settings: Settings, tmp_path: Path) -> None:
+    tmux = tmp_path / "tmux-wrapper"
+    tmux.write_text(
+        f'#!/bin/sh\n[ -e {tmp_path}/tried ] || {{ touch {tmp_path}/tried; echo boom >&2; exit 1; }}\nexec tmux "$@"\n'
+    )
+    tmux.chmod(0o755)
+    async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
+        assert "tmux did not start: boom" in await tools.error("create_pane", command="cat")
+        assert (await tools.create("cat")).startswith("debug-")
+
+
+async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.session._START_S", 0.2)
+    tmux = tmp_path / "tmux-wrapper"
+    tmux.write_text("#!/bin/sh\nexec sleep 1001\n")
+    tmux.chmod(0o755)
+    async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
+        for _ in range(3):
+            assert "tmux did not start: it said nothing" in await tools.error("create_pane", command="cat")
+
+
+async def test_names_of_variables_that_no_shell_knows_arrive(settings: Settings) -> None:
+    inherited = Settings(dict(settings.env) | {"spring.profile": "dev"}, settings.cwd)
+    async with in_process(inherited) as tools:
+        await tools.exited(await tools.create("env", env={"a-b": "1 2", "TMUX": "mine"}))
+        text = await tools.capture("debug-1", lines=1000)
+
+    assert {"a-b=1 2", "TMUX=mine", "spring.profile=dev"} <= set(text.split("\n"))
+
+
+async def test_command_that_signals_its_own_group_ends_as_it_says(tools: Tools) -> None:
+    pane_id = await tools.create("trap 'echo bye' TERM; kill 0; echo last; exit 3")
+
+    assert (await tools.exited(pane_id))["exit_code"] == 3
+    assert await tools.capture(pane_id) == "bye\nlast"
+
+
+async def test_terminal_that_was_stopped_by_control_s_does_not_hide_the_end(tools: Tools) -> None:
+    pane_id = await tools.create("read x; exit 7")
+    await tools.send(pane_id, "C-s")
+    await tools.send(pane_id, "Enter")
+
+    assert (await tools.exited(pane_id))["exit_code"] == 7
+
+
+async def test_invalid_mark_of_a_program_is_none(tools: Tools) -> None:
+    forge = "m=$(tr '\\0' ' ' </proc/$PPID/cmdline | cut -d' ' -f3); printf '\\033\\\\\\033]7777;%s;%s\\007' $m"
+    pane_id = await tools.create(f"{forge} x; {forge} -5; {forge} 999; exit 4")
+
+    assert (await tools.exited(pane_id))["exit_code"] == 4
+
+
+async def test_run_time_of_a_silent_program_that_was_killed_is_not_nothing(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 0.5; kill -9 $PPID; sleep 60")
+
+    state = await tools.exited(pane_id)
+
+    assert (state["signal"], state["runtime_s"] >= 0.5) == ("SIGKILL", True)
+
+
+async def test_directory_whose_name_is_no_text_is_a_directory(settings: Settings, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff"))
+    odd.mkdir()
+    async with in_process(Settings(settings.env, odd)) as tools:
+        assert (await tools.exited(await tools.create("exit 3")))["exit_code"] == 3
 
 
 async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(tools: Tools) -> None:

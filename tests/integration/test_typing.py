@@ -156,7 +156,7 @@ async def test_keys_to_an_exited_pane_are_an_error_that_says_how_it_ended(tools:
 async def test_secret_keys_are_not_in_the_error_text(tools: Tools) -> None:
     pane_id = await tools.create("cat")
 
-    error = await tools.error("send_keys", pane_id=pane_id, keys="C-hunter2", secret=True)
+    error = await tools.error("send_keys", pane_id=pane_id, keys="Escape hunter2", secret=True)
 
     assert "hunter2" not in error
     assert "Set literal" in error

@@ -1,5 +1,6 @@
 """The command: flags, variables, and what it says when it can't start."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -76,6 +77,32 @@ def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str], arg
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: tmux-debug-mcp")
+
+
+@pytest.mark.parametrize("fd", [0, 1])
+def test_closed_standard_stream_is_one_sentence_and_status_1(environment: dict[str, str], fd: int) -> None:
+    command = f"exec {' '.join(SERVER)} {fd}>&-"
+    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("tmux-debug-mcp: Standard input or output is closed")
+
+
+def test_relative_tmux_and_paths_from_home_are_found(launch: Callable[..., Server], tmp_path: Path) -> None:
+    (tmp_path / "my-tmux").symlink_to(shutil.which("tmux") or "")
+    server = launch("--tmux", os.path.relpath(tmp_path / "my-tmux"), "--audit", "~/audit.log", HOME=str(tmp_path))
+    server.start()
+
+    assert server.text("create_pane", command="cat").startswith("Created pane")
+    server.finish()
+    assert '"tool":"create_pane"' in (tmp_path / "audit.log").read_text()
+
+
+def test_empty_flag_switches_a_variable_off(launch: Callable[..., Server], tmp_path: Path) -> None:
+    server = launch("--audit", "", TMUX_DEBUG_AUDIT=str(tmp_path / "audit.log")).start()
+    server.finish()
+
+    assert not (tmp_path / "audit.log").exists()
 
 
 def test_audit_that_can_not_be_opened_stops_the_start(environment: dict[str, str]) -> None:

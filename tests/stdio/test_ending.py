@@ -12,7 +12,7 @@ from wire import Server
 MIXTURE = [
     "cat",
     "bash --norc -i",
-    "nohup sleep 1001 & cat",
+    "nohup sleep 1001 >/dev/null 2>&1 & cat",
     "setsid sleep 1001 & cat",
     "trap '' HUP INT TERM; sleep 1001; sleep 1001",
     python("import os,signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
@@ -82,6 +82,20 @@ def test_signal_ends_a_server_whose_client_has_stopped_reading(server: Server, c
     server.process.wait(20)
 
     assert left(census, server.pid) == []
+
+
+def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(server: Server, census: str) -> None:
+    server.text("create_pane", command="seq 1 2000; cat")
+    for _ in range(200):
+        server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000})
+    assert server.process.stdin
+    assert server.process.stderr
+    server.process.stdin.close()
+    server.process.stdin = None
+
+    server.process.wait(20)
+
+    assert (left(census, server.pid), server.process.returncode, server.process.stderr.read()) == ([], 0, b"")
 
 
 def test_client_that_is_gone_ends_the_server(server: Server, census: str) -> None:

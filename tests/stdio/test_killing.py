@@ -98,7 +98,7 @@ def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
     os.kill(parts(server)[victim], signal.SIGKILL)
     while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
         time.sleep(0.005)
-    server.text("create_pane", command="nohup sleep 1001")
+    server.text("create_pane", command="nohup sleep 1001 >/dev/null")
 
     server.process.kill()
 
@@ -147,7 +147,10 @@ def test_sigkill_at_any_moment_leaves_nothing_behind(launch: Callable[..., Serve
     try:
         server.start()
         for number in range(1000):
-            server.text("create_pane", command=("yes", "nohup sleep 1001 & cat", "setsid sleep 1001 & cat")[number % 3])
+            server.text(
+                "create_pane",
+                command=("yes", "nohup sleep 1001 >/dev/null & cat", "setsid sleep 1001 & cat")[number % 3],
+            )
             server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1"})
             server.read()
     except (BrokenPipeError, ValueError):

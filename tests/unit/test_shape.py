@@ -31,7 +31,7 @@ ALLOWED = {
     "demo": set(),
     "demo.shop": set(),
     "demo.debugging": set(),
-    "cli": {"__init__", "audit", "demo.debugging", "errors", "server", "session"},
+    "cli": {"__init__", "audit", "control_mode", "demo.debugging", "errors", "server", "session"},
     "__main__": {"cli"},
 }
 LEAVES = ("errors", "control_mode", "keys", "screen")

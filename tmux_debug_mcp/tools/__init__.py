@@ -22,6 +22,9 @@ from .arguments import check
 
 Arguments = Mapping[str, Any]
 
+# What a call with `secret` may show; of a parameter that does not exist nobody knows what was meant by it.
+_NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -138,11 +141,12 @@ class Toolbox:
 
 
 def _call_record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str, Any]:
+    """Return a call as it is put on record: without values that are or may be secrets."""
     given = dict(arguments)
     if given.get("secret"):
-        given.pop("keys", None)
-    if isinstance(given.get("env"), Mapping):
-        given["env"] = list(given["env"])
+        given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
+    if "env" in given:
+        given["env"] = list(given["env"]) if isinstance(given["env"], Mapping) else type(given["env"]).__name__
     record = {
         "ts": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
         "tool": name.removeprefix("tmux_"),

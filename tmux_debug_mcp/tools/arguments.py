@@ -49,10 +49,11 @@ def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
     if error is None:
         return
     name = ".".join(str(step) for step in error.absolute_path)
-    is_secret = given.get("secret") and name == "keys"
-    shown = "not shown, as it is secret" if is_secret else _shown(error.instance)
     if "propertyNames" in error.absolute_schema_path:
-        raise ArgumentError(f"Parameter '{name}' has an entry {shown}, which can't be a name. Leave it out.")
+        raise ArgumentError(f"Parameter '{name}' has an entry {_shown(error.instance)}, which can't be a name.")
+    # Values that may be secrets are neither told nor put on record.
+    is_secret = name.startswith("env") or (given.get("secret") and name == "keys")
+    shown = f"{_type_of(error.instance)}, not shown" if is_secret else _shown(error.instance)
     raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(error.schema)}.")
 
 
@@ -75,6 +76,11 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     return text
 
 
+def _type_of(value: object) -> str:
+    names = {str: "a string", bool: "a boolean", list: "an array", dict: "an object"}
+    return names.get(type(value), "a number")
+
+
 def _shown(value: object) -> str:
     try:
         return _cut(orjson.dumps(value).decode())
@@ -91,5 +97,5 @@ def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         if isinstance(value, str):
             yield prefix + name, value
         elif isinstance(value, Mapping):
-            yield from _strings(value, f"{prefix}{name}.")
-        yield prefix + "names", name
+            yield name, "".join(value)
+            yield from _strings(value, f"{name}.")

@@ -78,7 +78,8 @@ async def kill_pane(session: Session, arguments: Arguments) -> Answer:
     pane = await session.find(arguments["pane_id"])
     first = (_signal(arguments["signal"]),) if "signal" in arguments else (signal.SIGHUP, signal.SIGTERM)
     state = await session.kill(pane, first)
-    return Answer([f"Killed pane '{pane.id}' ({state})", _status(pane, state)], _meta(pane, state), pane.id)
+    ending = "it is not known how" if state.is_running else str(state)
+    return Answer([f"Killed pane '{pane.id}' ({ending})", _status(pane, state)], _meta(pane, state), pane.id)
 
 
 async def list_panes(session: Session, _arguments: Arguments) -> Answer:
@@ -155,8 +156,9 @@ def _end_of(text: str) -> str:
 TOOLS = (
     Tool(
         "tmux_create_pane",
-        "Start a command in a new terminal pane: a server, a test run, a REPL, or a shell such as 'bash'. Returns its "
-        "pane id while the command runs. The pane stays after the command exits, with its output and exit code.",
+        "Start a command in a new terminal pane: a server, a test run, a REPL, or a shell such as 'bash'. "
+        "Returns at once with the pane's id; the command keeps running. The pane stays after the command exits, "
+        "with its output and exit code.",
         create_pane,
         {
             "command": {
