@@ -12,7 +12,7 @@ import anyio
 import mcp_types as types
 from mcp import Client
 
-from tmux_debug_mcp import processes
+from tmux_debug_mcp import linux
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.session import Session, Settings, open_session
@@ -133,7 +133,7 @@ def socket_of(pid: int) -> str:
 def marked(marker: str) -> Iterator[str]:
     """Yield the processes, other than this one, that have the marker in their environment."""
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        if pid != os.getpid() and processes.is_alive(pid) and marker.encode() in environ_of(pid):
+        if pid != os.getpid() and linux.is_alive(pid) and marker.encode() in environ_of(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from . import processes
+from . import linux
 
 # Socket paths have 107 bytes, and tmux expands formats in the paths of files: so short and plain.
 _USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
@@ -43,13 +43,13 @@ class Warden:
         tmux_in, self.control_in = os.pipe()
         self.control_out, tmux_out = os.pipe()
         lifeline, self._lifeline = os.pipe()
-        program = [sys.executable, "-I", "-S", processes.__file__]
+        program = [sys.executable, "-I", "-S", linux.__file__]
         self._process = subprocess.Popen(
             [*program, str(self.directory), str(tmux_in), str(tmux_out), *argv(self.directory)],
             stdin=lifeline,
             stdout=subprocess.DEVNULL,
             pass_fds=(tmux_in, tmux_out),
-            env=dict(env) | {processes.MARKER: self.directory.name},
+            env=dict(env) | {linux.MARKER: self.directory.name},
             start_new_session=True,  # the terminal and the process group of our client are not its
         )
         self.pid = self._process.pid
@@ -80,7 +80,7 @@ class Warden:
         if self._process.poll() is None:
             self._poll(timeout_s)
         if self._process.poll() is not None:
-            processes.remove(str(self.directory))
+            linux.remove(str(self.directory))
 
     def _poll(self, timeout_s: float) -> None:
         fd = os.pidfd_open(self.pid)
@@ -104,7 +104,7 @@ def remove_abandoned() -> None:
             status = directory.lstat()
             is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
             if is_ours and time.time() - status.st_mtime > _MAKING_S:
-                processes.remove_if_unused(str(directory), deadline)
+                linux.remove_if_unused(str(directory), deadline)
 
 
 def _base() -> Path:

@@ -6,12 +6,20 @@ code, which pane.sh writes; the cursor of an ended pane stands before the mark.
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+import anyio
+
+from . import linux
 
 # Marks are found by reading back from the end in pieces of this size.
 _PIECE_BYTES = 1 << 16
 _MAX_MARK_BYTES = 128
+# How often to look at a log that no news can be had of.
+_LOOK_AGAIN_S = 0.005
 
 
 class Mark(NamedTuple):
@@ -32,6 +40,8 @@ class Log:
 
     def close(self) -> None:
         """Close and remove it. What it was can still be asked."""
+        if self._last:
+            return
         self._last = os.fstat(self._fd)
         os.close(self._fd)
         self._fd = -1
@@ -62,3 +72,64 @@ class Log:
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None
+
+
+class News:
+    """News of logs that grow: one inotify instance for all who wait, and no work while nobody does.
+
+    Where the system has none left, waiters look again every few milliseconds instead.
+    """
+
+    def __init__(self) -> None:
+        self._fd = linux.open_inotify()
+        self._waiting: dict[int, set[Growth]] = {}
+
+    def close(self) -> None:
+        """Close it; nobody may be waiting."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    async def serve(self) -> None:
+        """Pass the news on until cancelled."""
+        while self._fd >= 0:
+            await anyio.wait_readable(self._fd)
+            for number in linux.read_watches(self._fd):
+                for growth in self._waiting.get(number, ()):
+                    growth.tell()
+
+    @contextmanager
+    def of(self, log: Log) -> Iterator["Growth"]:
+        """Watch a log: what it grows by within the block is not missed."""
+        number = linux.watch(self._fd, str(log.path)) if self._fd >= 0 else -1
+        growth = Growth(is_told=number >= 0)
+        if number < 0:
+            yield growth
+            return
+        self._waiting.setdefault(number, set()).add(growth)
+        try:
+            yield growth
+        finally:
+            others = self._waiting[number]
+            others.discard(growth)
+            if not others:
+                del self._waiting[number]
+                linux.unwatch(self._fd, number)
+
+
+class Growth:
+    """The growth of one log, for one waiter."""
+
+    def __init__(self, *, is_told: bool) -> None:
+        self._told = anyio.Event()
+        self._is_told = is_told
+
+    def tell(self) -> None:
+        """Tell that it has grown."""
+        self._told.set()
+
+    async def wait(self, at_most_s: float) -> None:
+        """Wait until the log has grown since the last call, or the time is over."""
+        with anyio.move_on_after(at_most_s if self._is_told else min(at_most_s, _LOOK_AGAIN_S)):
+            await self._told.wait()
+        self._told = anyio.Event()

@@ -9,17 +9,19 @@
 
 # This shell's own words, such as "Segmentation fault", are not the pane's. 3 is the pane.
 exec 3>&2 2>/dev/null
+mcp_mark=$1 mcp_sleep=$3
 # Signals to the whole process group, such as ^C or `kill 0`, are for the command: caught here, default there.
-trap : INT QUIT TERM HUP USR1 USR2
+trap : INT QUIT TERM USR1 USR2
+# The terminal is gone or the server ends: there is nothing to wait for.
+trap 'mcp_sleep=:' HUP
 # shellcheck disable=SC3045  # not POSIX, but every sh on Linux has it
 ulimit -S -n "$2"
-mark=$1 sleep=$3
 cd -- "$4" 2>&3 && (
 	shift 4
 	unset TMUX TMUX_PANE OLDPWD
 	exec "$@" 2>&3 3>&-
 )
-status=$?
-printf '\033\\\033]7777;%s;%d\007' "$mark" "$status"
-"$sleep" 0.3
-exit "$status"
+mcp_status=$?
+printf '\033\\\033]7777;%s;%d\007' "$mcp_mark" "$mcp_status"
+"$mcp_sleep" 0.3
+exit "$mcp_status"

@@ -17,11 +17,11 @@ from typing import NewType
 
 import anyio
 
-from . import processes
+from . import linux
 from .client import Command, ControlClient
 from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError
 from .keys import Keystrokes
-from .logs import Log, Mark
+from .logs import Log, Mark, News
 from .screen import captured_lines
 
 PaneId = NewType("PaneId", str)
@@ -31,6 +31,8 @@ SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 
 # A mark follows its program's end within a millisecond; on a machine with no time left, later.
 _MARK_S = 1.0
+# The log tells when it grows, but not when a process ends.
+_LOOK_AGAIN_S = 0.005
 # A program that dies this soon is told by create. One that waits for something is not expected to die.
 _EARLY_DEATH_S = 0.05
 # How long a killed pane's processes get to end themselves, and then to be gone after SIGKILL.
@@ -80,10 +82,11 @@ class Pane:
     name: str
     command: str
     log: Log
+    news: News
     client: ControlClient
     target: str  # tmux's id, such as %3
-    process: processes.Stat  # pane.sh, the session leader
-    marker: str  # processes.MARKER in the environment of all that it started
+    process: linux.Stat  # pane.sh, the session leader
+    marker: str  # linux.MARKER in the environment of all that it started
     started_at: float = field(default_factory=time.monotonic)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: State | None = None
@@ -100,26 +103,27 @@ class Pane:
                 return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
         return self.ended
 
-    def _shell(self) -> processes.Stat | None:
+    def _shell(self) -> linux.Stat | None:
         """Return pane.sh's state, or None when it has ended."""
-        stat = processes.read_stat(self.process.pid)
+        stat = linux.read_stat(self.process.pid)
         is_ours = stat is not None and stat.state != "Z" and stat.starttime == self.process.starttime
         return stat if is_ours else None
 
     async def _ending(self) -> State | None:
         """Return how the program ended, as soon as its output is complete; None when it can't be told."""
         begin = anyio.current_time()
-        while True:
-            if mark := self.log.find_mark():
-                return self._ended_with(mark.exit_code, mark)
-            shell = self._shell()
-            if shell is None and (ending := await self._ending_by_tmux()):
-                return ending
-            if anyio.current_time() > begin + _MARK_S:
-                return None
-            if shell and anyio.current_time() > begin + _MARK_S / 20:
-                processes.restart_output(shell.pid)
-            await anyio.sleep(0.001)
+        with self.news.of(self.log) as growth:
+            while True:
+                if mark := self.log.find_mark():
+                    return self._ended_with(mark.exit_code, mark)
+                shell = self._shell()
+                if shell is None and (ending := await self._ending_by_tmux()):
+                    return ending
+                if anyio.current_time() > begin + _MARK_S:
+                    return None
+                if shell and anyio.current_time() > begin + _MARK_S / 20:
+                    linux.restart_output(shell.pid)
+                await growth.wait(_LOOK_AGAIN_S)
 
     async def _ending_by_tmux(self) -> State | None:
         """Return how pane.sh ended when something killed it before it could leave its mark."""
@@ -136,7 +140,7 @@ class Pane:
         if found[3] != "x":
             return self._ended_with(128 + int(found[3][1:]))
         # tmux 3.3 may miss the news that a child ended; being told again it looks.
-        processes.send_signals([self.client.server_pid], signal.SIGCHLD)
+        linux.send_signals([self.client.server_pid], signal.SIGCHLD)
         return None
 
     def _ended_with(self, exit_code: int, mark: Mark | None = None) -> State:
@@ -166,7 +170,7 @@ class Pane:
             if stat is None or stat.reaped:
                 return
             leaf = _leaf(stat)
-            now = (leaf.pid, leaf.state, processes.cpu_time(leaf.pid))
+            now = (leaf.pid, leaf.state, linux.cpu_time(leaf.pid))
             if leaf.pid != stat.pid and leaf.state == "S" and now == before:
                 return
             before = now
@@ -291,8 +295,8 @@ class Pane:
         with anyio.CancelScope(shield=True):
             await self._end_processes(tuple(first), _KILL_GRACE_S)
             self.ended = state = await self._last_state()
-            rest = [self.process.pid, *processes.children(self.process.pid)] if self._shell() else []
-            processes.send_signals(rest, signal.SIGKILL)
+            rest = [self.process.pid, *linux.children(self.process.pid)] if self._shell() else []
+            linux.send_signals(rest, signal.SIGKILL)
             if state.is_running:  # pane.sh could not tell how the command ended
                 self.ended = state = await self.state()
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
@@ -305,8 +309,9 @@ class Pane:
     async def _last_state(self) -> State:
         """Return how the command ended, once pane.sh has noticed."""
         begin = anyio.current_time()
-        while (state := await self.state()).is_running and anyio.current_time() < begin + _MARK_S:
-            await anyio.sleep(0.001)
+        with self.news.of(self.log) as growth:
+            while (state := await self.state()).is_running and anyio.current_time() < begin + _MARK_S:
+                await growth.wait(_LOOK_AGAIN_S)
         return state
 
     async def _end_processes(self, first: tuple[int, ...], grace_s: float) -> None:
@@ -314,36 +319,36 @@ class Pane:
         begin = anyio.current_time()
         signalled: set[int] = set()
         if self._shell():
-            processes.send_signals([self.process.pid], signal.SIGCONT)
+            linux.send_signals([self.process.pid], signal.SIGCONT)
         while (living := self._belongings()) and anyio.current_time() < begin + _KILL_S:
             left_s = begin + grace_s - anyio.current_time()
             if left_s > 0:
-                processes.send_signals([pid for pid in living if pid not in signalled], *first, signal.SIGCONT)
+                linux.send_signals([pid for pid in living if pid not in signalled], *first, signal.SIGCONT)
                 signalled.update(living)
             else:
-                processes.send_signals(living, signal.SIGKILL)
+                linux.send_signals(living, signal.SIGKILL)
             await _wait_for_end(living, left_s if left_s > 0 else 0.05)
 
     def _belongings(self) -> list[int]:
         """Return the pane's processes but pane.sh: descendants, and orphans of its session or environment."""
         orphans = [
             pid
-            for pid in processes.children(self.client.warden_pid)
-            if (stat := processes.read_stat(pid))
+            for pid in linux.children(self.client.warden_pid)
+            if (stat := linux.read_stat(pid))
             and stat.state != "Z"
-            and (stat.session == self.process.pid or processes.marker(pid) == self.marker)
+            and (stat.session == self.process.pid or linux.marker(pid) == self.marker)
         ]
         shell = self._shell()
         # After the command pane.sh only sleeps, so that tmux reads all output.
         roots = orphans if shell is None or shell.reaped else [shell.pid, *orphans]
-        return orphans + [pid for root in roots for pid in processes.descendants(root)]
+        return orphans + [pid for root in roots for pid in linux.descendants(root)]
 
 
 async def _wait_for_end(pids: Iterable[int], timeout_s: float) -> None:
     """Wait until the processes have ended or the time is over."""
     with anyio.move_on_after(timeout_s):
         for pid in pids:
-            fd = processes.open_pidfd(pid)
+            fd = linux.open_pidfd(pid)
             if fd >= 0:
                 try:
                     await anyio.wait_readable(fd)
@@ -358,25 +363,25 @@ def _signal_name(number: int) -> str | None:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}" if number in signal.valid_signals() else None
 
 
-def _leaf(stat: processes.Stat) -> processes.Stat:
+def _leaf(stat: linux.Stat) -> linux.Stat:
     """Return the youngest process of the youngest child, and so on."""
-    while (below := processes.children(stat.pid)) and (child := processes.read_stat(below[-1])):
+    while (below := linux.children(stat.pid)) and (child := linux.read_stat(below[-1])):
         stat = child
     return stat
 
 
-def _foreground(shell: processes.Stat) -> str | None:
+def _foreground(shell: linux.Stat) -> str | None:
     """Return the name of the program that has the terminal of a pane.sh."""
     if shell.tpgid != shell.pgrp:
-        leader = processes.read_stat(shell.tpgid)
+        leader = linux.read_stat(shell.tpgid)
         return _printable(leader.comm) if leader else None
-    below = processes.children(shell.pid)
-    command = processes.read_stat(below[0]) if below else None
+    below = linux.children(shell.pid)
+    command = linux.read_stat(below[0]) if below else None
     if command is None:
         return None
     # `$SHELL -c` stays for a list of commands; then the one it waits for has the terminal.
-    below = processes.children(command.pid) if command.comm in SHELLS else []
-    stat = processes.read_stat(below[-1]) if below else None
+    below = linux.children(command.pid) if command.comm in SHELLS else []
+    stat = linux.read_stat(below[-1]) if below else None
     return _printable((stat or command).comm)
 
 

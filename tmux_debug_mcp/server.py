@@ -18,7 +18,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from . import __version__, processes
+from . import __version__, linux
 from .audit import AuditLog
 from .lifetime import on_end_signals, remove_abandoned
 from .session import Session, Settings, open_session
@@ -117,7 +117,7 @@ def build(toolbox: Toolbox) -> Server[None]:
 
 async def serve(settings: Settings, audit: AuditLog | None) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
-    processes.become_subreaper()
+    linux.become_subreaper()
     remove_abandoned()
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

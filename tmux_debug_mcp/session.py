@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from . import processes
+from . import linux
 from .client import ControlClient
 from .errors import (
     AmbiguousNameError,
@@ -31,7 +31,7 @@ from .errors import (
     ToolError,
 )
 from .lifetime import Warden
-from .logs import Log
+from .logs import Log, News
 from .panes import SHELLS, Pane, PaneId, State
 
 MAX_PANES = 512
@@ -90,6 +90,8 @@ class Session:
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
         self._served: anyio.Event | None = None
+        self._news = News()
+        self._tasks.start_soon(self._news.serve)
         self._wardens: set[Warden] = set()
 
     @property
@@ -155,6 +157,9 @@ class Session:
         for warden in wardens:
             warden.close()
         self._bury(*wardens)
+        self._news.close()
+        for pane in self.panes:
+            pane.log.close()
 
     def _directory(self, cwd: str | None) -> Path:
         path = os.path.join(self._settings.cwd, os.path.expanduser(cwd or "."))
@@ -194,7 +199,7 @@ class Session:
         new_window = ["new-window", "-d", "-P", "-F", "#{pane_id} #{pane_pid}", "-t", window, "-n", title]
         try:
             [[line], _, _] = await client.run(
-                [*new_window, *env, "-e", f"{processes.MARKER}={marker}", *program],
+                [*new_window, *env, "-e", f"{linux.MARKER}={marker}", *program],
                 ("pipe-pane", "-t", window, f"exec cat >>'{log.path}'"),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", window, "window-size", "manual"),
@@ -205,8 +210,9 @@ class Session:
                 await client.run(("kill-window", "-t", window))
             raise
         target, pid = line.decode().split()
-        process = processes.read_stat(int(pid)) or _gone(int(pid))
-        pane = Pane(pane_id, new.name or pane_id, new.command, log, client, target, process, marker)
+        process = linux.read_stat(int(pid)) or _gone(int(pid))
+        name = new.name or pane_id
+        pane = Pane(pane_id, name, new.command, log, self._news, client, target, process, marker)
         self._panes[pane_id] = pane
         return pane
 
@@ -220,7 +226,7 @@ class Session:
     @property
     def _limits(self) -> tuple[str, str]:
         """The limit of open files that panes have, and the program that pane.sh sleeps with."""
-        files = processes.open_files_limit()
+        files = linux.open_files_limit()
         return files, shutil.which("sleep", path=self._settings.env.get("PATH")) or "sleep"
 
     @property
@@ -287,8 +293,8 @@ class Session:
             self._wardens.discard(warden)
         if self._settings.adopts:
             others = frozenset(warden.pid for warden in tuple(self._wardens))
-            processes.end_descendants(os.getpid(), others)
-            processes.reap_adopted(others)
+            linux.end_descendants(os.getpid(), others)
+            linux.reap_adopted(others)
 
 
 @asynccontextmanager
@@ -310,5 +316,5 @@ def _title(name: str) -> str:
     return "".join(character if character.isalnum() or character in "_.-" else "_" for character in name)
 
 
-def _gone(pid: int) -> processes.Stat:
-    return processes.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1)
+def _gone(pid: int) -> linux.Stat:
+    return linux.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1)

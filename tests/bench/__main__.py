@@ -19,7 +19,7 @@ from pathlib import Path
 
 from wire import Server
 
-from tmux_debug_mcp import processes
+from tmux_debug_mcp import linux
 
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 PANES = 20
@@ -111,8 +111,9 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
         figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
-    [warden] = processes.children(server.pid)
+    [warden] = linux.children(server.pid)
     figures.samples["memory of the warden, MB"].append(memory_mb(warden))
+    time.sleep(0.2)  # what the last calls left to do
     before = switches([server.pid, warden])
     time.sleep(idle_s)
     figures.samples["switches while idle"].append(switches([server.pid, warden]) - before)

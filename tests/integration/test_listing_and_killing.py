@@ -9,7 +9,7 @@ import orjson
 import pytest
 from support import Tools, eventually, python
 
-from tmux_debug_mcp import processes
+from tmux_debug_mcp import linux
 
 
 async def rows(tools: Tools) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_g
     def sleeping() -> list[int]:
         return [
             pid
-            for pid in processes.descendants(warden)
+            for pid in linux.descendants(warden)
             if b"1001" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"pane.sh")[0]
         ]
 

@@ -12,7 +12,7 @@ import pytest
 from support import PATIENCE_S, marked, run_directories
 from wire import Server
 
-from tmux_debug_mcp import processes
+from tmux_debug_mcp import linux
 
 from .test_ending import fill, left
 
@@ -26,8 +26,8 @@ def gone(census: str, pid: int) -> bool:
 
 def parts(server: Server) -> dict[str, int]:
     """Return the processes that a server with panes is made of."""
-    [warden] = processes.children(server.pid)
-    names = {stat.comm: stat.pid for pid in processes.children(warden) if (stat := processes.read_stat(pid))}
+    [warden] = linux.children(server.pid)
+    names = {stat.comm: stat.pid for pid in linux.children(warden) if (stat := linux.read_stat(pid))}
     return {
         "server": server.pid,
         "warden": warden,

@@ -1,4 +1,4 @@
-"""Processes on Linux: what /proc tells of them, how they are ended, and the warden.
+"""What only Linux has: /proc, signals to whole trees of processes, news of files, and the warden.
 
 This is the one module that knows Linux. It imports only the standard library, because it is also a program:
 the *warden*, the parent of a tmux server and so the ancestor of everything in its panes. Daemons that leave
@@ -13,6 +13,7 @@ import fcntl
 import os
 import resource
 import signal
+import struct
 import sys
 import termios
 import time
@@ -24,6 +25,7 @@ from typing import NamedTuple, NoReturn
 MARKER = "MCP_DEBUG_PANE"
 
 _MARKER = f"{MARKER}=".encode()
+_IN_MODIFY = 2
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -177,6 +179,32 @@ def restart_output(pid: int) -> None:
         modes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
         termios.tcsetattr(fd, termios.TCSANOW, modes)
     os.close(fd)
+
+
+def open_inotify() -> int:
+    """Return a file that tells of changes to watched files, or -1 where no more of them are to be had."""
+    return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def watch(inotify: int, path: str) -> int:
+    """Watch what is written to a file; return the watch's number, the same for the same file, or -1."""
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path.encode(), _IN_MODIFY))
+
+
+def unwatch(inotify: int, number: int) -> None:
+    """End a watch."""
+    ctypes.CDLL(None).inotify_rm_watch(inotify, number)
+
+
+def read_watches(inotify: int) -> set[int]:
+    """Return the numbers of the watches whose files have changed."""
+    data = os.read(inotify, 1 << 16)
+    numbers = set()
+    while data:
+        number, _, _, length = struct.unpack_from("iIII", data)
+        numbers.add(number)
+        data = data[16 + length :]
+    return numbers
 
 
 def open_files_limit() -> str:
