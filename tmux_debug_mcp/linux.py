@@ -26,6 +26,9 @@ MARKER = "MCP_DEBUG_PANE"
 
 _MARKER = f"{MARKER}=".encode()
 _IN_MODIFY = 2
+_IN_ONESHOT = 0x80000000
+_FALLOC_FL_KEEP_SIZE = 1
+_FALLOC_FL_PUNCH_HOLE = 2
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -186,9 +189,14 @@ def open_inotify() -> int:
     return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def watch(inotify: int, path: str) -> int:
-    """Watch what is written to a file; return the watch's number, the same for the same file, or -1."""
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path.encode(), _IN_MODIFY))
+def watch(inotify: int, path: str, *, once: bool = False) -> int:
+    """Watch what is written to a file, or only the first thing that is.
+
+    Returns:
+        The watch's number, the same for the same file, or -1 where there can't be one.
+    """
+    mask = _IN_MODIFY | (_IN_ONESHOT if once else 0)
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path.encode(), mask))
 
 
 def unwatch(inotify: int, number: int) -> None:
@@ -198,13 +206,26 @@ def unwatch(inotify: int, number: int) -> None:
 
 def read_watches(inotify: int) -> set[int]:
     """Return the numbers of the watches whose files have changed."""
-    data = os.read(inotify, 1 << 16)
-    numbers = set()
+    numbers: set[int] = set()
+    try:
+        data = os.read(inotify, 1 << 16)
+    except BlockingIOError:
+        return numbers
     while data:
         number, _, _, length = struct.unpack_from("iIII", data)
         numbers.add(number)
         data = data[16 + length :]
     return numbers
+
+
+def punch_hole(fd: int, offset: int, length: int) -> bool:
+    """Give back the space of a part of a file, which reads as zeros from then on; tell whether that was possible.
+
+    Both numbers are multiples of 4096. What lies behind stays where it is, also for those who append meanwhile.
+    """
+    fallocate = ctypes.CDLL(None).fallocate
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return int(fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length)) == 0
 
 
 def open_files_limit() -> str:

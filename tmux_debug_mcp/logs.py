@@ -6,7 +6,7 @@ code, which pane.sh writes; the cursor of an ended pane stands before the mark.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,12 @@ from . import linux
 # Marks are found by reading back from the end in pieces of this size.
 _PIECE_BYTES = 1 << 16
 _MAX_MARK_BYTES = 128
+_BLOCK_BYTES = 4096
+# A log keeps this much, and all logs of a server together no more than that.
+MAX_LOG_BYTES = 16 << 20
+MAX_LOGS_BYTES = 512 << 20
+# How often logs that grow are trimmed. A terminal prints 40 MB in a second at most.
+_TRIM_S = 0.25
 # How often to look at a log that no news can be had of.
 _LOOK_AGAIN_S = 0.005
 
@@ -30,13 +36,18 @@ class Mark(NamedTuple):
 
 
 class Log:
-    """A pane's log, open from before its first byte until `close`."""
+    """A pane's log, open from before its first byte until `close`.
+
+    Attributes:
+        kept_from: The cursor of the oldest byte that is kept.
+    """
 
     def __init__(self, path: Path, mark: str) -> None:
         self.path = path
         self._mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._last: os.stat_result | None = None
+        self.kept_from = 0
 
     def close(self) -> None:
         """Close and remove it. What it was can still be asked."""
@@ -48,6 +59,11 @@ class Log:
         self.path.unlink(missing_ok=True)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed."""
+        return self._last is not None
+
+    @property
     def size(self) -> int:
         """How many bytes it has."""
         return self._stat().st_size
@@ -56,6 +72,25 @@ class Log:
     def written_at(self) -> float:
         """When bytes were last added, in seconds since the epoch, as time.time() has it."""
         return self._stat().st_mtime
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes can still be read: all, or those behind `kept_from`."""
+        return self.size - self.kept_from
+
+    def trim(self, keep_bytes: int) -> bool:
+        """Give back the oldest bytes, so that little more than this many are kept. Cursors stay what they are.
+
+        Returns:
+            Whether the file system can do that; where it can't, all is kept.
+        """
+        end = (self.size - keep_bytes) // _BLOCK_BYTES * _BLOCK_BYTES
+        if self._last or end <= self.kept_from:
+            return True
+        if not linux.punch_hole(self._fd, self.kept_from, end - self.kept_from):
+            return False
+        self.kept_from = end
+        return True
 
     def _stat(self) -> os.stat_result:
         return self._last or os.fstat(self._fd)
@@ -72,6 +107,66 @@ class Log:
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None
+
+
+class Retention:
+    """Trims logs while they grow; at rest it waits for the first byte that any of them gets."""
+
+    def __init__(self) -> None:
+        self._fd = linux.open_inotify()
+        self._logs: set[Log] = set()
+
+    def add(self, log: Log) -> None:
+        """Take care of a log until it is closed."""
+        self._logs.add(log)
+        self._watch(log)
+
+    def close(self) -> None:
+        """Close it; `serve` must have ended."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    async def serve(self) -> None:
+        """Trim until cancelled."""
+        sizes: dict[Log, int] = {}
+        while True:
+            if self._fd >= 0:
+                await anyio.wait_readable(self._fd)
+                linux.read_watches(self._fd)
+            is_growing = True
+            while is_growing:
+                await anyio.sleep(_TRIM_S)
+                self._logs = {log for log in self._logs if not log.is_closed}
+                self.trim()
+                before, sizes = sizes, {log: log.size for log in self._logs}
+                is_growing = before != sizes
+            for log in self._logs:
+                self._watch(log)
+
+    def trim(self) -> None:
+        """Trim all logs to what one may keep, or to less where that is too much for all."""
+        keep_bytes = fair_share([log.kept_bytes for log in self._logs], MAX_LOG_BYTES, MAX_LOGS_BYTES)
+        for log in self._logs:
+            log.trim(keep_bytes)
+
+    def _watch(self, log: Log) -> None:
+        if self._fd >= 0:
+            linux.watch(self._fd, str(log.path), once=True)
+
+
+def fair_share(sizes: Sequence[int], most_each: int, most_all: int) -> int:
+    """Return the most that each may have, so that all together have no more than `most_all`.
+
+    Those who have less than that leave the rest to the others.
+    """
+    left = most_all
+    for number, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - number)
+        if size > share:
+            return min(share, most_each)
+        left -= size
+    return most_each
 
 
 class News:

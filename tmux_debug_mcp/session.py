@@ -31,7 +31,7 @@ from .errors import (
     ToolError,
 )
 from .lifetime import Warden
-from .logs import Log, News
+from .logs import Log, News, Retention
 from .panes import SHELLS, Pane, PaneId, State
 
 MAX_PANES = 512
@@ -92,6 +92,8 @@ class Session:
         self._served: anyio.Event | None = None
         self._news = News()
         self._tasks.start_soon(self._news.serve)
+        self._retention = Retention()
+        self._tasks.start_soon(self._retention.serve)
         self._wardens: set[Warden] = set()
 
     @property
@@ -158,6 +160,7 @@ class Session:
             warden.close()
         self._bury(*wardens)
         self._news.close()
+        self._retention.close()
         for pane in self.panes:
             pane.log.close()
 
@@ -214,6 +217,7 @@ class Session:
         name = new.name or pane_id
         pane = Pane(pane_id, name, new.command, log, self._news, client, target, process, marker)
         self._panes[pane_id] = pane
+        self._retention.add(log)
         return pane
 
     def _odd_variables(self, env: Mapping[str, str]) -> list[str]:

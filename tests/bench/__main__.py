@@ -113,7 +113,7 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
     figures.samples["memory, MB"].append(memory_mb(server.pid))
     [warden] = linux.children(server.pid)
     figures.samples["memory of the warden, MB"].append(memory_mb(warden))
-    time.sleep(0.2)  # what the last calls left to do
+    time.sleep(1)  # what the last calls left to do
     before = switches([server.pid, warden])
     time.sleep(idle_s)
     figures.samples["switches while idle"].append(switches([server.pid, warden]) - before)

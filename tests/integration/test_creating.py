@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, in_process, python
+from support import PATIENCE_S, Tools, eventually, in_process, python
 
 from tmux_debug_mcp.session import MAX_COMMAND_BYTES, MAX_PANES, Settings
 
@@ -306,3 +306,15 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
     assert '"exit_code":3' in second
     assert '"status":"running"' in third
     assert "was lost" in (await tools.blocks("kill_pane", pane_id="debug-1"))[0]
+
+
+async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.logs.MAX_LOG_BYTES", 1 << 20)
+    pane_id = await tools.create("yes 0123456789 | head -n 2000000; echo last; exit 3")
+    assert (await tools.exited(pane_id))["exit_code"] == 3
+    log = tools.session.panes[0].log
+
+    await eventually(lambda: log.kept_bytes <= (1 << 20) + 8192)
+    assert log.size > 20_000_000
+    assert log.path.stat().st_blocks * 512 <= (1 << 20) + 65536
+    assert await tools.capture(pane_id, lines=1) == "last"

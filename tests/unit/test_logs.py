@@ -1,0 +1,80 @@
+"""Logs: marks, retention that leaves cursors alone, and the share of each."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmux_debug_mcp.logs import Log, Mark, fair_share
+
+MARK = b"\033\\\033]7777;nonce;%d\a"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path / "log", "nonce")
+
+
+def append(log: Log, data: bytes) -> None:
+    with log.path.open("ab") as file:
+        file.write(data)
+
+
+def test_mark_is_found_with_its_offset_and_exit_code(log: Log) -> None:
+    append(log, b"output\r\n" + MARK % 3)
+
+    assert log.find_mark() == Mark(8, 3)
+
+
+@pytest.mark.parametrize("behind", [0, 1, 65_400, 65_500, 65_536, 200_000])
+def test_mark_is_found_however_much_a_daemon_prints_behind_it(log: Log, behind: int) -> None:
+    append(log, b"x" * 100_000 + MARK % 139 + b"y" * behind)
+
+    assert log.find_mark() == Mark(100_000, 139)
+
+
+@pytest.mark.parametrize("data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;other;3\a"])
+def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
+    append(log, data)
+
+    assert log.find_mark() is None
+
+
+def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:
+    append(log, bytes(range(256)) * 4096)
+    log.trim(100_000)
+    append(log, MARK % 3)
+
+    assert log.size == 1 << 20 | len(MARK % 3)
+    assert log.find_mark() == Mark(1 << 20, 3)
+    assert 100_000 <= log.kept_bytes <= 100_000 + 8192
+    assert log.path.stat().st_blocks * 512 <= 100_000 + 16_384
+    with log.path.open("rb") as file:
+        file.seek(log.kept_from)
+        assert file.read(256) == bytes(range(256))
+
+
+def test_log_below_its_limit_is_left_alone(log: Log) -> None:
+    append(log, b"x" * 5000)
+
+    assert log.trim(5000)
+    assert log.kept_from == 0
+
+
+def test_closed_log_tells_what_it_was(log: Log) -> None:
+    append(log, b"x" * 5000)
+    log.close()
+    log.close()
+
+    assert (log.size, log.find_mark(), log.is_closed, log.path.exists()) == (5000, None, True, False)
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 50), st.integers(1, 500))
+def test_shares_are_as_large_as_they_can_be(sizes: list[int], most_each: int, most_all: int) -> None:
+    share = fair_share(sizes, most_each, most_all)
+
+    assert share <= most_each
+    assert sum(min(size, share) for size in sizes) <= most_all
+    larger = sum(min(size, share + 1) for size in sizes)
+    assert share == most_each or larger > most_all
