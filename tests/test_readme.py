@@ -66,4 +66,4 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["panes"] == str(session.MAX_PANES)
     assert rows["command"] == f"{session.MAX_COMMAND_BYTES:,} bytes"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
-    assert rows["text of a capture"] == f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters"
+    assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

@@ -95,6 +95,10 @@ class Log:
     def _stat(self) -> os.stat_result:
         return self._last or os.fstat(self._fd)
 
+    def read(self, start: int, size: int) -> bytes:
+        """Return bytes from a cursor on, fewer at the end."""
+        return b"" if self._last else os.pread(self._fd, size, start)
+
     def find_mark(self) -> Mark | None:
         """Return the mark that the program has ended, or None while there is none."""
         end = 0 if self._last else self.size

@@ -18,7 +18,10 @@ ALLOWED = {
     "control_mode": set(),
     "screen": set(),
     "keys": {"errors"},
+    "rows": set(),
+    "transcript": {"rows"},
     "logs": {"linux"},
+    "reading": {"logs", "transcript"},
     "lifetime": {"linux"},
     "audit": {"errors"},
     "client": {"control_mode", "errors", "lifetime"},
@@ -26,7 +29,7 @@ ALLOWED = {
     "session": {"client", "errors", "lifetime", "logs", "panes", "linux"},
     "tools.arguments": {"errors"},
     "tools": {"audit", "errors", "session", "tools.arguments"},
-    "tools.debug": {"errors", "keys", "panes", "session", "tools"},
+    "tools.debug": {"errors", "keys", "panes", "reading", "session", "tools"},
     "server": {"__init__", "audit", "lifetime", "linux", "session", "tools", "tools.debug"},
     "demo": set(),
     "demo.shop": set(),
@@ -34,7 +37,7 @@ ALLOWED = {
     "cli": {"__init__", "audit", "control_mode", "demo.debugging", "errors", "server", "session"},
     "__main__": {"cli"},
 }
-LEAVES = ("errors", "control_mode", "keys", "screen")
+LEAVES = ("errors", "control_mode", "keys", "rows", "screen", "transcript")
 
 
 def name_of(path: Path) -> str:

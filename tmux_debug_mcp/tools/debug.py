@@ -9,6 +9,7 @@ import orjson
 from tmux_debug_mcp.errors import ArgumentError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
+from tmux_debug_mcp.reading import read_forward
 from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
 
 from . import Answer, Arguments, Tool
@@ -60,6 +61,12 @@ async def send_keys(session: Session, arguments: Arguments) -> Answer:
 async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     """Return the last lines of a pane."""
     pane = await session.find(arguments["pane_id"])
+    if "since" in arguments:
+        if arguments.get("ansi"):
+            raise ArgumentError(
+                "Parameter 'ansi' is for what is on the screen, not for 'since'. Leave one of them out."
+            )
+        return await _read_since(pane, int(arguments["since"]))
     lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
@@ -69,8 +76,25 @@ async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     if shown == text:
         return Answer([text, _status(pane, state)], meta, pane.id, text)
     cut_bytes = len(text.encode()) - len(shown.encode())
-    status = _status(pane, state, f"cut the first {cut_bytes} bytes: ask for fewer lines, or run it with >FILE")
+    status = _status(pane, state, f"cut the first {cut_bytes} bytes: read all with since 0")
     return Answer([shown, status], meta | {"cut_bytes": cut_bytes}, pane.id, shown)
+
+
+async def _read_since(pane: Pane, since: int) -> Answer:
+    """Return what a pane has printed from a cursor on."""
+    state = await pane.state()
+    if since > pane.log.size:
+        raise ArgumentError(
+            f"Parameter 'since' is {since}, and the pane's cursor is {state.cursor}. Give one up to that."
+        )
+    end = max(since, state.cursor)
+    piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
+    # What a program left unfinished stays so once it has ended.
+    cursor = piece.end if state.is_running or piece.left_bytes else end
+    notes = [f"{piece.start - since} bytes are no longer kept"] if piece.start > since else []
+    notes += [f"{piece.left_bytes} bytes more"] if piece.left_bytes else []
+    meta = _meta(pane, state) | {"start_cursor": piece.start, "cursor": cursor, "cut_bytes": piece.left_bytes or None}
+    return Answer([piece.text, _status(pane, state, *notes, cursor=cursor)], meta, pane.id, piece.text)
 
 
 async def kill_pane(session: Session, arguments: Arguments) -> Answer:
@@ -129,9 +153,10 @@ def _meta(pane: Pane, state: State) -> dict[str, Any]:
     return {"pane_id": pane.id} | row
 
 
-def _status(pane: Pane, state: State, *notes: str) -> str:
+def _status(pane: Pane, state: State, *notes: str, cursor: int | None = None) -> str:
     foreground = f", foreground {state.foreground}" if state.foreground else ""
-    return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {state.cursor}'])}]"
+    here = state.cursor if cursor is None else cursor
+    return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {here}'])}]"
 
 
 def _word(state: State) -> str:
@@ -206,11 +231,16 @@ TOOLS = (
     Tool(
         "tmux_capture_pane",
         "Read the last lines of a pane's screen and scrollback: logs, command output, error messages. Works on running "
-        "and exited panes.",
+        "and exited panes. With `since`, read what is new: results end with the cursor to go on from.",
         capture_pane,
         {
             "pane_id": _PANE_ID,
             "lines": {"type": "integer", "minimum": 1, "description": "How many (default 100, max 1000)"},
+            "since": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Instead: all that was printed since this cursor, oldest first",
+            },
             "ansi": {"type": "boolean", "description": "Keep colours, as escape sequences"},
         },
         required=("pane_id",),

@@ -1,0 +1,120 @@
+"""What `since` reads: everything, once, from cursors that stay what they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from support import Tools, python
+
+from tmux_debug_mcp.logs import MAX_LOG_BYTES
+from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
+
+
+async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:
+    """Return the text, what is said of it for programs, and the last line."""
+    result = await tools.call("capture_pane", pane_id=pane_id, since=since)
+    text, status = [block.text for block in result.content if block.type == "text"]
+    assert result.meta is not None
+    return text, result.meta, status
+
+
+async def read_all(tools: Tools, pane_id: str, since: int = 0) -> str:
+    """Return all that is read in steps, put together."""
+    texts = []
+    while True:
+        text, meta, _ = await read(tools, pane_id, since)
+        texts.append(text)
+        if meta["cursor"] == since:
+            return "".join(texts)
+        since = meta["cursor"]
+
+
+async def test_reads_put_together_are_the_whole_of_a_hundred_thousand_lines(tools: Tools) -> None:
+    pane_id = await tools.create("seq 1 100000")
+    await tools.exited(pane_id)
+
+    assert await read_all(tools, pane_id) == "".join(f"{number}\n" for number in range(1, 100_001))
+
+
+async def test_reads_of_a_program_that_goes_on_are_what_is_new(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    texts, since = [], 0
+    for number in range(5):
+        await tools.send(pane_id, f"echo {number}-é-$((0+{number})) Enter")
+        await tools.shows(pane_id, f"{number}-é-{number}")
+        text, meta, _ = await read(tools, pane_id, since)
+        since = meta["cursor"]
+        texts.append(text)
+
+    whole = await read_all(tools, pane_id)
+    assert whole.startswith("".join(texts))
+    assert [f"{number}-é-{number}" in texts[number] for number in range(5)] == [True] * 5
+
+
+async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(tools: Tools) -> None:
+    pane_id = await tools.create("echo one; tput clear; echo two; tput smcup; echo menu; tput rmcup; echo three")
+    await tools.exited(pane_id)
+    _, meta, status = await read(tools, pane_id, 0)
+
+    assert await read_all(tools, pane_id) == "one\ntwo\nthree\n"
+    assert (await read(tools, pane_id, 5))[0] == "two\nthree\n"
+    assert status.endswith(f"; cursor {meta['cursor']}]")
+    assert meta["cursor"] == (await tools.state(pane_id))["cursor"]
+
+
+async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left(tools: Tools) -> None:
+    pane_id = await tools.create("seq 1 20000")
+    await tools.exited(pane_id)
+    text, meta, status = await read(tools, pane_id, 0)
+
+    assert MAX_CAPTURE_CHARACTERS - 10 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert text.endswith("\n")
+    assert f"; {meta['cut_bytes']} bytes more; cursor {meta['cursor']}]" in status
+    assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(str(text.count("\n") + 1) + "\n")
+
+
+async def test_line_longer_than_a_read_comes_in_parts(tools: Tools) -> None:
+    pane_id = await tools.create(python('print("é" * 100_000, end="")'))
+    await tools.exited(pane_id)
+
+    assert await read_all(tools, pane_id) == "é" * 100_000
+
+
+async def test_character_and_sequence_that_are_not_finished_wait_for_the_rest(tools: Tools) -> None:
+    program = 'import os; os.write(1, b"a\\xc3"); input(); os.write(1, b"\\xa9\\033[3"); input(); os.write(1, b"1mb")'
+    pane_id = await tools.create("stty -echo; " + python(program))
+    await tools.shows(pane_id, "a")
+    first = await read(tools, pane_id, 0)
+    await tools.send(pane_id, "Enter")
+    await tools.shows(pane_id, "aé")
+    second = await read(tools, pane_id, first[1]["cursor"])
+    await tools.send(pane_id, "Enter")
+    await tools.exited(pane_id)
+    third = await read(tools, pane_id, second[1]["cursor"])
+
+    assert (first[0], second[0], third[0]) == ("a", "é", "b")
+    assert "more" not in first[2] + second[2] + third[2]
+
+
+async def test_what_is_no_longer_kept_is_told_in_bytes(tools: Tools) -> None:
+    line = "0123456789" * 12
+    pane_id = await tools.create(f"yes {line} | head -c {3 * MAX_LOG_BYTES // 2}; echo the end; sleep 60")
+    await tools.shows(pane_id, "the end", lines=1)
+    tools.session._retention.trim()
+    kept_from = tools.session.panes[0].log.kept_from
+    text, meta, status = await read(tools, pane_id, 1000)
+
+    assert meta["start_cursor"] == kept_from > MAX_LOG_BYTES // 4
+    assert f"; {kept_from - 1000} bytes are no longer kept; " in status
+    assert line in text
+    size = (await tools.state(pane_id))["cursor"]
+    assert (await read(tools, pane_id, size - 9))[0] == "the end\n"
+
+
+async def test_cursor_that_the_pane_has_not_reached_is_an_error(tools: Tools) -> None:
+    pane_id = await tools.create("echo hello; cat")
+    await tools.shows(pane_id, "hello")
+
+    error = await tools.error("capture_pane", pane_id=pane_id, since=8)
+    assert error == "Parameter 'since' is 8, and the pane's cursor is 7. Give one up to that."
+    assert (await read(tools, pane_id, 7))[0] == ""
+    assert "Leave one of them out" in await tools.error("capture_pane", pane_id=pane_id, since=0, ansi=True)

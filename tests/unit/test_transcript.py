@@ -1,0 +1,102 @@
+"""Transcripts: what a terminal shows, line by line, from bytes in pieces of any size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmux_debug_mcp.transcript import Line, Transcript
+
+CASES = [
+    (b"", ""),
+    (b"one\r\ntwo\r\n", "one\ntwo\n"),
+    (b"no final line feed", "no final line feed"),
+    (b"blanks at the end  \r\n$ ", "blanks at the end  \n$ "),
+    (b"a\tb\t\r\n", "a\tb\t\n"),
+    (b"\033[1;31merror\033[0m: \033]0;title\a\033]8;;http://x\033\\link\033]8;;\033\\\r\n", "error: link\n"),
+    (b"10%\r50%\r100%\r\n", "100%\n"),
+    (b"downloading\r\033[Kdone\r\n", "done\n"),
+    (b"abc\b\bX\r\n", "aXc\n"),
+    (b"match\033[m\033[K\r\n", "match\n"),
+    (b"one\r\ntwo\r\n\033[2A\033[2Kthree\r\n\r\n", "three\ntwo\n"),
+    (b"x" * 450 + b"\r\ny", "x" * 450 + "\ny"),
+    (b"x" * 200 + b"\r\ny", "x" * 200 + "\ny"),
+    ("Grüße 世界 🎉\r\n".encode(), "Grüße 世界 🎉\n"),
+    ("世界\r界\r\n".encode(), "界界\n"),
+    ("e\u0301\b\b\r\n".encode(), "e\u0301\n"),
+    (b"before\r\n\033[?1049h\033[Hmenu\033[?1049lafter\r\n", "before\nafter\n"),
+    (b"before\r\n\033[?1049h\033[Hmenu", "menu"),
+    (b"old\r\n\033[H\033[2Jnew\r\n", "old\nnew\n"),
+    (b"a\000\016\017\007b\r\n", "ab\n"),
+    (b"\033(0\033(B\033=\033>ok\r\n", "ok\n"),
+]
+
+
+def fed(data: bytes, size: int) -> Transcript:
+    """Return a transcript that was fed pieces of this size."""
+    transcript = Transcript()
+    for start in range(0, len(data), size):
+        transcript.feed(data[start : start + size])
+    return transcript
+
+
+@pytest.mark.parametrize(("data", "text"), CASES)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_bytes_read_as_a_terminal_shows_them(data: bytes, text: str, size: int) -> None:
+    assert fed(data, size).text() == text
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["C", "Z", "M"])).map(lambda line: line[:150])))
+def test_plain_lines_pass_as_they_are(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    data = text.replace("\n", "\r\n").encode()
+
+    assert fed(data, 4096).text() == text
+    assert fed(data, 5).text() == text
+
+
+@given(st.binary(max_size=2000), st.integers(1, 50))
+def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, size: int) -> None:
+    whole, pieces = fed(data, len(data) or 1), fed(data, size)
+
+    assert pieces.held_bytes == whole.held_bytes
+    assert pieces.text() == whole.text()
+
+
+@given(st.integers(0, 400), st.sampled_from([b"\033[32mline %d\033[0m\r\n", b"line %d\r\n", b"line %d\t\xc3\xa9\r\n"]))
+def test_lines_are_settled_once_each_and_in_order(count: int, line: bytes) -> None:
+    transcript = Transcript()
+    seen: list[Line] = []
+    for number in range(count):
+        transcript.feed(line % number)
+        seen += transcript.take_settled()
+    seen += transcript.open_lines()
+
+    expected = [f"line {number}" for number in range(count)]
+    assert [found.text.partition("\t")[0] for found in seen if found.text] == expected
+
+
+@pytest.mark.parametrize("rest", [b"\xc3", b"\xe4\xb8", b"\033", b"\033[", b"\033[1;3", b"\033]0;titl", b"\r"])
+def test_what_is_unfinished_is_held_back(rest: bytes) -> None:
+    transcript = fed(b"text" + rest, 1000)
+
+    assert (transcript.text(), transcript.held_bytes) == ("text", len(rest))
+
+
+def test_forgotten_text_is_shown_no_more_and_later_text_stands_where_it_stands() -> None:
+    transcript = fed(b"old line\r\n$ ", 1000)
+    transcript.forget()
+    transcript.feed(b"echo hello\r\nhello\r\n")
+
+    assert [line.text for line in transcript.open_lines() if line.text] == ["echo hello", "hello"]
+
+
+def test_what_a_line_editor_draws_can_be_told_from_output() -> None:
+    transcript = fed(b"\033[?2004h$ ", 1000)
+    transcript.keys_sent()
+    transcript.feed(b"ls\r\n\033[?2004l\rfile\r\n\033[?2004h$ ")
+
+    assert transcript.open_lines() == [
+        Line("$ ls", is_edited=True, is_command=True),
+        Line("file"),
+        Line("$ ", is_edited=True),
+    ]

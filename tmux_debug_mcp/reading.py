@@ -1,0 +1,94 @@
+"""Logs as text: forward from a cursor, or the end of a part."""
+
+from typing import NamedTuple
+
+import anyio.lowlevel
+
+from .logs import Log
+from .transcript import Transcript
+
+# Between pieces of this size other calls get their turn.
+_PIECE_BYTES = 1 << 16
+# A program that prints little text in many bytes, such as a progress bar, is read this far at once.
+_MOST_READ_BYTES = 1 << 20
+
+
+class Piece(NamedTuple):
+    """A piece of a log as text: from one cursor to another, the lines between joined by line feeds.
+
+    Attributes:
+        left_bytes: How much of what was to be read comes behind it.
+    """
+
+    text: str
+    start: int
+    end: int
+    left_bytes: int = 0
+
+
+async def read_forward(log: Log, start: int, end: int, most_characters: int) -> Piece:
+    """Return what a terminal shows of the log from a cursor on, the oldest first.
+
+    Pieces that follow each other make up the whole text when they are put together. One ends at `end`, or before
+    what is unfinished there, or where the text would be longer than allowed: behind a line where one fits. It
+    begins behind `start` where the log no longer has that.
+    """
+    start = max(start, log.kept_from)
+    transcript, data, text = Transcript(), bytearray(), ""
+    while start + len(data) < end and len(data) < _MOST_READ_BYTES and len(text) <= most_characters:
+        piece = log.read(start + len(data), min(_PIECE_BYTES, end - start - len(data)))
+        if not piece:
+            break
+        transcript.feed(piece)
+        data += piece
+        text = transcript.text()
+        await anyio.lowlevel.checkpoint()
+    while len(text) > most_characters:
+        too_much = min(len(text) - most_characters, len(data) - 1)
+        del data[data.rfind(b"\n", 0, -too_much) + 1 or -too_much :]
+        transcript = Transcript()
+        transcript.feed(data)
+        text = transcript.text()
+        await anyio.lowlevel.checkpoint()
+    read = start + len(data)
+    return Piece(text, start, read - transcript.held_bytes, max(0, end - read))
+
+
+async def read_end(log: Log, start: int, end: int, most_characters: int) -> Piece:
+    """Return the end of what a terminal shows of a part of the log: all of it, or whole lines if that is any."""
+    start = max(start, log.kept_from)
+    size = most_characters + most_characters // 4
+    while True:
+        begin = max(start, end - size)
+        data = log.read(begin, end - begin)
+        if begin > start:
+            begin += (cut := data.find(b"\n") + 1)
+            data = data[cut:]
+        text = text_of(data)
+        await anyio.lowlevel.checkpoint()
+        if len(text) > most_characters:
+            return _end(data, begin, text, most_characters)
+        if begin == start or size >= _MOST_READ_BYTES:
+            return Piece(text, begin, end)
+        size *= 4
+
+
+def text_of(data: bytes) -> str:
+    """Return what a terminal shows of these bytes."""
+    transcript = Transcript()
+    transcript.feed(data)
+    return transcript.text()
+
+
+def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
+    """Return the end of the text that is not too long, whole lines if that costs little."""
+    shown = text[-most_characters:]
+    partial, _, lines = shown.partition("\n")
+    if lines and len(partial) < most_characters // 10:
+        shown = lines
+    # Each line of the text ended with a line feed, but where a program went back to what it had printed.
+    at = len(data)
+    for _ in range(shown.count("\n") + 1 if lines else 0):
+        at = max(0, data.rfind(b"\n", 0, at))
+    start = at + 1 if lines else max(0, len(data) - len(shown.encode()))
+    return Piece(shown, begin + start, begin + len(data))

@@ -1,0 +1,116 @@
+"""Rows of a terminal's screen: no I/O."""
+
+import unicodedata
+from collections.abc import Sequence
+
+_TAB_COLUMNS = 8
+
+
+class Row:
+    """A row of the screen: its text, or its cells once it was edited.
+
+    A wide character or a tab has its first cell; the others are empty. Columns count from 0. To erase, delete and
+    insert leaves a row that goes on in the next one as wide as the terminal.
+
+    Attributes:
+        is_wrapped: It goes on in the next row.
+        is_edited: A line editor wrote in it.
+        is_command: A line editor stood in it when keys were sent.
+    """
+
+    __slots__ = ("cells", "is_command", "is_edited", "is_wrapped", "text")
+
+    def __init__(self, text: str = "", *, is_wrapped: bool = False) -> None:
+        self.text = text
+        self.cells: list[str] | None = None
+        self.is_wrapped = is_wrapped
+        self.is_edited = self.is_command = False
+
+    def __str__(self) -> str:
+        return self.text if self.cells is None else "".join(self.cells)
+
+    def edit(self) -> list[str]:
+        """Return its cells, to be changed."""
+        if self.cells is None:
+            self.cells = []
+            for character in self.text:
+                width = _TAB_COLUMNS - len(self.cells) % _TAB_COLUMNS if character == "\t" else cell_width(character)
+                if width or not self.cells:
+                    self.cells += [character, *[""] * (width - 1)]
+                else:
+                    self.cells[-1] += character
+        return self.cells
+
+    def put(self, column: int, characters: Sequence[str]) -> None:
+        """Write cells over what is there."""
+        cells = self.edit()
+        end = column + len(characters)
+        if column < len(cells):
+            _split(cells, column)
+            _split(cells, end)
+        else:
+            cells += " " * (column - len(cells))
+        cells[column:end] = characters
+
+    def erase(self, start: int, end: int, width: int) -> None:
+        """Make blanks of cells, or the row shorter."""
+        cells = self.edit()
+        _split(cells, start)
+        _split(cells, end)
+        if start < len(cells):
+            cells[start:end] = " " * (end - start) if end < len(cells) else ""
+        self._fill(width)
+
+    def delete(self, start: int, end: int, width: int) -> None:
+        """Delete cells; what is behind them moves up."""
+        cells = self.edit()
+        _split(cells, start)
+        _split(cells, end)
+        _make_tabs_blanks(cells)
+        del cells[start:end]
+        self._fill(width)
+
+    def insert_blanks(self, column: int, count: int, width: int) -> None:
+        """Insert blanks; what is pushed out of the row is lost."""
+        cells = self.edit()
+        cells += " " * (column - len(cells))
+        _split(cells, column)
+        _make_tabs_blanks(cells)
+        cells[column:column] = " " * count
+        del cells[width:]
+        self._fill(width)
+
+    def _fill(self, width: int) -> None:
+        if self.is_wrapped:
+            cells = self.edit()
+            cells += " " * (width - len(cells))
+
+
+def cell_width(character: str) -> int:
+    """Return how many cells a character takes: 0 when it joins the one before."""
+    if character < "\u0300":
+        return 1
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _split(cells: list[str], column: int) -> None:
+    """Make blanks of a wide character or tab that a change from this column on would leave a part of."""
+    if not 0 < column < len(cells) or cells[column]:
+        return
+    start = end = column
+    while not cells[start]:
+        start -= 1
+    while end < len(cells) and not cells[end]:
+        end += 1
+    cells[start:end] = " " * (end - start)
+
+
+def _make_tabs_blanks(cells: list[str]) -> None:
+    """Make blanks of tabs, whose width is that of their place, before they move."""
+    is_tab = False
+    for at, cell in enumerate(cells):
+        is_tab = cell == "\t" or (is_tab and not cell)
+        if is_tab:
+            cells[at] = " "
