@@ -6,6 +6,7 @@
     ├── StartError          the server can't start; said on stderr, exit status 1
     └── ToolError           a call failed and a better call may succeed; the model reads the sentence
         ├── ArgumentError       an argument is missing, of the wrong type or out of range
+        │   └── CursorError         the pane has not come to this cursor yet
         ├── KeysError           the `keys` string can't be pressed or typed
         ├── LimitReachedError   one more is one too many
         ├── PaneNotFoundError   no pane has this id or name
@@ -41,6 +42,13 @@ class ToolError(TmuxDebugError):
 
 class ArgumentError(ToolError):
     """Raised when an argument is missing, of the wrong type or out of range."""
+
+
+class CursorError(ArgumentError):
+    """Raised when a pane has not come to the cursor that was given."""
+
+    def __init__(self, given: int, cursor: int) -> None:
+        super().__init__(f"Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that.")
 
 
 class KeysError(ToolError):

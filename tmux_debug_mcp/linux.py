@@ -17,7 +17,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
 # What tmux and all in its panes have in their environment: the name of the warden's directory, and behind a slash
@@ -52,6 +52,7 @@ class Stat(NamedTuple):
     Attributes:
         reaped: Whether it has ever waited for a child that had ended: its cminflt is not 0, for no process runs
             without page faults. Of a pane.sh, whose first child is the command, that the command has ended.
+        start_stack: Where the stack of its program begins, another address after each execve.
     """
 
     pid: int
@@ -63,6 +64,7 @@ class Stat(NamedTuple):
     tpgid: int
     reaped: bool
     starttime: int
+    start_stack: int
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -75,7 +77,8 @@ def read_stat(pid: int) -> Stat | None:
     words = rest.split()
     ppid, pgrp, session, _, tpgid = map(int, words[1:6])
     comm = name.decode(errors="replace")
-    return Stat(pid, comm, chr(words[0][0]), ppid, pgrp, session, tpgid, words[8] != b"0", int(words[19]))
+    times = words[8] != b"0", int(words[19]), int(words[25])
+    return Stat(pid, comm, chr(words[0][0]), ppid, pgrp, session, tpgid, *times)
 
 
 def cpu_time(pid: int) -> bytes:
@@ -171,17 +174,101 @@ def reap_adopted(spare: frozenset[int]) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
+class Modes(NamedTuple):
+    """What a terminal does with what is typed.
+
+    Attributes:
+        is_canonical: It hands over whole lines.
+        echoes: It shows what is typed.
+        is_raw: Signal keys, the quoting key or Enter's line feed are switched off too, as line editors have it.
+        unread_bytes: How much that was typed nobody has read yet, as far as it was handed over.
+    """
+
+    is_canonical: bool
+    echoes: bool
+    is_raw: bool
+    unread_bytes: int
+
+
+def terminal_modes(pid: int) -> Modes | None:
+    """Return the modes of the terminal that is a process's standard input, or None when it is gone."""
+    with _terminal(pid) as fd:
+        if fd is None:
+            return None
+        try:
+            iflag, _, _, lflag, _, _, characters = termios.tcgetattr(fd)
+            unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+        except (termios.error, OSError):
+            return None
+    is_raw = characters[termios.VLNEXT] == b"\0" or not lflag & termios.ISIG or not iflag & termios.ICRNL
+    return Modes(bool(lflag & termios.ICANON), bool(lflag & termios.ECHO), is_raw, unread)
+
+
 def restart_output(pid: int) -> None:
     """Have the terminal of a session leader print again after Ctrl-S."""
+    with _terminal(pid) as fd, contextlib.suppress(termios.error):
+        if fd is not None:
+            modes = termios.tcgetattr(fd)
+            modes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
+            termios.tcsetattr(fd, termios.TCSANOW, modes)
+
+
+@contextlib.contextmanager
+def _terminal(pid: int) -> Iterator[int | None]:
     try:
-        fd = os.open(f"/proc/{pid}/fd/1", os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
+        yield None
         return
-    with contextlib.suppress(termios.error):
-        modes = termios.tcgetattr(fd)
-        modes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
-        termios.tcsetattr(fd, termios.TCSANOW, modes)
-    os.close(fd)
+    try:
+        yield fd if os.isatty(fd) else None
+    finally:
+        os.close(fd)
+
+
+def program(pid: int) -> str:
+    """Return the name of the file that a process runs, or nothing when that can't be told."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
+def arguments(pid: int) -> list[str]:
+    """Return what a process was started with, its own name first."""
+    return _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]
+
+
+def is_in_our_place(pid: int) -> bool:
+    """Tell whether a process has our user and sees the files that we see."""
+    try:
+        ours = os.stat("/proc/self/ns/mnt").st_ino, os.readlink("/proc/self/root"), os.geteuid()
+        user = os.stat(f"/proc/{pid}").st_uid
+        return ours == (os.stat(f"/proc/{pid}/ns/mnt").st_ino, os.readlink(f"/proc/{pid}/root"), user)
+    except OSError:
+        return False
+
+
+def is_reading_lines(pid: int) -> bool:
+    """Tell whether a process waits for standard input to give it more than a byte; yes where that can't be told."""
+    words = _read(f"/proc/{pid}/syscall").split()
+    if not words:
+        return True
+    number = {"aarch64": b"63"}.get(os.uname().machine, b"0")
+    return len(words) > 3 and words[0] == number and int(words[1], 16) == 0 and int(words[3], 16) > 1  # noqa: PLR2004
+
+
+def has_open(pid: int, path: str) -> bool:
+    """Tell whether a process has a file open."""
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for name in names:
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{name}") == path:
+                return True
+    return False
 
 
 def open_inotify() -> int:

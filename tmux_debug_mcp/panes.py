@@ -7,11 +7,15 @@ Only typing takes the pane's lock. Captures and ending take none.
 """
 
 import contextlib
+import math
 import os
+import re
 import secrets
 import signal
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NewType
 
@@ -19,10 +23,14 @@ import anyio
 
 from . import linux
 from .client import Command, ControlClient
+from .echo import Echoes, Sent
 from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError
 from .keys import Keystrokes
-from .logs import Log, Mark, News
+from .logs import Growth, Log, Mark, News
 from .screen import captured_lines
+from .shells import wait_for_prompt
+
+_CONTROL = re.compile("[\0-\037\177]+")
 
 PaneId = NewType("PaneId", str)
 
@@ -38,6 +46,10 @@ _EARLY_DEATH_S = 0.05
 # How long a killed pane's processes get to end themselves, and then to be gone after SIGKILL.
 _KILL_GRACE_S = 0.5
 _KILL_S = 2.0
+# Waits tell the echo of so many sendings from output.
+_REMEMBERED = 200
+# The shell that a program has just returned to comes to its prompt in some milliseconds.
+_PROMPT_S = 0.05
 # tmux takes some 10,000 words a command.
 _KEYS_A_COMMAND = 1000
 
@@ -90,18 +102,38 @@ class Pane:
     started_at: float = field(default_factory=time.monotonic)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: State | None = None
+    sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    prompted: set[tuple[int, int]] = field(default_factory=set)  # shells that have been at their prompt
 
     async def state(self) -> State:
         """Return what the pane is now; when its program has ended, its output is complete."""
+        if ending := await self.ending():
+            return ending
+        foreground = _foreground(stat) if (stat := self._shell()) else None
+        runtime_s = time.monotonic() - self.started_at
+        return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
+
+    async def ending(self) -> State | None:
+        """Return how the program ended, or None while it runs."""
         if self.ended is None:
             stat = self._shell()
             if stat is None or stat.reaped:
                 self.ended = await self._ending()
-            if self.ended is None:
-                foreground = _foreground(stat) if stat else None
-                runtime_s = time.monotonic() - self.started_at
-                return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
         return self.ended
+
+    @asynccontextmanager
+    async def growth(self) -> AsyncIterator[Growth]:
+        """Watch the pane's log, and its end too if that leaves no mark in the log."""
+        with self.news.of(self.log) as growth:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tell_of_end, growth)
+                yield growth
+                tasks.cancel_scope.cancel()
+
+    async def _tell_of_end(self, growth: Growth) -> None:
+        if self._shell():
+            await _wait_for_end([self.process.pid], math.inf)
+        growth.tell()
 
     def _shell(self) -> linux.Stat | None:
         """Return pane.sh's state, or None when it has ended."""
@@ -176,8 +208,11 @@ class Pane:
             before = now
             await anyio.sleep(0.001)
 
-    async def send(self, keystrokes: Keystrokes) -> None:
+    async def send(self, keystrokes: Keystrokes) -> int:
         """Type and press, whole and in order.
+
+        Returns:
+            The cursor before that.
 
         Raises:
             PaneExitedError: The program has ended.
@@ -190,8 +225,21 @@ class Pane:
                 raise PaneLostError(self.id)
             if not state.is_running:
                 raise PaneExitedError(self.id, str(state))
+            await wait_for_prompt(self.process.pid, self.log, _PROMPT_S, self.prompted)
             with anyio.CancelScope(shield=True):
+                # What was printed before comes to the log before.
+                await self._run(("display-message", "-p", ""))
+                self.sent.append(self._sending(keystrokes))
                 await self._type(keystrokes)
+            return self.sent[-1].cursor
+
+    def _sending(self, keystrokes: Keystrokes) -> Sent:
+        modes = linux.terminal_modes(self.process.pid)
+        echoes = Echoes.TERMINAL if modes and modes.echoes else Echoes.PROGRAM
+        if modes and modes.is_canonical and not modes.echoes:
+            echoes = Echoes.NOBODY
+        texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text)]
+        return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
     async def _type(self, keystrokes: Keystrokes) -> None:
         # A pane that a person scrolls through swallows keys.

@@ -13,6 +13,12 @@ _PIECE_BYTES = 1 << 16
 _MOST_READ_BYTES = 1 << 20
 
 
+# How far before a cursor the screen is told from, and the mode of the line editor.
+_SCREEN_BYTES = 8192
+_MODE_BYTES = 1 << 18
+_EDITOR_MODE = b"\033[?2004"
+
+
 class Piece(NamedTuple):
     """A piece of a log as text: from one cursor to another, the lines between joined by line feeds.
 
@@ -34,7 +40,7 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     begins behind `start` where the log no longer has that.
     """
     start = max(start, log.kept_from)
-    transcript, data, text = Transcript(), bytearray(), ""
+    transcript, data, text = _transcript_at(log, start), bytearray(), ""
     while start + len(data) < end and len(data) < _MOST_READ_BYTES and len(text) <= most_characters:
         piece = log.read(start + len(data), min(_PIECE_BYTES, end - start - len(data)))
         if not piece:
@@ -46,7 +52,7 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     while len(text) > most_characters:
         too_much = min(len(text) - most_characters, len(data) - 1)
         del data[data.rfind(b"\n", 0, -too_much) + 1 or -too_much :]
-        transcript = Transcript()
+        transcript = _transcript_at(log, start)
         transcript.feed(data)
         text = transcript.text()
         await anyio.lowlevel.checkpoint()
@@ -64,7 +70,9 @@ async def read_end(log: Log, start: int, end: int, most_characters: int) -> Piec
         if begin > start:
             begin += (cut := data.find(b"\n") + 1)
             data = data[cut:]
-        text = text_of(data)
+        transcript = Transcript() if begin > start else _transcript_at(log, start)
+        transcript.feed(data)
+        text = transcript.text()
         await anyio.lowlevel.checkpoint()
         if len(text) > most_characters:
             return _end(data, begin, text, most_characters)
@@ -73,11 +81,21 @@ async def read_end(log: Log, start: int, end: int, most_characters: int) -> Piec
         size *= 4
 
 
-def text_of(data: bytes) -> str:
-    """Return what a terminal shows of these bytes."""
+def transcript_from(log: Log, start: int) -> Transcript:
+    """Return a transcript that begins with the screen as it was at a cursor, and shows nothing of it."""
+    before = log.read(mode_from := max(log.kept_from, start - _MODE_BYTES), start - mode_from)
     transcript = Transcript()
-    transcript.feed(data)
-    return transcript.text()
+    mode = before.rfind(_EDITOR_MODE) + len(_EDITOR_MODE)
+    transcript.is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
+    transcript.feed(before[-_SCREEN_BYTES:])
+    transcript.forget()
+    return transcript
+
+
+def _transcript_at(log: Log, start: int) -> Transcript:
+    """Return the same for a cursor that most likely stands at the beginning of a line, where all are equal."""
+    is_in_line = start > log.kept_from and log.read(start - 1, 1) != b"\n"
+    return transcript_from(log, start) if is_in_line else Transcript()
 
 
 def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:

@@ -16,15 +16,16 @@ class Row:
         is_wrapped: It goes on in the next row.
         is_edited: A line editor wrote in it.
         is_command: A line editor stood in it when keys were sent.
+        is_old: Nothing was written to it since all that was there was forgotten.
     """
 
-    __slots__ = ("cells", "is_command", "is_edited", "is_wrapped", "text")
+    __slots__ = ("cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
 
     def __init__(self, text: str = "", *, is_wrapped: bool = False) -> None:
         self.text = text
         self.cells: list[str] | None = None
         self.is_wrapped = is_wrapped
-        self.is_edited = self.is_command = False
+        self.is_edited = self.is_command = self.is_old = False
 
     def __str__(self) -> str:
         return self.text if self.cells is None else "".join(self.cells)

@@ -321,4 +321,4 @@ def _title(name: str) -> str:
 
 
 def _gone(pid: int) -> linux.Stat:
-    return linux.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1)
+    return linux.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1, start_stack=0)

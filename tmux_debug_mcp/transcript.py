@@ -105,9 +105,10 @@ class Transcript:
     def forget(self) -> None:
         """Show nothing of what was fed so far."""
         self._settled, self._begun = [], []
-        for row in self._rows:
+        for number, row in enumerate(self._rows):
             cells = row.edit()
             cells[:] = [cell and _FORGOTTEN for cell in cells]
+            row.is_old = number != self._row
 
     def take_settled(self) -> list[Line]:
         """Return the lines that have been settled since the last call."""
@@ -124,9 +125,9 @@ class Transcript:
         for row in self._rows:
             begun.append(row)
             if not row.is_wrapped:
-                lines.append(_joined(begun))
+                lines += _joined(begun)
                 begun = []
-        lines += [_joined(begun)] if begun else []
+        lines += _joined(begun)
         while len(lines) > 1 and not lines[-1].text and len(lines) > self._row + 1:
             lines.pop()  # rows below the cursor that nothing was written to
         return lines
@@ -148,7 +149,7 @@ class Transcript:
         lines = head.split("\n")
         if len(lines) < self._height or self._main is not None or not head.isascii() or _NOT_PLAIN.search(head):
             return text
-        if max(len(line.expandtabs()) for line in lines) > self._columns:
+        if max(map(len, lines if "\t" not in head else [line.expandtabs() for line in lines])) > self._columns:
             return text
         shown = self._height - 1
         self._rows = [*self._rows[:-1], *[Row()] * self._height]
@@ -213,6 +214,7 @@ class Transcript:
         """Return the cells of the cursor's row, to be written to."""
         row = self._rows[self._row]
         row.is_edited = row.is_edited or self.is_editing
+        row.is_old = False
         return row.edit()
 
     def _control(self, control: str) -> None:
@@ -327,7 +329,7 @@ class Transcript:
                 if row.is_wrapped or self._begun or row.cells is not None:
                     self._begun.append(row)
                     if not row.is_wrapped:
-                        self._settled.append(_joined(self._begun))
+                        self._settled += _joined(self._begun)
                         self._begun = []
                 else:
                     self._settled.append(Line(row.text))
@@ -340,7 +342,7 @@ class Transcript:
         if self._main is None:
             self._settle()
             lines = self.open_lines()
-            while lines and not lines[-1].text:
+            while lines and not (lines[-1].text if len(lines) == 1 else lines[-1].text.strip(" ")):
                 lines.pop()
             self._settled += [line if line.text.strip(" ") else Line("") for line in lines]
             self._begun = []
@@ -361,7 +363,7 @@ class Transcript:
         elif how == 1:
             row.erase(0, column + 1, self._columns)
         if final == "J" and how == 0:
-            del self._rows[self._row + 1 :]
+            self._delete_rows(self._row + 1, self._height)
             row.is_wrapped = False
         elif final == "J" and how == 1:
             for above in self._rows[self._top : self._row]:
@@ -388,11 +390,18 @@ class Transcript:
         count = min(count, self._height)
         self._unwrap(self._row)
         if final == "M":
-            del self._rows[self._row : self._row + count]
+            self._delete_rows(self._row, count)
             self._rows += [Row() for _ in range(self._row - len(self._rows) + 1)]
         else:
             below = self._rows[self._row :][: self._height - (self._row - self._top) - count]
             self._rows[self._row :] = [Row() for _ in range(count)] + below
+
+    def _delete_rows(self, start: int, count: int) -> None:
+        """Delete rows of the screen; what is below them moves up."""
+        rows = len(self._rows)
+        del self._rows[start : start + count]
+        if rows > self._height:  # the screen ends with the last row
+            self._rows += [Row() for _ in range(rows - len(self._rows))]
 
     def _switch_screen(self, *, is_alternate: bool) -> None:
         if is_alternate and self._main is None:
@@ -418,10 +427,12 @@ _MOVES: dict[str, Callable[[int, int, int, int], tuple[int, int]]] = {
 }
 
 
-def _joined(rows: list[Row]) -> Line:
-    """Return the line that rows make up."""
+def _joined(rows: list[Row]) -> list[Line]:
+    """Return the line that rows make up, or none if all of it is forgotten."""
+    if all(row.is_old for row in rows):
+        return []
     text = "".join(map(str, rows)).replace(_FORGOTTEN, "")
-    return Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows))
+    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows))]
 
 
 def _unfinished(data: bytes) -> bytes:

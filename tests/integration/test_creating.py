@@ -140,7 +140,10 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path, name: 
         ({"command": "cat", "env": {f"A{n}": "" for n in range(257)}}, "with at most 256 entries"),
         ({"command": "cat", "env": {f"A{n}": "x" * 32768 for n in range(100)}}, "Put large values into files."),
         ({"command": "cat", "env": "A=1"}, "Parameter 'env' is a string, not shown. It must be an object"),
-        ({"command": "cat", "wait": 1}, "tmux_create_pane has no parameter 'wait'. It takes command, name, cwd, env."),
+        (
+            {"command": "cat", "wait": 1},
+            "tmux_create_pane has no parameter 'wait'. It takes command, name, cwd, env, wait_for, timeout_s.",
+        ),
     ],
 )
 async def test_bad_arguments_are_told_by_name_value_and_what_is_wanted(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -154,9 +153,7 @@ async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_g
 
     def sleeping() -> list[int]:
         return [
-            pid
-            for pid in linux.descendants(warden)
-            if b"1001" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"pane.sh")[0]
+            pid for pid in linux.descendants(warden) if "1001" in " ".join(linux.arguments(pid)).split("pane.sh")[0]
         ]
 
     await eventually(lambda: len(sleeping()) == 2)

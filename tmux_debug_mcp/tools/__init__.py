@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import anyio
 import mcp_types as types
 
 from tmux_debug_mcp.audit import AuditLog
@@ -21,6 +22,10 @@ from tmux_debug_mcp.session import Session
 from .arguments import check
 
 Arguments = Mapping[str, Any]
+Report = Callable[[float], Awaitable[None]]
+
+# Clients may give up a call that they hear nothing of.
+_PROGRESS_S = 5.0
 
 # What a call with `secret` may show; of a parameter that does not exist nobody knows what was meant by it.
 _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
@@ -93,9 +98,27 @@ class Toolbox:
         """Return the tools as tools/list shows them."""
         return [tool.definition() for tool in self._tools.values()]
 
-    async def call(self, name: str, arguments: Arguments) -> types.CallToolResult:
-        """Call a tool; what the caller can mend is a result with `is_error`, a bug of ours an exception."""
+    async def call(self, name: str, arguments: Arguments, report: Report | None = None) -> types.CallToolResult:
+        """Call a tool; what the caller can mend is a result with `is_error`, a bug of ours an exception.
+
+        Args:
+            name: The tool's name.
+            arguments: As the client gave them.
+            report: Whom to tell every few seconds that the call is at work.
+        """
         self.running += 1
+        try:
+            if report is None:
+                return await self._result(name, arguments)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_report, report)
+                result = await self._result(name, arguments)
+                tasks.cancel_scope.cancel()
+            return result
+        finally:
+            self.running -= 1
+
+    async def _result(self, name: str, arguments: Arguments) -> types.CallToolResult:
         try:
             if self._audit is None:
                 answer = await self._answer(name, arguments)
@@ -107,8 +130,6 @@ class Toolbox:
         except Exception:
             traceback.print_exc(file=sys.stderr)
             raise
-        finally:
-            self.running -= 1
         meta = {key: value for key, value in answer.meta.items() if value is not None}
         content: list[types.ContentBlock] = [_text(block) for block in answer.blocks]
         return types.CallToolResult(content=content, _meta=meta) if meta else types.CallToolResult(content=content)
@@ -154,6 +175,13 @@ def _call_record(name: str, arguments: Arguments, answer: Answer | None) -> dict
     record |= {"pane_id": answer.pane_id} if answer and answer.pane_id else {}
     record |= {key: value for key, value in given.items() if key not in record}
     return record | ({} if answer is None or answer.output is None else {"output_bytes": len(answer.output.encode())})
+
+
+async def _report(report: Report) -> None:
+    begin = anyio.current_time()
+    while True:
+        await anyio.sleep(_PROGRESS_S)
+        await report(round(anyio.current_time() - begin))
 
 
 def _text(text: str) -> types.TextContent:

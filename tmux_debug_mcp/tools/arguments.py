@@ -54,17 +54,24 @@ def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
     # Values that may be secrets are neither told nor put on record.
     is_secret = name.startswith("env") or (given.get("secret") and name == "keys")
     shown = f"{_type_of(error.instance)}, not shown" if is_secret else _shown(error.instance)
-    raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(error.schema)}.")
+    schema_of_it = error.schema if error.parent is None else schema["properties"][name.partition(".")[0]]
+    raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(schema_of_it)}.")
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
     """Say in words what a value must be."""
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(map(_wanted, schema["anyOf"]))
     wanted = schema.get("type", "other")
     text = _ARTICLES.get(wanted, f"what fits {orjson.dumps(schema).decode()}")
     if "minimum" in schema:
         text += f" of at least {schema['minimum']}"
+    if "maximum" in schema:
+        text += f" and at most {schema['maximum']}"
+    if "items" in schema:
+        text += f" of {schema['minItems']} to {schema['maxItems']}, each {_wanted(schema['items'])}"
     if schema.get("minLength"):
         text += " that is not empty"
     if "maxLength" in schema:

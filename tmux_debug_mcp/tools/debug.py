@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 
-from tmux_debug_mcp.errors import ArgumentError, KeysError
+from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
 from tmux_debug_mcp.reading import read_forward
 from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
+from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
 
 from . import Answer, Arguments, Tool
 
@@ -30,19 +31,32 @@ _SHOWN_COMMAND_CHARACTERS = 200
 _ID = re.compile(r"debug-\d+")
 
 _PANE_ID = {"type": "string", "minLength": 1, "description": "Pane id or name"}
+_TIMEOUT = {"type": "number", "minimum": 0, "maximum": 3600, "description": "Seconds to wait (default 30)"}
+_WAIT_FOR = {
+    "wait_for": {
+        "type": "string",
+        "minLength": 1,
+        "description": "Return once a line of new output matches this regular expression",
+    },
+    "timeout_s": _TIMEOUT,
+}
 
 
 async def create_pane(session: Session, arguments: Arguments) -> Answer:
     """Start a command in a new pane."""
-    new = NewPane(**arguments)
+    conditions = _wait_for(arguments)
+    new = NewPane(**{name: value for name, value in arguments.items() if name not in _WAIT_FOR})
     _check_new(new)
     pane, state = await session.create(new)
     text = f"Created pane '{pane.name}' (id: {pane.id}) running: {_shown(pane.command)}"
+    if conditions:
+        return _observed(await wait([pane], conditions, 0), conditions, text)
     return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
 
 
 async def send_keys(session: Session, arguments: Arguments) -> Answer:
     """Type and press what `keys` says."""
+    conditions = _wait_for(arguments)
     pane = await session.find(arguments["pane_id"])
     try:
         keystrokes = parse(arguments["keys"], literal=arguments.get("literal", False))
@@ -52,9 +66,11 @@ async def send_keys(session: Session, arguments: Arguments) -> Answer:
                 "The secret keys can't be typed as they are. Set literal, and send key names in a call of their own."
             ) from None
         raise
-    await pane.send(keystrokes)
-    state = await pane.state()
+    cursor = await pane.send(keystrokes)
     text = f"Sent keys to pane '{pane.id}' ({keystrokes.done})"
+    if conditions:
+        return _observed(await wait([pane], conditions, cursor), conditions, text)
+    state = await pane.state()
     return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
 
 
@@ -84,9 +100,7 @@ async def _read_since(pane: Pane, since: int) -> Answer:
     """Return what a pane has printed from a cursor on."""
     state = await pane.state()
     if since > pane.log.size:
-        raise ArgumentError(
-            f"Parameter 'since' is {since}, and the pane's cursor is {state.cursor}. Give one up to that."
-        )
+        raise CursorError(since, state.cursor)
     end = max(since, state.cursor)
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
@@ -95,6 +109,18 @@ async def _read_since(pane: Pane, since: int) -> Answer:
     notes += [f"{piece.left_bytes} bytes more"] if piece.left_bytes else []
     meta = _meta(pane, state) | {"start_cursor": piece.start, "cursor": cursor, "cut_bytes": piece.left_bytes or None}
     return Answer([piece.text, _status(pane, state, *notes, cursor=cursor)], meta, pane.id, piece.text)
+
+
+async def wait_for_panes(session: Session, arguments: Arguments) -> Answer:
+    """Return what happens first in one pane or in several."""
+    names = arguments["pane_id"]
+    names = [names] if isinstance(names, str) else names
+    conditions = Conditions(**{name: value for name, value in arguments.items() if name not in ("pane_id", "since")})
+    since = int(arguments["since"]) if "since" in arguments else None
+    if since is not None and len(names) > 1:
+        raise ArgumentError("Parameter 'since' is a cursor of one pane. Give one pane, or leave it out.")
+    panes = [await session.find(name) for name in dict.fromkeys(names)]
+    return _observed(await wait(panes, conditions, since), conditions)
 
 
 async def kill_pane(session: Session, arguments: Arguments) -> Answer:
@@ -112,6 +138,43 @@ async def list_panes(session: Session, _arguments: Arguments) -> Answer:
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([orjson.dumps(rows).decode()])
+
+
+def _wait_for(arguments: Arguments) -> Conditions | None:
+    """Return what a create or a send is to wait for."""
+    if "wait_for" not in arguments:
+        if "timeout_s" in arguments:
+            raise ArgumentError("Parameter 'timeout_s' is the time to wait for 'wait_for'. Give both or none.")
+        return None
+    compiled("wait_for", arguments["wait_for"])  # before anything is done
+    return Conditions(arguments["wait_for"], timeout_s=arguments.get("timeout_s", DEFAULT_TIMEOUT_S))
+
+
+def _observed(found: list[Observation], conditions: Conditions, *confirmation: str) -> Answer:
+    """Return what was observed, of each pane if nothing happened in any."""
+    text = "\n".join(observation.piece.text for observation in found)
+    status = " ".join(_observed_status(observation, conditions) for observation in found)
+    first = found[0]
+    pane, piece = first.pane, first.piece
+    meta = _meta(pane, first.state) | {"reason": first.reason, "cursor": piece.end, "start_cursor": first.start}
+    meta |= {"cut_bytes": piece.start - first.start or None}
+    return Answer([*confirmation, *(one.piece.text for one in found), status], meta, pane.id, text)
+
+
+def _observed_status(observation: Observation, conditions: Conditions) -> str:
+    pane, piece, reason = observation.pane, observation.piece, observation.reason
+    notes = {
+        "matched": ["matched"],
+        "stopped": ["stop_pattern matched"],
+        "idle": [f"idle for {conditions.idle_s or 0:g} s"],
+        "exited": [],
+        "timed_out": [f"timed out after {conditions.timeout_s:g} s"],
+    }[reason]
+    if cut := piece.start - observation.start:
+        notes.append(f"cut the first {cut} bytes: read them with since {observation.start}")
+    if observation.unseen_bytes:
+        notes.append(f"{observation.unseen_bytes} bytes came too fast to look at")
+    return _status(pane, observation.state, *notes, cursor=piece.end)
 
 
 def _check_new(new: NewPane) -> None:
@@ -205,6 +268,7 @@ TOOLS = (
                 "maxProperties": 256,
                 "description": "Environment variables to add",
             },
+            **_WAIT_FOR,
         },
         required=("command",),
         hints={"destructive_hint": False},
@@ -224,6 +288,7 @@ TOOLS = (
                 "description": "Type exactly this, key names too; a line feed is Enter",
             },
             "secret": {"type": "boolean", "description": "Keep the keys out of the audit log"},
+            **_WAIT_FOR,
         },
         required=("pane_id", "keys"),
         hints={"destructive_hint": False},
@@ -242,6 +307,37 @@ TOOLS = (
                 "description": "Instead: all that was printed since this cursor, oldest first",
             },
             "ansi": {"type": "boolean", "description": "Keep colours, as escape sequences"},
+        },
+        required=("pane_id",),
+        hints={"read_only_hint": True},
+    ),
+    Tool(
+        "tmux_wait",
+        "Wait for a pane instead of sleeping: until a line of its output matches, until it is quiet, or until its "
+        "program ends. Returns the first that happens, with the output since the last keys were sent. Given several "
+        "panes, waits for the first of them.",
+        wait_for_panes,
+        {
+            "pane_id": {
+                "anyOf": [
+                    {"type": "string", "minLength": 1},
+                    {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 64},
+                ],
+                "description": "Pane id or name, or an array of them",
+            },
+            "pattern": {"type": "string", "minLength": 1, "description": "Regular expression to find in a line"},
+            "stop_pattern": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Another one that ends the wait, such as 'error|panic'",
+            },
+            "idle_s": {"type": "number", "minimum": 0, "description": "Until nothing is printed for so many seconds"},
+            "since": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Cursor to begin at (default: the last keys sent)",
+            },
+            "timeout_s": {**_TIMEOUT, "description": "Seconds to wait (default 30; 0 looks now)"},
         },
         required=("pane_id",),
         hints={"read_only_hint": True},

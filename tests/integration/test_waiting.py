@@ -1,0 +1,290 @@
+"""What a wait returns: the first thing that happens, never the echo, never what was there before."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+from support import Tools, in_process, python
+
+from tmux_debug_mcp.session import Settings
+
+
+async def wait(tools: Tools, pane_id: str | list[str], **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401
+    """Return the text, what is said of it for programs, and the last line."""
+    return await observed(tools, "wait", pane_id=pane_id, **arguments)
+
+
+async def observed(tools: Tools, tool: str, **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401
+    """Return the text of an observation, what is said of it for programs, and the last line."""
+    result = await tools.call(tool, **arguments)
+    blocks = [block.text for block in result.content if block.type == "text"]
+    assert not result.is_error, blocks
+    assert result.meta is not None
+    return blocks[-2], result.meta, blocks[-1]
+
+
+async def test_line_that_matches_is_returned_with_what_came_before(tools: Tools) -> None:
+    pane_id = await tools.create("echo starting; sleep 0.2; echo listening on 8080; sleep 60")
+    text, meta, status = await wait(tools, pane_id, pattern=r"listening on \d+$")
+
+    assert text == "starting\nlistening on 8080\n"
+    assert status.endswith(f"; matched; cursor {meta['cursor']}]")
+    assert (meta["reason"], meta["start_cursor"], meta["status"]) == ("matched", 0, "running")
+
+
+async def test_unfinished_line_matches_to_its_end(tools: Tools) -> None:
+    pane_id = await tools.create("printf 'Password: '; cat")
+
+    assert (await wait(tools, pane_id, pattern="^Password: $"))[0] == "Password: "
+
+
+async def test_create_waits_for_what_its_program_prints(tools: Tools) -> None:
+    text, meta, status = await observed(
+        tools, "create_pane", command="sleep 0.1; echo up; sleep 60", name="server", wait_for="^up$"
+    )
+
+    assert (text, meta["reason"], meta["pane_id"]) == ("up\n", "matched", "debug-1")
+    assert "; matched; " in status
+
+
+async def test_line_that_scrolled_away_a_hundred_thousand_lines_ago_is_seen(tools: Tools) -> None:
+    program = 'import sys; sys.stdin.readline(); print("NEEDLE\\n" + "x\\n" * 100_000, end="", flush=True); input()'
+    pane_id = await tools.create(python(program))
+    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="Enter", wait_for="NEEDLE")
+
+    assert "NEEDLE" in text
+    assert len(text) <= 10_000
+    await wait(tools, pane_id, idle_s=0.3)
+    again, meta, _ = await wait(tools, pane_id, pattern="NEEDLE", since=0, timeout_s=0)
+    assert (meta["reason"], "NEEDLE" in again) == ("matched", True)
+
+
+async def test_death_is_an_answer_with_the_last_output(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 0.2; echo last words; exit 3")
+    text, meta, status = await wait(tools, pane_id, pattern="never")
+
+    assert (text, meta["reason"], meta["exit_code"]) == ("last words\n", "exited", 3)
+    assert status.startswith("[debug-1 exited with code 3 after 0.")
+    assert (await wait(tools, pane_id, pattern="never"))[1]["reason"] == "exited"
+
+
+async def test_pattern_in_the_last_line_of_a_dying_program_matches(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 0.1; printf 'fatal: no more'")
+
+    assert (await wait(tools, pane_id, pattern="no more"))[1]["reason"] == "matched"
+
+
+async def test_wait_without_conditions_is_for_the_end(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 0.3; echo done")
+
+    assert (await wait(tools, pane_id))[:1] == ("done\n",)
+
+
+async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
+    pane_id = await tools.create("sleep 60")
+    process = tools.session.panes[0].process.pid
+
+    async with anyio.create_task_group() as tasks:
+
+        async def kill() -> None:
+            await anyio.sleep(0.1)
+            await anyio.run_process(["kill", "-KILL", str(process)])
+
+        tasks.start_soon(kill)
+        assert (await wait(tools, pane_id))[1]["signal"] == "SIGKILL"
+
+
+async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> None:
+    pane_id = await tools.create("echo error: no port; echo ready; sleep 60")
+    _, meta, status = await wait(tools, pane_id, pattern="ready", stop_pattern="error|panic")
+
+    assert meta["reason"] == "stopped"
+    assert "; stop_pattern matched; " in status
+    assert (await wait(tools, pane_id, pattern="error", stop_pattern="ready"))[1]["reason"] == "matched"
+
+
+async def test_quiet_for_so_long_is_idle(tools: Tools) -> None:
+    pane_id = await tools.create("for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 60")
+    text, meta, status = await wait(tools, pane_id, idle_s=0.5)
+
+    assert (text, meta["reason"]) == ("1\n2\n3\n4\n5\n", "idle")
+    assert "; idle for 0.5 s; " in status
+
+
+async def test_keys_that_were_sent_begin_the_quiet_anew(tools: Tools) -> None:
+    pane_id = await tools.create("read line; sleep 0.3; echo answer; sleep 60")
+    await wait(tools, pane_id, idle_s=0.5)
+    await tools.send(pane_id, "question Enter")
+
+    assert "answer" in (await wait(tools, pane_id, idle_s=0.5))[0]
+
+
+async def test_timeout_returns_what_there_is(tools: Tools) -> None:
+    pane_id = await tools.create("echo so far; sleep 60")
+    await tools.shows(pane_id, "so far")
+    text, meta, status = await wait(tools, pane_id, pattern="never", timeout_s=0.2)
+
+    assert (text, meta["reason"]) == ("so far\n", "timed_out")
+    assert "; timed out after 0.2 s; " in status
+
+
+async def test_timeout_zero_looks_at_once(tools: Tools) -> None:
+    pane_id = await tools.create("echo ready; sleep 60")
+    await tools.shows(pane_id, "ready")
+
+    assert (await wait(tools, pane_id, pattern="ready", timeout_s=0))[1]["reason"] == "matched"
+    assert (await wait(tools, pane_id, pattern="never", timeout_s=0))[1]["reason"] == "timed_out"
+
+
+async def test_first_of_several_panes_answers(tools: Tools) -> None:
+    slow = await tools.create("echo slow; sleep 60", name="slow")
+    fast = await tools.create("sleep 0.2; echo fast")
+    text, meta, status = await wait(tools, ["slow", fast], pattern="fast")
+
+    assert (text, meta["pane_id"]) == ("fast\n", fast)
+    assert status.startswith(f"[{fast} ")
+    result = await tools.call("wait", pane_id=[slow, fast, "slow"], pattern="never", timeout_s=0)
+    assert result.meta is not None
+    assert result.meta["pane_id"] == fast  # which has exited
+
+
+async def test_several_panes_where_nothing_happens_all_tell(tools: Tools) -> None:
+    first = await tools.create("echo one; sleep 60", wait_for="one")
+    second = await tools.create("echo two; sleep 60", wait_for="two")
+    blocks = await tools.blocks("wait", pane_id=[first, second], pattern="never", timeout_s=0)
+
+    assert blocks[:2] == ["one\n", "two\n"]
+    assert blocks[2].count("timed out after 0 s") == 2
+
+
+@pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash", "fish --no-config", "busybox sh", "cat"])
+async def test_neither_echo_nor_old_output_matches_and_the_answer_does(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(shell)
+    for number in range(30):
+        line = f"printf 'DONE-%d-%d\\n' 42 {number % 2}"
+        answer = line if shell == "cat" else f"DONE-42-{number % 2}"
+        text, meta, _ = await observed(
+            tools, "send_keys", pane_id=pane_id, keys=f"{line} Enter", wait_for="DONE", timeout_s=10
+        )
+        assert meta["reason"] == "matched", text
+        lines = [line.strip() for line in text.splitlines()]
+        assert answer in lines[1 if shell == "cat" else 0 :], (number, text)
+
+
+async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(tools: Tools) -> None:
+    pane_id = await tools.create(python("import time\nwhile True: line = input(); time.sleep(0.2); print(line)"))
+    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="hello Enter", wait_for="^hello$")
+
+    assert (text, meta["reason"]) == ("hello\nhello\n", "matched")
+
+
+async def test_answer_to_keys_that_are_not_echoed_matches(tools: Tools) -> None:
+    pane_id = await tools.create("read -s secret; sleep 0.1; echo $secret; sleep 60")
+    with anyio.fail_after(5):
+        while "sleep" in str((await tools.state(pane_id)).get("foreground")):
+            await anyio.sleep(0.01)
+    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="hunter2 Enter", wait_for="hunter2")
+
+    assert (text, meta["reason"]) == ("\nhunter2\n" if text.startswith("\n") else "hunter2\n", "matched")
+
+
+async def test_prompt_comes_back_after_the_command_and_not_before(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc", wait_for=r"[$#] $")
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="sleep 0.3; echo finished Enter", wait_for=r"[$#] $"
+    )
+
+    assert (meta["reason"], "finished\n" in text) == ("matched", True)
+
+
+async def test_what_was_typed_ahead_is_echo_where_the_shell_shows_it_again(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc", wait_for=r"[$#] $")
+    await tools.send(pane_id, "sleep 0.3 Enter")
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="sleep 0.1; echo AHEAD Enter", wait_for="AHEAD"
+    )
+
+    assert (meta["reason"], "\nAHEAD\n" in text) == ("matched", True), text
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*){1,30}[bc]", "a" * 1000])
+async def test_no_pattern_hangs_the_server(tools: Tools, pattern: str) -> None:
+    pane_id = await tools.create(f"echo {'a' * 5000}; sleep 60")
+    other = await tools.create("echo other; sleep 60")
+    begin = time.monotonic()
+    await wait(tools, pane_id, pattern=pattern, timeout_s=0.2)
+
+    assert time.monotonic() - begin < 10
+    assert await tools.shows(other, "other")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"pattern": "("}, "Parameter 'pattern' is no regular expression of RE2 (missing ): (). Escape"),
+        ({"pattern": "a)(b"}, "Parameter 'pattern' is no regular expression of RE2 (unexpected ): "),
+        ({"stop_pattern": "(?=x)"}, "Parameter 'stop_pattern' is no regular expression of RE2 (invalid"),
+        ({"pattern": "x{9999}"}, "Parameter 'pattern' is no regular expression of RE2 (invalid repetition size"),
+        ({"pattern": "x" * 1001}, "Parameter 'pattern' has 1001 characters; at most 1000. Give a shorter one."),
+        ({"timeout_s": 3601}, "Parameter 'timeout_s' is 3601. It must be a number of at least 0 and at most 3600."),
+        ({"timeout_s": -1}, "Parameter 'timeout_s' is -1. It must be a number of at least 0 and at most 3600."),
+        ({"since": 10_000}, "Parameter 'since' is 10000, and the pane's cursor is "),
+        ({"pane_id": 5}, "Parameter 'pane_id' is 5. It must be a string that is not empty or an array of 1"),
+        ({"pane_id": []}, "Parameter 'pane_id' is []. It must be a string"),
+        ({"pane_id": ["debug-1", "nope"]}, "Pane 'nope' not found."),
+        ({"pane_id": ["debug-1", "debug-2"], "since": 0}, "Parameter 'since' is a cursor of one pane."),
+    ],
+)  # fmt: skip
+async def test_bad_conditions_are_errors_that_say_what_to_do(
+    tools: Tools, arguments: dict[str, Any], error: str
+) -> None:
+    await tools.create("sleep 60")
+
+    assert (await tools.error("wait", **{"pane_id": "debug-1"} | arguments)).startswith(error)
+
+
+async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools: Tools) -> None:
+    assert "is no regular expression" in await tools.error("create_pane", command="cat", wait_for="(")
+    assert tools.session.panes == []
+    pane_id = await tools.create("cat")
+    assert "is no regular expression" in await tools.error("send_keys", pane_id=pane_id, keys="x", wait_for="(")
+    assert "Give both or none" in await tools.error("send_keys", pane_id=pane_id, keys="x", timeout_s=1)
+    assert await tools.capture(pane_id) == ""
+
+
+async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: Tools) -> None:
+    pane_id = await tools.create("yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60")
+    _, meta, status = await wait(tools, pane_id, pattern="THE END")
+
+    assert meta["reason"] == "matched"
+    log = tools.session.panes[0].log
+    if "came too fast" in status:
+        assert log.kept_from > 0
+
+
+async def test_observation_is_cut_at_its_beginning_and_says_so(tools: Tools) -> None:
+    pane_id = await tools.create("seq 1 20000; sleep 60")
+    text, meta, status = await wait(tools, pane_id, pattern="^20000$")
+
+    assert len(text) <= 10_000
+    assert text.endswith("20000\n")
+    assert f"; cut the first {meta['cut_bytes']} bytes: read them with since 0; " in status
+
+
+async def test_cancelled_wait_leaves_the_pane_alone(tools: Tools) -> None:
+    pane_id = await tools.create("cat")
+    with anyio.move_on_after(0.2):
+        await tools.client.call_tool("tmux_wait", {"pane_id": pane_id, "pattern": "never"})
+
+    assert (await tools.state(pane_id))["status"] == "running"
+
+
+async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.linux.open_inotify", lambda: -1)
+    async with in_process(settings) as tools:
+        pane_id = await tools.create("sleep 0.2; echo ready; sleep 60")
+        assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"
