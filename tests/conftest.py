@@ -22,7 +22,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def census(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Give the test an environment of its own, and fail it when a process or directory of it survives."""
     marker = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
     name, value = marker.split("=")
@@ -30,7 +30,7 @@ def census(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("SHELL", "/bin/bash")
-    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     yield marker
     deadline = time.monotonic() + _CENSUS_S
     while (left := [*marked(marker), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:

@@ -19,6 +19,7 @@ from .control_mode import version
 from .errors import StartError
 
 _OLDEST_TMUX = (3, 3)
+_OF_ANOTHER_TERMINAL = ("COLUMNS", "LINES")
 _LOCALES = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
@@ -127,13 +128,15 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
 def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict[str, str]:
     """Return what panes inherit: all but the variables of these names or patterns, and a UTF-8 locale.
 
+    The size of the terminal that we were started in is not that of a pane.
+
     LC_CTYPE is set only where no locale is: clients start servers without one, and then programs print
     escapes instead of letters.
     """
     env = {
         name: value
         for name, value in environ.items()
-        if not any(fnmatchcase(name, pattern.strip()) for pattern in dropped)
+        if not any(fnmatchcase(name, pattern.strip()) for pattern in (*_OF_ANOTHER_TERMINAL, *dropped))
     }
     return env if any(env.get(name) for name in _LOCALES) else env | {"LC_CTYPE": "C.UTF-8"}
 

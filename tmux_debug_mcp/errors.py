@@ -13,6 +13,10 @@
         ├── AmbiguousNameError  two running panes have this name
         ├── PaneExitedError     the pane's program has ended
         ├── PaneLostError       the pane went with the tmux server it was on
+        ├── BusyError           an earlier command still runs in the pane
+        ├── NotAtPromptError    no shell is at its prompt there
+        ├── ForeignShellError   a shell is, but can't read our files
+        ├── JobNotTakenError    a shell did not read what was typed
         ├── UnknownToolError    no tool has this name
         ├── CommandError        tmux refused a command
         ├── TmuxGoneError       the tmux server ended while it was asked
@@ -90,6 +94,46 @@ class PaneLostError(ToolError):
         super().__init__(
             f"Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
             "Use tmux_create_pane to start it again."
+        )
+
+
+class BusyError(ToolError):
+    """Raised when a pane still runs the command of an earlier tmux_run."""
+
+    def __init__(self, pane_id: str, command: str, runtime_s: float) -> None:
+        super().__init__(
+            f"Pane '{pane_id}' is busy: {_shown(command)}, {runtime_s:.0f} s. Use tmux_wait to wait for it, "
+            "tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
+        )
+
+
+class NotAtPromptError(ToolError):
+    """Raised when a command is to run in a pane where no shell is at its prompt."""
+
+    def __init__(self, pane_id: str, foreground: str | None) -> None:
+        super().__init__(
+            f"Pane '{pane_id}' runs {foreground or 'a program'}, not a shell at its prompt. Use tmux_send_keys there, "
+            "or tmux_run without pane_id. Shells can be bash, zsh, dash, fish and busybox sh."
+        )
+
+
+class ForeignShellError(ToolError):
+    """Raised when the shell at the prompt is another user's or in a container."""
+
+    def __init__(self, pane_id: str, shell: str) -> None:
+        super().__init__(
+            f"Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the command's file. "
+            "Use tmux_send_keys with wait_for."
+        )
+
+
+class JobNotTakenError(ToolError):
+    """Raised when a shell does not read the line that was typed at its prompt."""
+
+    def __init__(self, pane_id: str, shell: str) -> None:
+        super().__init__(
+            f"Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
+            "Use tmux_capture_pane to see what it is at."
         )
 
 

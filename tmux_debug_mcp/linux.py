@@ -140,6 +140,12 @@ def send_signals(pids: Iterable[int], *signals: int) -> None:
                 os.kill(pid, number)
 
 
+def signal_exit_code(name: str) -> int:
+    """Return the exit code by which a shell tells that this signal ended a program."""
+    base, _, more = name.partition("+")
+    return 128 + signal.Signals[base] + int(more or 0)
+
+
 def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
     """End all descendants of a process, but the spared ones and theirs: gently, then by SIGKILL.
 

@@ -24,11 +24,12 @@ import anyio
 from . import linux
 from .client import Command, ControlClient
 from .echo import Echoes, Sent
-from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError
+from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError, ToolError
+from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth, Log, Mark, News
 from .screen import captured_lines
-from .shells import wait_for_prompt
+from .shells import Prompts
 
 _CONTROL = re.compile("[\0-\037\177]+")
 
@@ -103,7 +104,13 @@ class Pane:
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     ended: State | None = None
     sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-    prompted: set[tuple[int, int]] = field(default_factory=set)  # shells that have been at their prompt
+    prompts: Prompts = field(init=False)
+    jobs: int = 0  # that its shells were given
+    job: Job | None = None  # the last of them
+    is_line_used: bool = False  # keys were sent since that
+
+    def __post_init__(self) -> None:
+        self.prompts = Prompts(self.process.pid, self.log, self._flush)
 
     async def state(self) -> State:
         """Return what the pane is now; when its program has ended, its output is complete."""
@@ -124,11 +131,17 @@ class Pane:
     @asynccontextmanager
     async def growth(self) -> AsyncIterator[Growth]:
         """Watch the pane's log, and its end too if that leaves no mark in the log."""
+        error = None
         with self.news.of(self.log) as growth:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._tell_of_end, growth)
-                yield growth
+                try:
+                    yield growth
+                except ToolError as reason:  # which is to come out as itself, not in a group
+                    error = reason
                 tasks.cancel_scope.cancel()
+        if error:
+            raise error
 
     async def _tell_of_end(self, growth: Growth) -> None:
         if self._shell():
@@ -220,18 +233,37 @@ class Pane:
             StorageError: There is no room for the text.
         """
         async with self.typing:
-            state = await self.state()
-            if state.is_lost:
-                raise PaneLostError(self.id)
-            if not state.is_running:
-                raise PaneExitedError(self.id, str(state))
-            await wait_for_prompt(self.process.pid, self.log, _PROMPT_S, self.prompted)
+            await self.check_running()
+            await self.prompts.wait(_PROMPT_S)
             with anyio.CancelScope(shield=True):
                 # What was printed before comes to the log before.
-                await self._run(("display-message", "-p", ""))
+                await self._flush()
                 self.sent.append(self._sending(keystrokes))
-                await self._type(keystrokes)
+                self.is_line_used = True
+                await self.type(keystrokes)
             return self.sent[-1].cursor
+
+    async def check_running(self) -> None:
+        """See that the program runs.
+
+        Raises:
+            PaneExitedError: It has ended.
+            PaneLostError: The pane is gone.
+        """
+        state = await self.state()
+        if state.is_lost:
+            raise PaneLostError(self.id)
+        if not state.is_running:
+            raise PaneExitedError(self.id, str(state))
+
+    async def is_watched(self) -> bool:
+        """Tell whether a person is attached."""
+        [[line]] = await self._run(("display-message", "-p", "-t", self.target, "#{session_attached}"))
+        return int(line) > 1
+
+    async def _flush(self) -> None:
+        """Wait until tmux has done what it had to do before."""
+        await self._run(("display-message", "-p", ""))
 
     def _sending(self, keystrokes: Keystrokes) -> Sent:
         modes = linux.terminal_modes(self.process.pid)
@@ -241,7 +273,8 @@ class Pane:
         texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text)]
         return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
-    async def _type(self, keystrokes: Keystrokes) -> None:
+    async def type(self, keystrokes: Keystrokes) -> None:
+        """Type and press; `typing` must be held."""
         # A pane that a person scrolls through swallows keys.
         commands: list[Command] = [("copy-mode", "-q", "-t", self.target)]
         name = f"keys-{secrets.token_hex(8)}"

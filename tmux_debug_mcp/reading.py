@@ -102,7 +102,7 @@ def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
     """Return the end of the text that is not too long, whole lines if that costs little."""
     shown = text[-most_characters:]
     partial, _, lines = shown.partition("\n")
-    if lines and len(partial) < most_characters // 10:
+    if lines and len(partial) < most_characters // 10 and text[-most_characters - 1] != "\n":
         shown = lines
     # Each line of the text ended with a line feed, but where a program went back to what it had printed.
     at = len(data)

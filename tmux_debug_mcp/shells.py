@@ -3,7 +3,7 @@
 Told by the kernel alone, not by what prompts look like. No shell is set up for this, and no hook is used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -12,7 +12,7 @@ from . import linux
 from .logs import Log
 
 # A look that finds a shell at its prompt may have come before it has read what was typed last. So there are two.
-_LOOK_AGAIN_S = 0.003
+_LOOK_AGAIN_S = 0.002
 # A shell that starts sets up things, and may take that long; or it asks for something, and is quiet.
 _STARTING_S = 10.0
 _QUIET_S = 0.5
@@ -33,8 +33,8 @@ class Kind:
 
 
 _POSIX = r"""mcp_status=$?
-command printf '\033]7777;{mark};S\007' >/dev/tty
-(exit "$mcp_status")
+command printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
 command . '{file}'
 mcp_status=$?
 command printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
@@ -44,12 +44,12 @@ eval "command unset mcp_status; return $mcp_status"
 # Bash reads a file whole and closes it, so it is held open; numbers to 63 are in use for <(command).
 _BASH = r"""{{
 mcp_status=$?
-case ":$HISTCONTROL:" in
+case ":${{HISTCONTROL-}}:" in
 *:ignorespace:* | *:ignoreboth:*) ;;
 *) [[ $(builtin history 1) == *'{itself}'* ]] && builtin history -d -1 ;;
 esac
-builtin printf '\033]7777;{mark};S\007' >/dev/tty
-(exit "$mcp_status")
+builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
 builtin . '{file}'
 mcp_status=$?
 builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
@@ -58,8 +58,8 @@ builtin eval "builtin unset mcp_status; builtin return $mcp_status"
 """
 
 _ZSH = r"""mcp_status=$?
-builtin printf '\033]7777;{mark};S\007' >/dev/tty
-(exit "$mcp_status")
+builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
 builtin . '{file}'
 mcp_status=$?
 builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
@@ -67,7 +67,7 @@ builtin eval "builtin unset mcp_status; builtin return $mcp_status"
 """
 
 _FISH = r"""set -l mcp_status $status
-builtin printf '\033]7777;{mark};S\007' >/dev/tty
+builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
 test $mcp_status -eq 0; or command sh -c "exit $mcp_status"
 source '{file}'
 set mcp_status $status
@@ -149,33 +149,50 @@ def foreground_shell(pane_pid: int) -> Shell | None:
     return Shell(leader.pid, name, (leader.starttime, leader.start_stack)) if name in KINDS else None
 
 
-async def wait_for_prompt(pane_pid: int, log: Log, patience_s: float, known: set[tuple[int, int]]) -> Shell | None:
-    """Wait until the shell that has the pane's terminal is at its prompt.
+class Prompts:
+    """The prompts of a pane's shells.
 
     Args:
         pane_pid: The process of pane.sh.
         log: The pane's log; a shell that starts and prints nothing for a while waits for something.
-        patience_s: How long to wait for a shell that has been at its prompt before.
-        known: The shells that have been, by their `start`; this one is added.
-
-    Returns:
-        The shell, or None when none has the terminal, or one that does not come to its prompt.
+        flush: Waits until tmux has read what was printed, and has answered what a shell asked its terminal.
     """
-    begin = quiet_since = anyio.current_time()
-    size, used = log.size, b""
-    while shell := foreground_shell(pane_pid):
-        before = linux.cpu_time(shell.pid)
-        if shell.is_at_prompt():
-            await anyio.sleep(_LOOK_AGAIN_S)
-            if shell.is_at_prompt() and linux.cpu_time(shell.pid) == before:
-                known.add(shell.start)
+
+    def __init__(self, pane_pid: int, log: Log, flush: Callable[[], Awaitable[object]]) -> None:
+        self._pane_pid = pane_pid
+        self._log = log
+        self._flush = flush
+        self._known: set[tuple[int, int]] = set()
+
+    async def wait(self, patience_s: float) -> Shell | None:
+        """Wait until the shell that has the pane's terminal is at its prompt.
+
+        Args:
+            patience_s: How long to wait for a shell that has been at its prompt before.
+
+        Returns:
+            The shell, or None when none has the terminal, or one that does not come to its prompt.
+        """
+        begin = quiet_since = anyio.current_time()
+        before = None
+        while shell := foreground_shell(self._pane_pid):
+            if shell.is_at_prompt() and await self._stays_at_prompt(shell):
+                self._known.add(shell.start)
                 return shell
-        else:
             await anyio.sleep(0.001)
-        now = anyio.current_time()
-        if (log.size, before) != (size, used):
-            size, used, quiet_since = log.size, before, now
-        is_starting = shell.start not in known and now < begin + _STARTING_S and now < quiet_since + _QUIET_S
-        if not is_starting and now > begin + patience_s:
-            return None
-    return None
+            now, look = anyio.current_time(), self._look(shell)
+            if look != before:
+                before, quiet_since = look, now
+            is_starting = shell.start not in self._known and now < min(begin + _STARTING_S, quiet_since + _QUIET_S)
+            if not is_starting and now > begin + patience_s:
+                return None
+        return None
+
+    async def _stays_at_prompt(self, shell: Shell) -> bool:
+        look = self._look(shell)
+        await self._flush()
+        await anyio.sleep(_LOOK_AGAIN_S)
+        return shell.is_at_prompt() and self._look(shell) == look
+
+    def _look(self, shell: Shell) -> tuple[bytes, int]:
+        return linux.cpu_time(shell.pid), self._log.size

@@ -309,6 +309,7 @@ class Transcript:
             self._rows.append(Row())
             if len(self._rows) > 4 * self._height:
                 self._settle()
+        self._rows[self._row].is_old = False
 
     def _scroll_region(self, first: int, last: int) -> None:
         """Scroll a part of the screen; the row that leaves it comes to stand above the screen, as in tmux."""

@@ -10,6 +10,7 @@ from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
 from tmux_debug_mcp.reading import read_forward
+from tmux_debug_mcp.running import Outcome, run_in_pane, run_in_shell
 from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
 from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
 
@@ -123,6 +124,22 @@ async def wait_for_panes(session: Session, arguments: Arguments) -> Answer:
     return _observed(await wait(panes, conditions, since), conditions)
 
 
+async def run_command(session: Session, arguments: Arguments) -> Answer:
+    """Run a command in a shell's pane or in a new one, and return its output."""
+    command, timeout_s = arguments["command"], arguments.get("timeout_s", DEFAULT_TIMEOUT_S)
+    if "pane_id" in arguments and "cwd" in arguments:
+        raise ArgumentError("Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd.")
+    new = NewPane(command, cwd=arguments.get("cwd"))
+    _check_new(new)
+    if "pane_id" in arguments:
+        pane = await session.find(arguments["pane_id"])
+        outcome = await run_in_shell(pane, command, timeout_s)
+    else:
+        pane, _ = await session.create(new)
+        outcome = await run_in_pane(pane, timeout_s)
+    return _ran(pane, outcome, timeout_s)
+
+
 async def kill_pane(session: Session, arguments: Arguments) -> Answer:
     """End a pane and all that belongs to it."""
     pane = await session.find(arguments["pane_id"])
@@ -175,6 +192,27 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
     if observation.unseen_bytes:
         notes.append(f"{observation.unseen_bytes} bytes came too fast to look at")
     return _status(pane, observation.state, *notes, cursor=piece.end)
+
+
+def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
+    """Return what a command printed and how it ended."""
+    timed_out = f"timed out after {timeout_s:g} s"
+    notes = {
+        "timed_out": [f"{timed_out} and interrupted"],
+        "running": [f"{timed_out}, interrupted twice, and still runs"],
+        "interrupted": ["interrupted"],
+        "given_up": ["the shell gave it up"],
+        "shell_ended": ["the shell ended"],
+        "replaced": ["the shell was replaced"],
+    }.get(outcome.reason, [])
+    if outcome.exit_code is not None and outcome.state.is_running:
+        notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
+    piece = outcome.piece
+    if cut := piece.start - outcome.start:
+        notes.append(f"cut the first {cut} bytes: read them with tmux_capture_pane since {outcome.start}")
+    meta = _meta(pane, outcome.state) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
+    meta |= {"start_cursor": outcome.start, "cut_bytes": cut or None, "run_s": round(outcome.runtime_s, 3)}
+    return Answer([piece.text, _status(pane, outcome.state, *notes)], meta, pane.id, piece.text)
 
 
 def _check_new(new: NewPane) -> None:
@@ -310,6 +348,21 @@ TOOLS = (
         },
         required=("pane_id",),
         hints={"read_only_hint": True},
+    ),
+    Tool(
+        "tmux_run",
+        "Run a command to its end; return its complete output and exit code. With pane_id it runs in the shell at its "
+        "prompt there, which keeps directory, variables and functions; without, in a pane of its own. On timeout it "
+        "is interrupted.",
+        run_command,
+        {
+            "command": {"type": "string", "minLength": 1, "description": "Shell command; may have several lines"},
+            "pane_id": {**_PANE_ID, "description": "Pane with a shell at its prompt"},
+            "cwd": {"type": "string", "minLength": 1, "description": "Directory to run in, without pane_id"},
+            "timeout_s": {**_TIMEOUT, "description": "Seconds to give it (default 30)"},
+        },
+        required=("command",),
+        hints={"destructive_hint": True},
     ),
     Tool(
         "tmux_wait",

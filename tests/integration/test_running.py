@@ -1,0 +1,419 @@
+"""Running a command in every shell: exact output, true exit code, and a prompt that can be used again."""
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support import Tools, python
+
+SHELLS = {
+    "bash": "bash --norc",
+    "dash": "dash",
+    "zsh": "zsh -f",
+    "fish": "fish --no-config",
+    "busybox": "busybox sh",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, and what it prints and ends with: another in some shells, None where they word it themselves."""
+
+    name: str
+    command: str
+    output: str | None = ""
+    exit_code: int = 0
+    elsewhere: Mapping[str, tuple[str | None, int]] | None = None
+
+    def expected(self, shell: str) -> tuple[str | None, int]:
+        """Return the output and the exit code in a shell."""
+        return (self.elsewhere or {}).get(shell, (self.output, self.exit_code))
+
+
+ERROR: tuple[str | None, int] = (None, 2)
+CASES = [
+    Case("line", "echo hello", "hello\n"),
+    Case("no final line feed", "printf hello", "hello"),
+    Case("no output", "true"),
+    Case("exact blanks and tabs", r"printf '  a\tb  \n\n\n'", "  a\tb  \n\n\n"),
+    Case("characters", "echo 'Grüße 世界 🎉'", "Grüße 世界 🎉\n"),
+    Case("standard error", "echo out; echo err >&2", "out\nerr\n"),
+    Case("colours", r"printf '\033[31mred\033[0m\n'", "red\n"),
+    Case("progress", r"printf '10%%\r50%%\rdone\033[K\n'", "done\n"),
+    Case("longer than the terminal is wide", "seq -s, 1 500", ",".join(map(str, range(1, 501))) + "\n"),
+    Case("several lines", "echo one\necho two\n\necho three", "one\ntwo\nthree\n"),
+    Case("carriage returns in it", "echo one\r\necho two", None, 0),
+    Case("comment", "# nothing"),
+    Case("comment behind it", "echo one # two", "one\n"),
+    Case("trailing backslash", "echo one \\", "one\n"),
+    Case("trailing semicolon and blanks", "echo one ;  ", "one\n"),
+    Case("leading blank and dash", " echo -n one", "one"),
+    Case("exclamation mark", "echo one!two '!!' \"!x\"", "one!two !! !x\n"),
+    Case("history signs", "echo '!!'", "!!\n"),
+    Case("here document", "cat <<'END'\n$one `two`\nEND", "$one `two`\n", 0, {"fish": (None, 1)}),
+    Case("unfinished here document", "cat <<END\none", None, 0, {"fish": (None, 1)}),
+    Case("unbalanced quote", "echo 'one", None, 2, {"zsh": (None, 126), "fish": (None, 1)}),
+    Case("unfinished substitution", "echo $(one", None, 2, {"zsh": (None, 126), "fish": (None, 1)}),
+    Case("syntax error", "echo one; )", None, 2, {"zsh": (None, 126), "fish": (None, 1)}),
+    Case("unknown command", "no-such-command", None, 127),
+    Case("exit code", "sh -c 'exit 3'", "", 3),
+    Case("exit code of a pipe", "echo one | sh -c 'cat; exit 4'", "one\n", 4),
+    Case("killed by a signal", "sh -c 'kill -TERM $$'", None, 143),
+    Case("false behind an error switch", "(set -e; false)", "", 1, {"fish": (None, 1)}),
+    Case("alias", "alias two='echo three'\ntwo", None, 0, {"dash": (None, 0)}),
+    Case("binary", "head -c 20000 /dev/urandom", None, 0),
+    Case("escape that is left open", r"printf 'one\033]0;title'", "one"),
+    Case("mark of another run", r"printf 'a\033]7777;0123456789abcdef;0\ab\n'", "ab\n"),
+    Case("status of the command before", "sh -c 'exit 5'; echo $?", "5\n", 0, {"fish": (None, 1)}),
+    Case("variable that is not set", "echo ${no_such_variable?}", None, 1, {
+        "dash": (None, 2), "busybox": (None, 2), "fish": (None, 1), "zsh": (None, 126)}),
+    Case("interrupted by itself", "kill -INT $$; sleep 1", None, 130, {"fish": (None, 1)}),
+]  # fmt: skip
+
+
+async def run(
+    tools: Tools,
+    command: str,
+    pane_id: str | None = None,
+    **arguments: Any,  # noqa: ANN401
+) -> tuple[str, Mapping[str, Any], str]:
+    """Return the output, what is said of it for programs, and the last line."""
+    arguments |= {"pane_id": pane_id} if pane_id else {}
+    result = await tools.call("run", command=command, **arguments)
+    blocks = [block.text for block in result.content if block.type == "text"]
+    assert not result.is_error, blocks
+    assert result.meta is not None
+    return blocks[0], result.meta, blocks[-1]
+
+
+@pytest.fixture(autouse=True)
+def shells_are_there() -> None:
+    missing = [program for program in ("bash", "dash", "zsh", "fish", "busybox") if not shutil.which(program)]
+    assert not missing, f"install {missing}: ./dev test does"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+async def test_command_returns_its_output_and_code_and_the_prompt_is_usable(
+    tools: Tools, shell: str, case: Case
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    output, code = case.expected(shell)
+    text, meta, _ = await run(tools, case.command, pane_id)
+
+    assert meta["exit_code"] == code, text
+    assert output is None or text == output
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    function = "function f; echo in f; end" if shell == "fish" else "f() { echo in f; }"
+    for command in ("cd /usr", "export COLOUR=blue", function, "alias g='echo in g'"):
+        assert (await run(tools, command, pane_id))[1]["exit_code"] == 0
+
+    assert (await run(tools, "pwd; echo $COLOUR; f", pane_id))[0] == "/usr\nblue\nin f\n"
+    assert (await run(tools, "g", pane_id))[0] == "in g\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_shell_is_used_the_moment_it_was_created(tools: Tools, shell: str) -> None:
+    for _ in range(5):
+        pane_id = await tools.create(SHELLS[shell])
+        assert (await run(tools, "echo first", pane_id))[0] == "first\n"
+        pane_id = await tools.create(SHELLS[shell])
+        await tools.send(pane_id, "echo $((20 + 3)) Enter" if shell != "fish" else "math 20 + 3 Enter")
+        screen = await tools.shows(pane_id, "\n23")
+        assert screen.count("20 + 3") == 1, screen
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_exit_is_an_answer(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, status = await run(tools, "echo bye; exit 3", pane_id)
+
+    # fish leaves the file and not the shell.
+    expected = ("running", "done") if shell == "fish" else ("exited", "exited")
+    assert (text, meta["exit_code"], meta["status"], meta["reason"]) == ("bye\n", 3, *expected)
+    assert ("exited with code 3" in status) == (shell != "fish")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_exec_is_an_answer(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    assert (await run(tools, "exec true", pane_id))[1]["reason"] == "exited"
+    pane_id = await tools.create(SHELLS[shell])
+    _, meta, status = await run(tools, "exec sleep 60", pane_id)
+
+    assert (meta["reason"], meta["status"]) == ("replaced", "running")
+    assert "; the shell was replaced; " in status
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "busybox"])
+async def test_shell_that_ends_at_an_error_is_an_answer(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, _ = await run(tools, "echo one; set -e; false; echo two", pane_id)
+
+    assert (text, meta["reason"], meta["exit_code"]) == ("one\n", "exited", 1)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_end_of_a_nested_shell_is_an_answer(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.send(pane_id, f"{SHELLS[shell]} Enter")
+    await tools.shows_foreground(pane_id, shell)
+    assert (await run(tools, "echo nested", pane_id))[0] == "nested\n"
+    end = "exec true" if shell == "fish" else "echo bye; exit 3"
+    _, meta, status = await run(tools, end, pane_id)
+
+    assert (meta["reason"], meta["status"]) == ("shell_ended", "running")
+    assert "; the shell ended; " in status
+    assert (await run(tools, "echo outside", pane_id))[0] == "outside\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_command_that_takes_too_long_is_interrupted(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, status = await run(tools, "echo begun; sleep 60; echo not reached", pane_id, timeout_s=0.3)
+
+    assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
+    assert text.startswith("begun\n")
+    assert "not reached" not in text
+    assert "; timed out after 0.3 s and interrupted; exit code 130 after 0." in status
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+async def test_command_that_ignores_interrupts_keeps_the_pane_busy_until_it_ends(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    command = "trap '' INT; sleep 5; echo over"
+    text, meta, status = await run(tools, f"sh -c {command!r}".replace("'", '"', 0), pane_id, timeout_s=0.1)
+    assert (meta["reason"], "exit_code" in meta) == ("running", False), text
+    assert "; timed out after 0.1 s, interrupted twice, and still runs; " in status
+
+    error = await tools.error("run", command="echo other", pane_id=pane_id)
+    assert error.startswith(f"Pane '{pane_id}' is busy: sh -c ")
+    assert "Use tmux_wait to wait for it" in error
+    result = await tools.call("wait", pane_id=pane_id, pattern="over$", since=0)
+    assert result.meta is not None
+    assert result.meta["reason"] == "matched"
+    assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+async def test_two_runs_at_once_in_one_pane_are_one_too_many(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, "sleep 0.5", pane_id)
+        await tools.shows_foreground(pane_id, "sleep")
+        assert "is busy: sleep 0.5, 0 s." in await tools.error("run", command="true", pane_id=pane_id)
+
+
+async def test_cancelled_run_goes_on_and_is_waited_for(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    with anyio.move_on_after(0.3):
+        await tools.client.call_tool("tmux_run", {"pane_id": pane_id, "command": "sleep 0.6; echo it went on"})
+    assert "is busy" in await tools.error("run", command="true", pane_id=pane_id)
+    await tools.call("wait", pane_id=pane_id, pattern="^it went on$", since=0)
+
+    assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_interrupt_from_the_keyboard_ends_the_run_with_130(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+
+    async def interrupt() -> None:
+        await tools.shows_foreground(pane_id, "sleep")
+        await tools.send(pane_id, "C-c")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(interrupt)
+        _, meta, _ = await run(tools, "sleep 60; echo not reached", pane_id)
+
+    assert (meta["exit_code"], meta["status"]) == (130, "running")
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "busybox", "fish"])
+async def test_command_that_reads_the_terminal_is_given_keys(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+
+    async def answer() -> None:
+        await tools.shows(pane_id, "name?")
+        await tools.send(pane_id, "Bob Enter")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        text, meta, _ = await run(tools, "printf 'name? '; head -n 1 | tr a-z A-Z", pane_id)
+
+    assert (text, meta["exit_code"]) == ("name? Bob\nBOB\n", 0)
+
+
+async def test_line_editor_within_a_command_is_not_taken_for_the_prompt(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+
+    async def answer() -> None:
+        await tools.shows(pane_id, "name?")
+        await anyio.sleep(0.5)
+        await tools.send(pane_id, "Bob Enter")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        text, meta, _ = await run(tools, "read -e -p 'name? ' x; echo got $x", pane_id)
+
+    assert ("got Bob\n" in text, meta["exit_code"]) == (True, 0)
+
+
+PROMPTS = {
+    "hook": (SHELLS["bash"], "PROMPT_COMMAND='echo hooked; sleep 0.05'"),
+    "colour": (SHELLS["bash"], r"PS1='\[\e[31m\]\u\[\e[0m\]\$ '"),
+    "lines": (SHELLS["bash"], r"PS1='one\ntwo\nthree> '"),
+    "title": (SHELLS["bash"], r"PS1='\[\e]0;\w\a\]$ '"),
+    "vi": (SHELLS["bash"], "set -o vi"),
+    "no job control": (SHELLS["bash"], "set +m"),
+    "strict": (SHELLS["bash"], "set -u; set -o pipefail"),
+    "ignored history": (SHELLS["bash"], "HISTCONTROL=ignoreboth"),
+    "no clobber": (SHELLS["bash"], "set -C"),
+    "right": (SHELLS["zsh"], "RPROMPT='%D{%H:%M:%S} right'; PROMPT='%F{red}%n%f '"),
+    "zsh lines": (SHELLS["zsh"], "PROMPT=$'one\\ntwo %# '; setopt transient_rprompt"),
+    "zsh hook": (SHELLS["zsh"], "precmd() { echo hooked }; preexec() { echo before }"),
+    "fish right": (SHELLS["fish"], "function fish_right_prompt; date; end; function fish_prompt; echo; echo '> '; end"),
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+async def test_prompts_and_settings_of_all_kinds_make_no_difference(tools: Tools, name: str) -> None:
+    shell, setting = PROMPTS[name]
+    pane_id = await tools.create(shell)
+    await run(tools, setting, pane_id)
+    for number in range(5):
+        text, meta, _ = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
+        assert (text, meta["exit_code"]) == (f"{number}\n", number)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_window_that_is_narrower_than_the_line_makes_no_difference(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    pane = tools.session.panes[0]
+    await pane.client.run(("resize-window", "-t", pane.target, "-x", "20", "-y", "10"))
+
+    assert (await run(tools, f"echo {'x' * 100}", pane_id))[0] == "x" * 100 + "\n"
+
+
+@pytest.mark.parametrize("keys", ["half a line", "echo 'open", "C-r", "Escape", "if true; then Enter", "# comment"])
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_what_was_left_on_the_line_is_not_run(tools: Tools, shell: str, keys: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await tools.send(pane_id, keys)
+
+    assert (await run(tools, "echo clean", pane_id))[0] == "clean\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("sleep 60", "Pane 'debug-1' runs sleep, not a shell at its prompt. Use tmux_send_keys there"),
+        ("cat", "Pane 'debug-1' runs cat, not a shell"),
+        ("vi", "Pane 'debug-1' runs "),
+        (python("input()"), "Pane 'debug-1' runs python"),
+        ("bash -c 'read x; echo $x'", "Pane 'debug-1' runs bash, not a shell at its prompt."),
+        ("exit 3", "Pane 'debug-1' exited with code 3"),
+    ],
+)  # fmt: skip
+async def test_pane_without_a_shell_at_its_prompt_is_an_error(tools: Tools, command: str, error: str) -> None:
+    if command == "vi" and not shutil.which("vi"):
+        command = "busybox vi"
+    pane_id = await tools.create(command)
+
+    assert (await tools.error("run", command="echo hello", pane_id=pane_id)).startswith(error)
+
+
+async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
+    if os.geteuid():
+        pytest.skip("only root can become somebody else without a password")
+    pane_id = await tools.create("setpriv --reuid=65534 --regid=65534 --clear-groups bash --norc")
+    await tools.shows_foreground(pane_id, "bash")
+
+    assert "has a bash of another user or in a container" in await tools.error("run", command="id", pane_id=pane_id)
+
+
+async def test_without_a_pane_it_runs_in_one_of_its_own_that_stays(tools: Tools, tmp_path: Path) -> None:
+    text, meta, status = await run(tools, "pwd; echo err >&2; exit 4", cwd=str(tmp_path))
+
+    assert (text, meta["exit_code"], meta["reason"]) == (f"{tmp_path}\nerr\n", 4, "done")
+    assert status.startswith("[debug-1 exited with code 4 after 0.")
+    assert await tools.capture("debug-1") == f"{tmp_path}\nerr"
+    assert "for a new pane" in await tools.error("run", command="pwd", pane_id="debug-1", cwd="/")
+
+
+async def test_run_in_its_own_pane_is_interrupted_in_time(tools: Tools) -> None:
+    _, meta, status = await run(tools, "sleep 60", timeout_s=0.2)
+
+    assert (meta["exit_code"], meta["signal"], meta["reason"]) == (130, "SIGINT", "timed_out")
+    assert "killed by SIGINT after 0." in status
+    _, meta, status = await run(tools, "trap '' INT; sleep 8; sleep 8", timeout_s=0.2)
+    assert (meta["reason"], meta["status"]) == ("running", "running")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_large_output_is_cut_at_its_beginning_and_read_in_full(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, status = await run(tools, "seq 1 30000", pane_id)
+
+    assert 39_000 < len(text) <= 40_000
+    assert text.endswith("\n29999\n30000\n")
+    since, texts = meta["start_cursor"], ""
+    assert f"; cut the first {meta['cut_bytes']} bytes: read them with tmux_capture_pane since {since}; " in status
+    while "\n30000\n" not in texts:
+        result = await tools.call("capture_pane", pane_id=pane_id, since=since)
+        assert result.meta is not None
+        texts, since = texts + result.content[0].text, result.meta["cursor"]  # type: ignore[union-attr]
+    assert texts.startswith("".join(f"{number}\n" for number in range(1, 30_001)))
+
+
+async def test_two_hundred_megabytes_end_as_they_end(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    line = "x" * 199
+    with anyio.fail_after(120):
+        arguments = {"pane_id": pane_id, "command": f"yes {line} | head -n 1000000; exit_code=7; (exit 7)"}
+        result = await tools.client.call_tool("tmux_run", arguments | {"timeout_s": 110})
+    assert result.meta is not None
+
+    assert result.meta["exit_code"] == 7
+    assert result.content[0].text.splitlines() == [line] * 200  # type: ignore[union-attr]
+    assert result.meta["cut_bytes"] == 1_000_000 * 201 - 200 * 201
+
+
+async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "echo one; HISTCONTROL=", pane_id)
+    await run(tools, "echo two", pane_id)
+    text, _, _ = await run(tools, "history", pane_id)
+
+    directory = tools.session.panes[0].client.directory
+    assert text == ""
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "tmux"]
+
+
+async def test_screen_shows_a_short_line_and_the_output(tools: Tools) -> None:
+    pane_id = await tools.create("PS1='$ ' bash --norc")
+    await run(tools, "make --version >/dev/null 2>&1; echo built", pane_id)
+    directory = tools.session.panes[0].client.directory
+
+    expected = f"$  . {directory}/1.1-make-version-dev-null-2\nbuilt\n$"
+    assert await tools.shows(pane_id, "built\n$") == expected
+
+
+async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools) -> None:
+    panes = [await tools.create("bash --norc") for _ in range(5)]
+    begin = time.monotonic()
+    async with anyio.create_task_group() as tasks:
+        for pane_id in panes:
+            tasks.start_soon(run, tools, "sleep 1", pane_id)
+    assert time.monotonic() - begin < 4

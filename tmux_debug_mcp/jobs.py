@@ -1,0 +1,113 @@
+"""A job: a command that the shell in a pane was given to run, in two files.
+
+The command goes to a file as it is. Another file runs it, and marks in the log where its output begins and ends and
+with which exit code. What is typed is one short line that reads the second file. The shell has that open until it is
+through with it: so a shell that gave the command up can be told from one that asks for input within it.
+"""
+
+import contextlib
+import re
+import secrets
+import time
+from pathlib import Path
+
+from . import linux
+from .errors import StorageError
+from .keys import Keystrokes
+from .logs import Log
+from .shells import Shell
+
+_PIECE_BYTES = 1 << 20
+_MAX_MARK_BYTES = 64
+_MAX_SLUG_CHARACTERS = 24
+
+
+class Job:
+    """A command that a shell was given.
+
+    Args:
+        command: The command.
+        shell: The shell.
+        log: The log of the shell's pane.
+        path: A path for the file to be read; what was made of the command is added to its name.
+
+    Attributes:
+        command: The command.
+        shell: The shell.
+        is_interrupted: An interrupt was sent.
+        start: The cursor where the output begins, once it does.
+        end: The cursor where it ends, once it has.
+        exit_code: The command's exit code then.
+        code_before: The exit code of what the shell ran before, once the output begins.
+
+    Raises:
+        StorageError: There is no room for the files.
+    """
+
+    def __init__(self, command: str, shell: Shell, log: Log, path: Path) -> None:
+        self.command = command
+        self.shell = shell
+        self.is_interrupted = False
+        self.start: int | None = None
+        self.end: int | None = None
+        self.exit_code: int | None = None
+        self.code_before: int | None = None
+        self._begun_at = time.monotonic()
+        self._is_empty = all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
+        self._log = log
+        self._position = log.size
+        mark = secrets.token_hex(8)
+        self._mark = re.compile(rb"\033\]7777;" + mark.encode() + rb";(S?)(\d{1,3})\a")
+        slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
+        self._file = path.with_name(f"{path.name}-{slug or 'run'}")
+        self._command_file = path.with_name(f"{self._file.name}.command")
+        script = shell.kind.script.format(file=self._command_file, itself=self._file, mark=mark)
+        try:
+            self._command_file.write_bytes(command.encode() + b"\n")
+            self._file.write_text(script)
+        except OSError as error:
+            self.remove()
+            raise StorageError(str(path.parent), str(error.strerror)) from error
+
+    @property
+    def runtime_s(self) -> float:
+        """Seconds since it was given."""
+        return time.monotonic() - self._begun_at
+
+    @property
+    def line(self) -> Keystrokes:
+        """What to type. The blank before it keeps it from the history of most shells."""
+        text = f" {self.shell.kind.source} {self._file}"
+        return Keystrokes(text, is_paste=False, keys=("Enter",), done="")
+
+    def is_done(self) -> bool:
+        """Look for marks in what is new in the log; tell whether the command is done."""
+        size = self._log.size
+        while self.end is None and self._position < size:
+            start = max(self._position, self._log.kept_from)
+            data = self._log.read(start, _PIECE_BYTES)
+            for found in self._mark.finditer(data):
+                if found[1]:
+                    self.start, self.code_before = start + found.end(), int(found[2])
+                else:
+                    # Where there is nothing to run, some shells keep the code of what they ran before.
+                    self.end, self.exit_code = start + found.start(), 0 if self._is_empty else int(found[2])
+            if len(data) <= _MAX_MARK_BYTES:
+                break
+            # Pieces overlap by a mark, so that none is cut in two.
+            self._position = start + len(data) - _MAX_MARK_BYTES
+        return self.end is not None
+
+    def is_left(self) -> bool:
+        """Tell whether the shell is through with it, or gone."""
+        return not self.shell.is_running() or not linux.has_open(self.shell.pid, str(self._file))
+
+    def take_back(self) -> None:
+        """Make what was typed do nothing when it is read."""
+        with contextlib.suppress(OSError):
+            self._file.write_bytes(b"")
+
+    def remove(self) -> None:
+        """Remove its files, which the shell may still have open."""
+        self._file.unlink(missing_ok=True)
+        self._command_file.unlink(missing_ok=True)

@@ -1,0 +1,277 @@
+"""Running a command in a shell's pane, or in a pane of its own: its complete output and its true exit code."""
+
+import os
+import re
+import signal
+from dataclasses import dataclass
+
+import anyio
+
+from . import linux
+from .errors import BusyError, ForeignShellError, JobNotTakenError, NotAtPromptError
+from .jobs import Job
+from .keys import Keystrokes
+from .logs import Growth
+from .panes import Pane, State
+from .reading import Piece, read_end
+from .shells import Shell
+
+MAX_OUTPUT_CHARACTERS = 40_000
+
+_INTERRUPTED = 130
+_SYNTAX_ERROR = 2
+_INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="")
+# What a shell is still doing when it is asked to run something, such as printing its prompt.
+_PROMPT_S = 1.0
+_HOOK_S = 0.01
+# Shells wait for so long for what follows Escape.
+_ESCAPE_S = 0.06
+# A shell reads a line at once, but what it does before a command may take a while.
+_TAKE_S = 10.0
+_MOST_INTERRUPTS = 2
+# Each interrupt gets this long to end the command.
+_INTERRUPT_S = 2.0
+# How often to look at what leaves no trace in the log: exec, and a shell that gave a command up.
+_LOOK_AGAIN_S = 0.05
+# All that was printed has come to the log when it has been quiet for so long.
+_QUIET_S = 0.25
+# A prompt is shorter, with all that draws it.
+_PROMPT_BYTES = 4096
+# What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
+_SUBSTITUTION = re.compile(r"[$<>]\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended.
+
+    Attributes:
+        reason: `done`; `interrupted`, by somebody else; `timed_out`, and then it was interrupted; `running`, when
+            that did not end it; `exited`, the pane's program ended; `shell_ended`, a shell within another one ended;
+            `replaced`, by a program that the shell was told to `exec`.
+        exit_code: The command's exit code, where it has one.
+        runtime_s: Seconds from its start.
+        state: The pane's state then.
+        piece: The end of its output.
+        start: Where its output begins.
+    """
+
+    reason: str
+    exit_code: int | None
+    runtime_s: float
+    state: State
+    piece: Piece
+    start: int
+
+
+async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
+    """Run a command in the shell that is at its prompt in a pane.
+
+    Raises:
+        PaneExitedError: The pane's program has ended.
+        PaneLostError: The pane is gone.
+        BusyError: An earlier command still runs there.
+        NotAtPromptError: What has the terminal is no shell at its prompt.
+        ForeignShellError: The shell is another user's, or sees other files than we do.
+        JobNotTakenError: The shell did not take the command.
+        StorageError: There is no room for the command's file.
+    """
+    async with pane.typing:
+        await pane.check_running()
+        _check_free(pane)
+        shell = await _shell_at_prompt(pane)
+        if error := await _unfinished(shell, command):
+            state = await pane.state()
+            return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, state.cursor, state.cursor), state.cursor)
+        pane.job = job = await _give(pane, shell, command)
+    return await _Following(pane, job, timeout_s).outcome()
+
+
+async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
+    """Wait for the end of the command that a pane was made for, and interrupt it when its time is over."""
+    interrupts = 0
+    deadline = anyio.current_time() + timeout_s
+    async with pane.growth() as growth:
+        while not await pane.ending():
+            if anyio.current_time() >= deadline:
+                if interrupts == _MOST_INTERRUPTS:
+                    break
+                await _interrupt(pane, is_second=interrupts > 0)
+                interrupts += 1
+                deadline = anyio.current_time() + _INTERRUPT_S
+            await growth.wait(deadline - anyio.current_time())
+    state = await pane.state()
+    code = state.exit_code
+    reason = "running" if state.is_running else "timed_out" if interrupts else "done"
+    if state.signal:
+        code = linux.signal_exit_code(state.signal)
+    piece = await read_end(pane.log, 0, state.cursor, MAX_OUTPUT_CHARACTERS)
+    return Outcome(reason, code, state.runtime_s, state, piece, 0)
+
+
+def _check_free(pane: Pane) -> None:
+    job = pane.job
+    if job is None or job.is_done() or (job.start is not None and job.is_left()):
+        return
+    raise BusyError(pane.id, job.command, job.runtime_s)
+
+
+async def _shell_at_prompt(pane: Pane) -> Shell:
+    """Return the shell at its prompt, with nothing typed there."""
+    shell = None
+    with anyio.move_on_after(_PROMPT_S):
+        # A program that a prompt's hook runs has the terminal for a while.
+        while not (shell := await pane.prompts.wait(_PROMPT_S)):
+            await anyio.sleep(_HOOK_S)
+    if shell and (pane.is_line_used or await pane.is_watched()):
+        await _clear_line(pane)
+        shell = await pane.prompts.wait(_TAKE_S)
+    if shell is None:
+        state = await pane.state()
+        raise NotAtPromptError(pane.id, state.foreground)
+    if not linux.is_in_our_place(shell.pid):
+        raise ForeignShellError(pane.id, shell.name)
+    return shell
+
+
+async def _clear_line(pane: Pane) -> None:
+    """Press C-c at a prompt until something comes of it; a shell that has just got Escape may swallow one."""
+    size = pane.log.size
+    async with pane.growth() as growth:
+        for _ in range(_MOST_INTERRUPTS):
+            await pane.type(_INTERRUPT)
+            await growth.wait(_ESCAPE_S)
+            if pane.log.size > size:
+                return
+
+
+async def _unfinished(shell: Shell, command: str) -> str | None:
+    """Return what bash says of a command whose substitution does not end."""
+    if shell.name != "bash" or not _SUBSTITUTION.search(command):
+        return None
+    argv = [f"/proc/{shell.pid}/exe", "--norc", "-O", "extglob", "-n"]
+    checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
+    said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
+    return said if checked.returncode and "matching `)'" in said else None
+
+
+async def _interrupt(pane: Pane, *, is_second: bool) -> None:
+    """Press C-c, and the second time also tell the programs in the foreground, which may read that as a key."""
+    with anyio.CancelScope(shield=True):
+        async with pane.typing:
+            await pane.type(_INTERRUPT)
+    stat = linux.read_stat(pane.process.pid)
+    if is_second and stat and stat.tpgid > 0 and stat.tpgid != stat.pgrp:
+        try:
+            os.killpg(stat.tpgid, signal.SIGINT)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+async def _give(pane: Pane, shell: Shell, command: str) -> Job:
+    """Have a shell at its prompt run a command."""
+    pane.jobs += 1
+    job = Job(command, shell, pane.log, pane.client.directory / f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
+    with anyio.CancelScope(shield=True):
+        await pane.type(job.line)
+    pane.is_line_used = False
+    return job
+
+
+async def _last_exit_code(pane: Pane, shell: Shell) -> int | None:
+    """Return the exit code of what a shell at its prompt ran last."""
+    async with pane.typing:
+        job = await _give(pane, shell, "# exit code")
+    async with pane.growth() as growth:
+        with anyio.move_on_after(_INTERRUPT_S):
+            while not job.is_done():
+                await growth.wait(_LOOK_AGAIN_S)
+    job.remove()
+    return job.code_before
+
+
+class _Following:
+    """A job on its way to its end."""
+
+    def __init__(self, pane: Pane, job: Job, timeout_s: float) -> None:
+        self._pane = pane
+        self._job = job
+        self._deadline = anyio.current_time() + timeout_s
+        self._interrupts = 0
+
+    async def outcome(self) -> Outcome:
+        """Return how the command ends."""
+        job = self._job
+        async with self._pane.growth() as growth:
+            reason = await self._reason(growth)
+        state = await self._pane.state()
+        start = state.cursor if job.start is None else job.start
+        end = self._end_of_output(start, state) if job.end is None else job.end
+        code = job.exit_code
+        if code is None and reason in ("interrupted", "timed_out"):
+            code = _INTERRUPTED
+        elif reason == "given_up":
+            code = await _last_exit_code(self._pane, job.shell)
+        elif reason == "exited":
+            code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
+        if reason != "running":
+            job.remove()
+        piece = await read_end(self._pane.log, start, max(start, end), MAX_OUTPUT_CHARACTERS)
+        return Outcome(reason, code, job.runtime_s, state, piece, start)
+
+    def _end_of_output(self, start: int, state: State) -> int:
+        """Return where the output ends without a mark: before the prompt, if one has come."""
+        if not state.is_running or self._job.start is None or not self._job.is_left():
+            return state.cursor
+        tail_from = max(start, state.cursor - _PROMPT_BYTES)
+        tail = self._pane.log.read(tail_from, state.cursor - tail_from)
+        return tail_from + tail.rfind(b"\n") + 1
+
+    async def _reason(self, growth: Growth) -> str:
+        """Wait for the end of the command, or of the patience with it."""
+        job, pane = self._job, self._pane
+        looked_at = 0.0
+        while True:
+            ended = await pane.ending()
+            if job.is_done():
+                return "timed_out" if self._interrupts else "done"
+            if ended:
+                return "exited"
+            now = anyio.current_time()
+            if now >= looked_at + _LOOK_AGAIN_S:
+                looked_at = now
+                if reason := await self._left():
+                    return reason
+            if job.start is None and job.runtime_s > _TAKE_S:
+                job.take_back()
+                raise JobNotTakenError(pane.id, job.shell.name)
+            if now >= self._deadline:
+                if self._interrupts == _MOST_INTERRUPTS:
+                    return "running"
+                await _interrupt(pane, is_second=self._interrupts > 0)
+                self._interrupts += 1
+                self._deadline = anyio.current_time() + _INTERRUPT_S
+            await growth.wait(min(_LOOK_AGAIN_S, self._deadline - anyio.current_time()))
+
+    async def _left(self) -> str | None:
+        """Return how the shell left the job without its end, or None where it has not."""
+        job, pane = self._job, self._pane
+        if job.start is None or not job.is_left():
+            return None
+        # What it printed last may still be on its way.
+        size = -1
+        while size != pane.log.size and not job.is_done():
+            size = pane.log.size
+            await anyio.sleep(_QUIET_S)
+        if job.is_done() or await pane.ending():
+            return None
+        if not job.shell.is_running():
+            stat = linux.read_stat(job.shell.pid)
+            is_same = stat is not None and stat.starttime == job.shell.start[0] and stat.state != "Z"
+            return "replaced" if is_same else "shell_ended"
+        if await pane.prompts.wait(_TAKE_S) is None:
+            return None
+        if self._interrupts:
+            return "timed_out"
+        tail = pane.log.read(max(job.start, pane.log.size - 4096), 4096)
+        return "interrupted" if b"^C" in tail else "given_up"
