@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import session
+from tmux_debug_mcp import running, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
 from tmux_debug_mcp.tools import debug
@@ -66,4 +66,8 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["panes"] == str(session.MAX_PANES)
     assert rows["command"] == f"{session.MAX_COMMAND_BYTES:,} bytes"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
+    assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
+    assert rows["wait, run"] == "3,600 s"
+    assert rows["text of a wait"] == f"the last {waiting.MAX_OBSERVATION_CHARACTERS:,} characters"
+    assert rows["text of a run"] == f"the last {running.MAX_OUTPUT_CHARACTERS:,} characters"
     assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

@@ -22,7 +22,7 @@ from . import __version__, linux
 from .audit import AuditLog
 from .lifetime import on_end_signals, remove_abandoned
 from .session import Session, Settings, open_session
-from .tools import Report, Toolbox, debug
+from .tools import Toolbox, debug
 
 # After the end of input, calls at work get this long to answer; and their answers, to be read.
 _LAST_CALLS_S = 0.1
@@ -104,8 +104,10 @@ def build(toolbox: Toolbox) -> Server[None]:
         return types.ListToolsResult(tools=toolbox.definitions())
 
     async def call_tool(ctx: ServerRequestContext[None], params: types.CallToolRequestParams) -> types.CallToolResult:
-        wants_progress = bool(ctx.meta and "progress_token" in ctx.meta)
-        return await toolbox.call(params.name, params.arguments or {}, _report(ctx) if wants_progress else None)
+        async def report(seconds: float) -> None:
+            await ctx.session.report_progress(seconds, message=f"{seconds:g} s")  # if the client asks for it
+
+        return await toolbox.call(params.name, params.arguments or {}, report)
 
     return Server(
         "tmux-debug",
@@ -114,13 +116,6 @@ def build(toolbox: Toolbox) -> Server[None]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-def _report(ctx: ServerRequestContext[None]) -> Report:
-    async def report(seconds: float) -> None:
-        await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
-
-    return report
 
 
 async def serve(settings: Settings, audit: AuditLog | None) -> None:

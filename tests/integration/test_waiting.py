@@ -288,3 +288,19 @@ async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
     async with in_process(settings) as tools:
         pane_id = await tools.create("sleep 0.2; echo ready; sleep 60")
         assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"
+
+
+async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.tools._PROGRESS_S", 0.05)
+    heard = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
+
+    pane_id = await tools.create("sleep 0.5")
+    await tools.client.call_tool("tmux_wait", {"pane_id": pane_id}, progress_callback=hear)
+
+    assert len(heard) > 3
+    assert heard[0] == (0, None, "0 s")

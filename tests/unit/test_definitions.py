@@ -39,6 +39,7 @@ def test_names_and_required_parameters_are_those_of_the_specification() -> None:
         "tmux_create_pane": ["command"],
         "tmux_send_keys": ["pane_id", "keys"],
         "tmux_capture_pane": ["pane_id"],
+        "tmux_run": ["command"],
         "tmux_wait": ["pane_id"],
         "tmux_kill_pane": ["pane_id"],
         "tmux_list_panes": [],

@@ -3,12 +3,12 @@
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
-
-_PATIENCE_S = 20
 
 
 class Agent:
@@ -17,18 +17,13 @@ class Agent:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def call(self, why: str, tool: str, *, until: str = "", **arguments: str) -> str:
-        """Call a tool, again until the answer has the text `until`; show the last answer and return it."""
-        with anyio.fail_after(_PATIENCE_S):
-            while until not in (answer := await self._answer(tool, arguments)):
-                await anyio.sleep(0.02)
+    async def call(self, why: str, tool: str, **arguments: str | int) -> tuple[str, Mapping[str, Any]]:
+        """Call a tool and show the answer; return it, and what it says for programs."""
+        result = await self._client.call_tool(tool, arguments)
+        answer = "\n".join(block.text.rstrip("\n") for block in result.content if block.type == "text")
         shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         print(f"\n# {why}\n> {tool}({shown})\n  " + answer.replace("\n", "\n  "))
-        return answer
-
-    async def _answer(self, tool: str, arguments: dict[str, str]) -> str:
-        result = await self._client.call_tool(tool, arguments)
-        return "\n".join(block.text for block in result.content if block.type == "text")
+        return answer, result.meta or {}
 
 
 def run_demo() -> int:
@@ -43,14 +38,15 @@ async def _debug() -> int:
     print("A web shop answers orders with an error. An agent with two terminals finds out why.")
     async with Client(server) as client:
         call = Agent(client).call
-        await call("Start the shop.", "tmux_create_pane", name="shop", command="python3 shop.py serve")
-        log = await call("It is ready.", "tmux_capture_pane", pane_id="shop", until="listening on ")
+        shop = {"name": "shop", "command": "python3 shop.py serve", "wait_for": "listening on"}
+        log, ready = await call("Start the shop, and wait until it is ready.", "tmux_create_pane", **shop)
         order = f"python3 shop.py order {log.partition('listening on ')[2].split()[0]} tea 2"
-        await call("Order two teas, in a second terminal.", "tmux_create_pane", name="customer", command=order)
-        answer = await call("It failed.", "tmux_capture_pane", pane_id="customer", until="exited with code")
-        log = await call("What did the shop log meanwhile?", "tmux_capture_pane", pane_id="shop")
+        answer, _ = await call("Order two teas, in a terminal of their own.", "tmux_run", command=order)
+        since = ready.get("cursor", 0)
+        log, _ = await call("It failed. What did the shop log since?", "tmux_capture_pane", pane_id="shop", since=since)
         await call("Stop the shop.", "tmux_send_keys", pane_id="shop", keys="C-c")
-        await call("Both panes stay, and tell how they ended.", "tmux_list_panes", until='"signal":"SIGINT"')
+        await call("Wait for its end.", "tmux_wait", pane_id="shop", timeout_s=10)
+        await call("Both panes stay, and tell how they ended.", "tmux_list_panes")
     cause = re.search(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)", log)
     if "500" not in answer or cause is None:
         print("\nThe shop works: there was nothing to debug.")

@@ -98,7 +98,7 @@ class Toolbox:
         """Return the tools as tools/list shows them."""
         return [tool.definition() for tool in self._tools.values()]
 
-    async def call(self, name: str, arguments: Arguments, report: Report | None = None) -> types.CallToolResult:
+    async def call(self, name: str, arguments: Arguments, report: Report) -> types.CallToolResult:
         """Call a tool; what the caller can mend is a result with `is_error`, a bug of ours an exception.
 
         Args:
@@ -108,8 +108,6 @@ class Toolbox:
         """
         self.running += 1
         try:
-            if report is None:
-                return await self._result(name, arguments)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report, report)
                 result = await self._result(name, arguments)

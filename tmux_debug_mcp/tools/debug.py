@@ -17,11 +17,11 @@ from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, c
 from . import Answer, Arguments, Tool
 
 INSTRUCTIONS = (
-    "Real terminals for debugging. Start each long-running program (server, watcher, REPL, shell) in its own pane "
-    "with tmux_create_pane, type into it with tmux_send_keys, read it with tmux_capture_pane: a server in one pane, "
-    "requests from another. Programs keep running between calls. Panes stay after their program exits, so its last "
-    "output and exit code can be read. The last line of a result, in brackets, says whether the program runs or how "
-    "it ended. tmux_kill_pane ends a pane with all that it started."
+    "Real terminals for debugging: a server in one pane, requests from another. Start each long-running program in "
+    "its own pane with tmux_create_pane, type into it with tmux_send_keys, read it with tmux_capture_pane. Never "
+    "sleep: give wait_for, or call tmux_wait. For commands that end, tmux_run. Programs keep running between calls; "
+    "panes stay after their program exits. The last line of a result, in brackets, says whether the program runs or "
+    "how it ended, and the cursor for `since`."
 )
 
 MAX_CAPTURE_CHARACTERS = 40_000
@@ -37,7 +37,7 @@ _WAIT_FOR = {
     "wait_for": {
         "type": "string",
         "minLength": 1,
-        "description": "Return once a line of new output matches this regular expression",
+        "description": "Return once a line of new output matches this regular expression, or the program ends",
     },
     "timeout_s": _TIMEOUT,
 }
@@ -283,8 +283,8 @@ TOOLS = (
     Tool(
         "tmux_create_pane",
         "Start a command in a new terminal pane: a server, a test run, a REPL, or a shell such as 'bash'. "
-        "Returns at once with the pane's id; the command keeps running. The pane stays after the command exits, "
-        "with its output and exit code.",
+        "Returns the pane's id at once, or when wait_for has matched; the command keeps running. The pane stays after "
+        "the command exits, with its output and exit code.",
         create_pane,
         {
             "command": {
@@ -315,8 +315,7 @@ TOOLS = (
         "tmux_send_keys",
         "Type into a pane as at its keyboard. Key names alone, separated by spaces, are pressed: 'C-c' (or '^C'), "
         "'Up Up Enter', 'Escape', 'F5'. Anything else is typed exactly; end it with a line feed or ' Enter' to press "
-        "Enter after it: 'ls -la Enter'. The result says what was typed and pressed; to see what came of it, capture "
-        "the pane.",
+        "Enter after it: 'ls -la Enter'. With wait_for the result has what came of it.",
         send_keys,
         {
             "pane_id": _PANE_ID,

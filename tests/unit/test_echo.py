@@ -1,0 +1,67 @@
+"""Echo: what of a pane's output is what was typed."""
+
+import pytest
+
+from tmux_debug_mcp.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.transcript import Line
+
+
+def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL, is_editing: bool = False) -> Echo:
+    echo = Echo()
+    echo.expect(Sent(0, texts, echoes, 0.0), is_editing=is_editing)
+    return echo
+
+
+def test_without_keys_all_lines_but_empty_ones_are_output() -> None:
+    assert Echo().without([Line("one"), Line("")], [Line("two")]) == ["one", "two"]
+
+
+def test_terminal_echoes_once_and_the_answer_that_equals_it_is_output() -> None:
+    echo = echo_of("hello")
+
+    assert echo.without([Line("$ hello")], []) == []
+    assert echo.without([Line("hello")], []) == ["hello"]
+
+
+def test_echo_stays_echo_while_its_line_is_open() -> None:
+    echo = echo_of("hello")
+
+    assert echo.without([], [Line("hel")]) == []
+    assert echo.without([], [Line("hello")]) == []
+    assert echo.without([], [Line("hello"), Line("hello")]) == ["hello"]
+    assert echo.without([Line("hello")], [Line("hello")]) == ["hello"]
+
+
+def test_what_was_printed_beside_the_echo_is_output() -> None:
+    assert echo_of("hello").without([Line("hello world")], []) == [" world"]
+
+
+def test_lines_that_were_typed_are_echoed_in_their_order() -> None:
+    echo = echo_of("one", "two")
+
+    assert echo.without([Line("one"), Line("two"), Line("one"), Line("two")], []) == ["one", "two"]
+
+
+def test_without_echo_the_same_text_is_an_answer() -> None:
+    assert echo_of("secret", echoes=Echoes.NOBODY).without([Line("secret")], []) == ["secret"]
+
+
+@pytest.mark.parametrize(("line", "output"), [("> hello", []), ("hello there", ["hello there"]), ("> hello  ", ["  "])])
+def test_program_that_reads_keys_shows_them_at_the_end_of_a_line(line: str, output: list[str]) -> None:
+    found = echo_of("hello", echoes=Echoes.PROGRAM).without([Line(line)], [])
+
+    assert found == [text for text in output if text.strip()]
+
+
+def test_key_that_is_a_command_hides_nothing_of_the_answer() -> None:
+    echo = echo_of("q", echoes=Echoes.PROGRAM)
+
+    assert echo.without([], [Line("quit? yes")]) == ["quit? yes"]
+
+
+def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() -> None:
+    echo = echo_of("make", echoes=Echoes.PROGRAM, is_editing=True)
+
+    assert echo.without([Line("$ make", is_edited=True, is_command=True), Line("I make it")], []) == ["I make it"]
+    assert echo.without([], [Line("$ make", is_edited=True)]) == []
+    assert echo.without([], [Line("$ ma", is_edited=True)]) == ["$ "]
