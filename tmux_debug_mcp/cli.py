@@ -47,6 +47,7 @@ OPTIONS = (
         "CLAUDE_CODE_*,CLAUDECODE,TMUX*",
         "environment variables that panes do not inherit, separated by commas",
     ),
+    Option("log-dir", "DIR", "", "keep the logs of panes in this directory, to be read after the end as RUN/ID"),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
 )
 
@@ -112,16 +113,19 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     # Most of our start is this import; tmux tells its version meanwhile.
     import anyio  # noqa: PLC0415
 
+    from .archive import Archive  # noqa: PLC0415
     from .audit import AuditLog  # noqa: PLC0415
     from .server import serve  # noqa: PLC0415
     from .session import Settings  # noqa: PLC0415
 
     _check_version(tmux, answer.communicate()[0])
     # Clients start servers without a shell, so nobody else expands a tilde.
-    paths = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in ("audit", "audit-full")]
+    flags = ("audit", "audit-full", "log-dir")
+    *paths, logs = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in flags]
     audit = AuditLog(*paths) if any(paths) else None
+    archive = Archive(logs) if logs else None
     env = pane_environment(environ, values["drop-env"].split(","))
-    settings = Settings(env, _working_directory(), tmux, adopts=True)
+    settings = Settings(env, _working_directory(), tmux, adopts=True, archive=archive)
     anyio.run(serve, settings, audit)
 
 

@@ -321,6 +321,14 @@ def punch_hole(fd: int, offset: int, length: int) -> bool:
     return int(fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length)) == 0
 
 
+def first_data(fd: int) -> int:
+    """Return the offset of a file's first byte that is in no hole, and 0 where there is none or it can't be told."""
+    try:
+        return os.lseek(fd, 0, os.SEEK_DATA)
+    except OSError:
+        return 0
+
+
 def open_files_limit() -> str:
     """Return our soft limit of open files, as `ulimit -n` has it."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -38,25 +38,35 @@ class Mark(NamedTuple):
 class Log:
     """A pane's log, open from before its first byte until `close`.
 
+    Args:
+        path: Where to make it.
+        mark: The mark that the pane's program has ended.
+        is_kept: Leave the file when it is closed.
+
     Attributes:
         kept_from: The cursor of the oldest byte that is kept.
     """
 
-    def __init__(self, path: Path, mark: str) -> None:
+    def __init__(self, path: Path, mark: str, *, is_kept: bool = False) -> None:
         self.path = path
+        self._is_kept = is_kept
         self._mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._fd = self._open()
         self._last: os.stat_result | None = None
-        self.kept_from = 0
+        self.kept_from = linux.first_data(self._fd)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def close(self) -> None:
-        """Close and remove it. What it was can still be asked."""
+        """Close and remove it, unless it is kept. What it was can still be asked."""
         if self._last:
             return
         self._last = os.fstat(self._fd)
         os.close(self._fd)
         self._fd = -1
-        self.path.unlink(missing_ok=True)
+        if not self._is_kept:
+            self.path.unlink(missing_ok=True)
 
     @property
     def is_closed(self) -> bool:
@@ -111,6 +121,16 @@ class Log:
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None
+
+
+class PastLog(Log):
+    """A log that was kept by an earlier server, to be read."""
+
+    def __init__(self, path: Path, mark: str) -> None:
+        super().__init__(path, mark, is_kept=True)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 class Retention:

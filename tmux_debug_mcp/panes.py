@@ -190,17 +190,11 @@ class Pane:
 
     def _ended_with(self, exit_code: int, mark: Mark | None = None) -> State:
         """Return the state after the end; without a mark, the end is now, when it was noticed."""
-        name = _signal_name(exit_code - 128)
-        return State(
-            is_running=False,
-            runtime_s=self._runtime_s(self.log.written_at if mark else time.time()),
-            cursor=mark.offset if mark else self.log.size,
-            exit_code=None if name else exit_code,
-            signal=name,
-        )
+        end = self.log.written_at if mark else time.time()
+        return ended_state(exit_code, self._runtime_s(end), mark.offset if mark else self.log.size)
 
     def _lost(self) -> State:
-        return State(is_running=False, runtime_s=self._runtime_s(time.time()), cursor=self.log.size, is_lost=True)
+        return ended_state(None, self._runtime_s(time.time()), self.log.size)
 
     def _runtime_s(self, end: float) -> float:
         """Return the seconds to a moment of the recent past, which is told as time.time() has it."""
@@ -423,6 +417,15 @@ class Pane:
         # After the command pane.sh only sleeps, so that tmux reads all output.
         roots = orphans if shell is None or shell.reaped else [shell.pid, *orphans]
         return orphans + [pid for root in roots for pid in linux.descendants(root)]
+
+
+def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
+    """Return the state of a pane whose program ended with an exit code as a shell has it, or of one that is lost."""
+    if exit_code is None:
+        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)
+    name = _signal_name(exit_code - 128)
+    code = None if name else exit_code
+    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=code, signal=name)
 
 
 async def _wait_for_end(pids: Iterable[int], timeout_s: float) -> None:

@@ -19,6 +19,7 @@ import anyio.abc
 import anyio.to_thread
 
 from . import linux
+from .archive import Archive, PastPane
 from .client import ControlClient
 from .errors import (
     AmbiguousNameError,
@@ -61,12 +62,14 @@ class Settings:
         tmux: The tmux program, an absolute path or a name to find.
         adopts: Whether this process is a subreaper that only serves the session, so that the descendants of a
             warden that was killed are its to end.
+        archive: Where logs are kept after the end, if they are.
     """
 
     env: Mapping[str, str]
     cwd: Path
     tmux: str = "tmux"
     adopts: bool = False
+    archive: Archive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,20 @@ class Session:
             raise PaneNotFoundError(target)
         return (running or named)[-1]
 
+    async def find_readable(self, target: str) -> Pane | PastPane:
+        """Return a pane, or one whose log was kept: `RUN/ID`.
+
+        Raises:
+            PaneNotFoundError: There is none.
+            AmbiguousNameError: Several running panes have the name.
+        """
+        try:
+            return await self.find(target)
+        except PaneNotFoundError:
+            if self._settings.archive is None:
+                raise
+            return self._settings.archive.find(target)
+
     async def kill(self, pane: Pane, first: Iterable[int] = (signal.SIGHUP, signal.SIGTERM)) -> State:
         """End a pane with all that belongs to it; return how its program ended.
 
@@ -190,10 +207,9 @@ class Session:
         pane_id = PaneId(f"debug-{number}")
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
-        try:
-            log = Log(client.directory / f"{pane_id}.log", mark)
-        except OSError as error:
-            raise StorageError(str(client.directory), str(error.strerror)) from error
+        log = self._new_log(client.directory, pane_id, new, mark)
+        # The path in a command of tmux has no character that tmux or the shell would act on.
+        path = client.directory / log.path.name
         window = f"{client.session}:{number}"
         env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
         wrapper = ["/bin/sh", str(_PACKAGE / "pane.sh"), mark, *self._limits, str(cwd)]
@@ -203,7 +219,7 @@ class Session:
         try:
             [[line], _, _] = await client.run(
                 [*new_window, *env, "-e", f"{linux.MARKER}={marker}", *program],
-                ("pipe-pane", "-t", window, f"exec cat >>'{log.path}'"),
+                ("pipe-pane", "-t", window, f"exec cat >>'{path}'"),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", window, "window-size", "manual"),
             )
@@ -219,6 +235,18 @@ class Session:
         self._panes[pane_id] = pane
         self._retention.add(log)
         return pane
+
+    def _new_log(self, directory: Path, pane_id: PaneId, new: NewPane, mark: str) -> Log:
+        """Return a log that can be written at `directory / log.path.name`."""
+        archive = self._settings.archive
+        try:
+            if archive is None:
+                return Log(directory / f"{pane_id}.log", mark)
+            log = archive.new_log(pane_id, new.name or pane_id, new.command, mark)
+            (directory / log.path.name).symlink_to(log.path)
+        except OSError as error:
+            raise StorageError(str(directory), str(error.strerror)) from error
+        return log
 
     def _odd_variables(self, env: Mapping[str, str]) -> list[str]:
         """Return the words that set what a shell would drop: names that are none to it, and TMUX on request."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 
+from tmux_debug_mcp.archive import PastPane
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
-from tmux_debug_mcp.reading import read_forward
+from tmux_debug_mcp.reading import read_end, read_forward
 from tmux_debug_mcp.running import Outcome, run_in_pane, run_in_shell
 from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
 from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
@@ -77,7 +78,12 @@ async def send_keys(session: Session, arguments: Arguments) -> Answer:
 
 async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     """Return the last lines of a pane."""
-    pane = await session.find(arguments["pane_id"])
+    pane = await session.find_readable(arguments["pane_id"])
+    if isinstance(pane, PastPane):
+        try:
+            return await _read_past(pane, arguments)
+        finally:
+            pane.log.close()
     if "since" in arguments:
         if arguments.get("ansi"):
             raise ArgumentError(
@@ -97,7 +103,18 @@ async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     return Answer([shown, status], meta | {"cut_bytes": cut_bytes}, pane.id, shown)
 
 
-async def _read_since(pane: Pane, since: int) -> Answer:
+async def _read_past(pane: PastPane, arguments: Arguments) -> Answer:
+    """Return what a pane of an earlier run has printed."""
+    if "since" in arguments:
+        return await _read_since(pane, int(arguments["since"]))
+    state = await pane.state()
+    lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
+    piece = await read_end(pane.log, 0, state.cursor, MAX_CAPTURE_CHARACTERS)
+    text = "\n".join(piece.text.rstrip().split("\n")[-lines:])
+    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id, text)
+
+
+async def _read_since(pane: Pane | PastPane, since: int) -> Answer:
     """Return what a pane has printed from a cursor on."""
     state = await pane.state()
     if since > pane.log.size:
@@ -242,19 +259,19 @@ def _signal(name: str) -> int:
         ) from None
 
 
-def _row(pane: Pane, state: State) -> dict[str, Any]:
+def _row(pane: Pane | PastPane, state: State) -> dict[str, Any]:
     row = {"id": pane.id, "name": pane.name, "status": _word(state), "command": _shown(pane.command)}
     ending = {"exit_code": state.exit_code, "signal": state.signal, "lost": state.is_lost or None}
     rest = {"runtime_s": round(state.runtime_s, 1), "foreground": state.foreground, "cursor": state.cursor}
     return {key: value for key, value in (row | ending | rest).items() if value is not None}
 
 
-def _meta(pane: Pane, state: State) -> dict[str, Any]:
+def _meta(pane: Pane | PastPane, state: State) -> dict[str, Any]:
     row = {key: value for key, value in _row(pane, state).items() if key not in ("id", "name", "command")}
     return {"pane_id": pane.id} | row
 
 
-def _status(pane: Pane, state: State, *notes: str, cursor: int | None = None) -> str:
+def _status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None = None) -> str:
     foreground = f", foreground {state.foreground}" if state.foreground else ""
     here = state.cursor if cursor is None else cursor
     return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {here}'])}]"
