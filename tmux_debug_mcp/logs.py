@@ -107,7 +107,7 @@ class Log:
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes from a cursor on, fewer at the end."""
-        return b"" if self._last else os.pread(self._fd, size, start)
+        return b"" if self._last or size <= 0 else os.pread(self._fd, size, start)
 
     def find_mark(self) -> Mark | None:
         """Return the mark that the program has ended, or None while there is none."""

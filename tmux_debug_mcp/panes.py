@@ -51,6 +51,8 @@ _KILL_S = 2.0
 _REMEMBERED = 200
 # The shell that a program has just returned to comes to its prompt in some milliseconds.
 _PROMPT_S = 0.05
+# What was printed has come to the log after a millisecond, but on a busy machine.
+_IN_FLIGHT_S = 0.01
 # tmux takes some 10,000 words a command.
 _KEYS_A_COMMAND = 1000
 
@@ -114,18 +116,20 @@ class Pane:
 
     async def state(self) -> State:
         """Return what the pane is now; when its program has ended, its output is complete."""
-        if ending := await self.ending():
+        stat = self._shell() if self.ended is None else None
+        if ending := await self._ending_of(stat):
             return ending
-        foreground = _foreground(stat) if (stat := self._shell()) else None
+        foreground = _foreground(stat) if stat else None
         runtime_s = time.monotonic() - self.started_at
         return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
 
     async def ending(self) -> State | None:
         """Return how the program ended, or None while it runs."""
-        if self.ended is None:
-            stat = self._shell()
-            if stat is None or stat.reaped:
-                self.ended = await self._ending()
+        return self.ended or await self._ending_of(self._shell())
+
+    async def _ending_of(self, shell: linux.Stat | None) -> State | None:
+        if self.ended is None and (shell is None or shell.reaped):
+            self.ended = await self._ending()
         return self.ended
 
     @asynccontextmanager
@@ -230,8 +234,8 @@ class Pane:
             await self.check_running()
             await self.prompts.wait(_PROMPT_S)
             with anyio.CancelScope(shield=True):
-                # What was printed before comes to the log before.
-                await self._flush()
+                if time.time() - self.log.written_at < _IN_FLIGHT_S:
+                    await self._flush()  # so that what was printed before comes to the log before
                 self.sent.append(self._sending(keystrokes))
                 self.is_line_used = True
                 await self.type(keystrokes)
@@ -244,11 +248,8 @@ class Pane:
             PaneExitedError: It has ended.
             PaneLostError: The pane is gone.
         """
-        state = await self.state()
-        if state.is_lost:
-            raise PaneLostError(self.id)
-        if not state.is_running:
-            raise PaneExitedError(self.id, str(state))
+        if ending := await self.ending():
+            raise PaneLostError(self.id) if ending.is_lost else PaneExitedError(self.id, str(ending))
 
     async def is_watched(self) -> bool:
         """Tell whether a person is attached."""

@@ -41,20 +41,27 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     """
     start = max(start, log.kept_from)
     transcript, data, text = _transcript_at(log, start), bytearray(), ""
-    while start + len(data) < end and len(data) < _MOST_READ_BYTES and len(text) <= most_characters:
-        piece = log.read(start + len(data), min(_PIECE_BYTES, end - start - len(data)))
+    while start + len(data) < end and len(data) < _MOST_READ_BYTES:
+        room = most_characters - len(text)
+        if room < most_characters // 100:
+            break
+        piece = log.read(start + len(data), min(_PIECE_BYTES, room, end - start - len(data)))
         if not piece:
             break
         transcript.feed(piece)
         data += piece
         text = transcript.text()
         await anyio.lowlevel.checkpoint()
-    while len(text) > most_characters:
-        too_much = min(len(text) - most_characters, len(data) - 1)
-        del data[data.rfind(b"\n", 0, -too_much) + 1 or -too_much :]
+    too_much = max(0, len(text) - most_characters)
+    while start + len(data) < end and (too_much or data[-1:] != b"\n"):
+        line_end = data.rfind(b"\n", 0, len(data) - too_much) + 1
+        if not line_end and not too_much:
+            break  # a part of a line
+        del data[line_end or max(1, len(data) - too_much) :]
         transcript = _transcript_at(log, start)
         transcript.feed(data)
         text = transcript.text()
+        too_much = max(0, len(text) - most_characters)
         await anyio.lowlevel.checkpoint()
     read = start + len(data)
     return Piece(text, start, read - transcript.held_bytes, max(0, end - read))
@@ -100,13 +107,14 @@ def _transcript_at(log: Log, start: int) -> Transcript:
 
 def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
     """Return the end of the text that is not too long, whole lines if that costs little."""
-    shown = text[-most_characters:]
+    shown, is_whole = text[-most_characters:], text[-most_characters - 1] == "\n"
     partial, _, lines = shown.partition("\n")
-    if lines and len(partial) < most_characters // 10 and text[-most_characters - 1] != "\n":
-        shown = lines
-    # Each line of the text ended with a line feed, but where a program went back to what it had printed.
+    if not is_whole and lines and len(partial) <= most_characters // 10:
+        shown, is_whole = lines, True
     at = len(data)
-    for _ in range(shown.count("\n") + 1 if lines else 0):
-        at = max(0, data.rfind(b"\n", 0, at))
-    start = at + 1 if lines else max(0, len(data) - len(shown.encode()))
-    return Piece(shown, begin + start, begin + len(data))
+    if is_whole:
+        # Each line of the text ended with a line feed, but where a program went back to what it had printed.
+        for _ in range(shown.count("\n") + 1):
+            at = max(0, data.rfind(b"\n", 0, at))
+        return Piece(shown, begin + at + 1, begin + len(data))
+    return Piece(shown, begin + max(0, at - len(shown.encode())), begin + at)

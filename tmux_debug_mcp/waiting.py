@@ -52,7 +52,7 @@ class Observation:
         state: The pane's state then.
         piece: The end of what was printed.
         start: Where the wait began.
-        unseen_bytes: How much was printed faster than it could be looked at and kept.
+        unseen_bytes: How much was no longer kept when it was to be looked at.
     """
 
     reason: str

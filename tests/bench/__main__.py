@@ -117,6 +117,7 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
     before = switches([server.pid, warden])
     time.sleep(idle_s)
     figures.samples["switches while idle"].append(switches([server.pid, warden]) - before)
+    measure_waits(figures, rounds, server)
     measure_flood(figures, rounds, server)
     figures.time("end with 20 panes", server.finish)
     bare.finish()
@@ -130,11 +131,53 @@ def eight_captures(server: Server) -> None:
         server.read()
 
 
+def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
+    """Measure how soon a wait wakes up, runs and reads; and what a wait for a silent pane costs."""
+    # It prints the time at which it prints.
+    program = "import time\nwhile input():\n time.sleep(0.05)\n print('at', time.monotonic(), flush=True)"
+    server.text("create_pane", command=f'{sys.executable} -c "{program}"', name="clock")
+    server.text("create_pane", command="bash --norc", name="shell")
+    for _ in range(rounds):
+        result = server.call("send_keys", pane_id="clock", keys="go Enter", wait_for=r"^at [\d.]+$")
+        woken = time.monotonic()
+        printed = float(result["content"][1]["text"].split("at ")[-1].split()[0])
+        figures.samples["wake-up of a wait"].append((woken - printed) * 1000)
+        figures.time("run true in a shell", lambda: server.text("run", command="true", pane_id="shell"))
+        figures.time("run true in its own pane", lambda: server.text("run", command="true"))
+        figures.time("kill of that", lambda: server.text("kill_pane", pane_id=last_pane(server)))
+        figures.time("read since, 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", since=0))
+        figures.time("read since, 40,000 characters", lambda: server.text("capture_pane", pane_id="history", since=0))
+    server.send("tools/call", name="tmux_wait", arguments={"pane_id": "pane-2", "pattern": "never", "timeout_s": 3})
+    figures.samples["CPU of a wait for a silent pane, %"].append(cpu_share(server.pid, 2.0))
+    assert "timed out" in str(server.read())
+
+
+def last_pane(server: Server) -> str:
+    """Return the id of the newest pane."""
+    return str(json.loads(server.text("list_panes"))[-1]["id"])
+
+
+def cpu_share(pid: int, seconds: float) -> float:
+    """Return how much of a processor a process uses over some seconds, in per cent."""
+
+    def used() -> float:
+        user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    before = used()
+    time.sleep(seconds)
+    return (used() - before) / seconds * 100
+
+
 def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
     """Measure a capture beside a pane that prints as fast as it can."""
     server.text("create_pane", command="yes 0123456789012345678901234567890123456789", name="flood")
     for _ in range(rounds):
         figures.time("capture 5 lines beside a flood", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
+    figures.samples["CPU beside a flood, %"].append(cpu_share(server.pid, 2.0))
+    server.send("tools/call", name="tmux_wait", arguments={"pane_id": "flood", "pattern": "never", "timeout_s": 3})
+    figures.samples["CPU of a wait for a flood, %"].append(cpu_share(server.pid, 2.0))
+    assert "timed out" in str(server.read())
     server.text("kill_pane", pane_id="flood")
 
 
@@ -159,6 +202,7 @@ def budgets(figures: Figures) -> list[Budget]:
         *calls,
         *below,
         Budget("capture beside a flood / quiet", flood, 5, "×"),
+        Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
         Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
     ]
 

@@ -108,6 +108,8 @@ class Toolbox:
         """
         self.running += 1
         try:
+            if not self._may_take_long(name, arguments):
+                return await self._result(name, arguments)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report, report)
                 result = await self._result(name, arguments)
@@ -115,6 +117,12 @@ class Toolbox:
             return result
         finally:
             self.running -= 1
+
+    def _may_take_long(self, name: str, arguments: Arguments) -> bool:
+        tool = self._tools.get(name)
+        if tool is None or "timeout_s" not in tool.parameters:
+            return False
+        return "wait_for" in arguments or "wait_for" not in tool.parameters
 
     async def _result(self, name: str, arguments: Arguments) -> types.CallToolResult:
         try:

@@ -207,7 +207,7 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
     if cut := piece.start - observation.start:
         notes.append(f"cut the first {cut} bytes: read them with since {observation.start}")
     if observation.unseen_bytes:
-        notes.append(f"{observation.unseen_bytes} bytes came too fast to look at")
+        notes.append(f"{observation.unseen_bytes} bytes were gone before they were looked at")
     return _status(pane, observation.state, *notes, cursor=piece.end)
 
 
