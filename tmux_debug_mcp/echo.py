@@ -54,7 +54,7 @@ class Echo:
     def expect(self, sent: Sent, *, is_editing: bool) -> None:
         """Take note of keys: a line editor is at work there, or not."""
         self._typed += sent.texts
-        if sent.echoes is not Echoes.NOBODY and not is_editing:
+        if sent.echoes is Echoes.TERMINAL or (sent.echoes is Echoes.PROGRAM and not is_editing):
             self._expected += [(text, sent.echoes) for text in sent.texts]
 
     def without(self, settled: Iterable[Line], still_open: Iterable[Line]) -> list[str]:
@@ -79,6 +79,9 @@ class Echo:
             return ""
         if line.is_edited:
             end = max((text.rfind(typed) + len(typed) for typed in self._typed if typed in text), default=0)
+            self._expected = [
+                (typed, echoes) for typed, echoes in self._expected if echoes is Echoes.TERMINAL or typed not in text
+            ]
             part = max((_part(text[end:], typed) for typed in self._typed), default=0) if is_open else 0
             return text[end : len(text) - part]
         for number, (typed, echoes) in enumerate(self._expected):

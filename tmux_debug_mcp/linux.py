@@ -289,7 +289,7 @@ def watch(inotify: int, path: str, *, once: bool = False) -> int:
         The watch's number, the same for the same file, or -1 where there can't be one.
     """
     mask = _IN_MODIFY | (_IN_ONESHOT if once else 0)
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path.encode(), mask))
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, os.fsencode(path), mask))
 
 
 def unwatch(inotify: int, number: int) -> None:

@@ -67,8 +67,16 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     return Piece(text, start, read - transcript.held_bytes, max(0, end - read))
 
 
-async def read_end(log: Log, start: int, end: int, most_characters: int) -> Piece:
-    """Return the end of what a terminal shows of a part of the log: all of it, or whole lines if that is any."""
+async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_line: bool = False) -> Piece:
+    """Return the end of what a terminal shows of a part of the log: all of it, or whole lines if that is any.
+
+    Args:
+        log: The log.
+        start: Where the part begins.
+        end: Where it ends.
+        most_characters: The most to return.
+        is_line: A line begins at the start of the part, whatever the screen looked like before.
+    """
     start = max(start, log.kept_from)
     size = most_characters + most_characters // 4
     while True:
@@ -77,7 +85,7 @@ async def read_end(log: Log, start: int, end: int, most_characters: int) -> Piec
         if begin > start:
             begin += (cut := data.find(b"\n") + 1)
             data = data[cut:]
-        transcript = Transcript() if begin > start else _transcript_at(log, start)
+        transcript = Transcript() if begin > start or is_line else _transcript_at(log, start)
         transcript.feed(data)
         text = transcript.text()
         await anyio.lowlevel.checkpoint()

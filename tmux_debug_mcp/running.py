@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import anyio
 
 from . import linux
-from .errors import BusyError, ForeignShellError, JobNotTakenError, NotAtPromptError
+from .errors import BusyError, ForeignShellError, JobNotTakenError, NotAtPromptError, ToolError
 from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth
@@ -172,8 +172,12 @@ async def _give(pane: Pane, shell: Shell, command: str) -> Job:
     """Have a shell at its prompt run a command."""
     pane.jobs += 1
     job = Job(command, shell, pane.log, pane.client.directory / f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
-    with anyio.CancelScope(shield=True):
-        await pane.type(job.line)
+    try:
+        with anyio.CancelScope(shield=True):
+            await pane.type(job.line)
+    except ToolError:
+        job.remove()
+        raise
     pane.is_line_used = False
     return job
 
@@ -216,7 +220,7 @@ class _Following:
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
         if reason != "running":
             job.remove()
-        piece = await read_end(self._pane.log, start, max(start, end), MAX_OUTPUT_CHARACTERS)
+        piece = await read_end(self._pane.log, start, max(start, end), MAX_OUTPUT_CHARACTERS, is_line=True)
         return Outcome(reason, code, job.runtime_s, state, piece, start)
 
     def _end_of_output(self, start: int, state: State) -> int:

@@ -83,6 +83,7 @@ KINDS: Mapping[str, Kind] = {
     "busybox": Kind(_POSIX),
     "fish": Kind(_FISH, "source"),
 }
+_OPTIONS_WITH_ARGUMENT = ("--rcfile", "--init-file", "--init-command", "-C", "-O", "+O", "-o", "+o")
 _BUSYBOX_SHELLS = ("sh", "ash")
 
 
@@ -112,9 +113,15 @@ class Shell:
 
     def is_interactive(self) -> bool:
         """Tell whether it takes commands from the terminal: it was started without a script or command."""
-        words = linux.arguments(self.pid)
-        words = words[2:] if self.name == "busybox" and words[:1] == ["busybox"] else words[1:]
-        return not any(word[:1] not in "-+" or (word[:1] == "-" and word[1:2] != "-" and "c" in word) for word in words)
+        words = iter(linux.arguments(self.pid)[1:])
+        for word in words:
+            if word in _OPTIONS_WITH_ARGUMENT:
+                next(words, None)
+            elif word[:1] not in ("-", "+"):
+                return self.name == "busybox" and word in _BUSYBOX_SHELLS
+            elif word[:2] not in ("--", "-o") and "c" in word:
+                return False
+        return True
 
     def is_at_prompt(self) -> bool:
         """Tell whether it waits for a command, as far as one look can tell."""
@@ -184,6 +191,7 @@ class Prompts:
             if look != before:
                 before, quiet_since = look, now
             is_starting = shell.start not in self._known and now < min(begin + _STARTING_S, quiet_since + _QUIET_S)
+            is_starting = is_starting and shell.is_interactive()
             if not is_starting and now > begin + patience_s:
                 return None
         return None

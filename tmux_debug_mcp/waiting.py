@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from .echo import Echo, Sent
+from .echo import Echo, Echoes, Sent
 from .errors import ArgumentError, CursorError
 from .logs import Log
 from .panes import Pane, State
@@ -140,8 +140,10 @@ class Scan:
             self.unseen_bytes += kept_from - self.position
             self._begin_at(kept_from)
         while self._sent and self._sent[0].cursor <= self.position:
-            self._echo.expect(self._sent.pop(0), is_editing=self._transcript.is_editing)
-            self._transcript.keys_sent()
+            keys = self._sent.pop(0)
+            self._echo.expect(keys, is_editing=self._transcript.is_editing)
+            if keys.echoes is not Echoes.TERMINAL:
+                self._transcript.keys_sent()
         if self._sent:
             end = min(end, self._sent[0].cursor)
         data = self._log.read(self.position, min(_SLICE_BYTES, end - self.position))
@@ -229,7 +231,8 @@ async def wait(panes: Sequence[Pane], conditions: Conditions, start: int | None)
     Args:
         panes: The panes.
         conditions: What to wait for in each.
-        start: The cursor to begin at; None for the last keys that were sent to the pane, or else its beginning.
+        start: The cursor to begin at; None for the last keys that were sent to the pane or command that was run in
+            its shell, or else its beginning.
 
     Returns:
         What happened; when the time was over before anything did, that of each pane.
@@ -260,7 +263,8 @@ async def wait(panes: Sequence[Pane], conditions: Conditions, start: int | None)
 
 def _begin(pane: Pane, start: int | None) -> int:
     if start is None:
-        return pane.sent[-1].cursor if pane.sent else 0
+        ran_from = pane.job.start if pane.job else None
+        return max(ran_from or 0, pane.sent[-1].cursor if pane.sent else 0)
     if start > pane.log.size:
         raise CursorError(start, pane.log.size)
     return start

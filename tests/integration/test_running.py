@@ -12,6 +12,8 @@ import anyio
 import pytest
 from support import Tools, python
 
+from tmux_debug_mcp.shells import Shell
+
 SHELLS = {
     "bash": "bash --norc",
     "dash": "dash",
@@ -194,7 +196,7 @@ async def test_command_that_ignores_interrupts_keeps_the_pane_busy_until_it_ends
     error = await tools.error("run", command="echo other", pane_id=pane_id)
     assert error.startswith(f"Pane '{pane_id}' is busy: sh -c ")
     assert "Use tmux_wait to wait for it" in error
-    result = await tools.call("wait", pane_id=pane_id, pattern="over$", since=0)
+    result = await tools.call("wait", pane_id=pane_id, pattern="over$")
     assert result.meta is not None
     assert result.meta["reason"] == "matched"
     assert (await run(tools, "echo other", pane_id))[0] == "other\n"
@@ -213,7 +215,7 @@ async def test_cancelled_run_goes_on_and_is_waited_for(tools: Tools) -> None:
     with anyio.move_on_after(0.3):
         await tools.client.call_tool("tmux_run", {"pane_id": pane_id, "command": "sleep 0.6; echo it went on"})
     assert "is busy" in await tools.error("run", command="true", pane_id=pane_id)
-    await tools.call("wait", pane_id=pane_id, pattern="^it went on$", since=0)
+    await tools.call("wait", pane_id=pane_id, pattern="^it went on$")
 
     assert (await run(tools, "echo other", pane_id))[0] == "other\n"
 
@@ -410,4 +412,40 @@ async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools) -> No
     async with anyio.create_task_group() as tasks:
         for pane_id in panes:
             tasks.start_soon(run, tools, "sleep 1", pane_id)
+    assert time.monotonic() - begin < 4
+
+
+@pytest.mark.parametrize(
+    ("words", "is_interactive"),
+    [
+        ("bash", True),
+        ("bash --norc -i", True),
+        ("-bash", True),
+        ("bash --rcfile file", True),
+        ("bash -O extglob", True),
+        ("zsh -f", True),
+        ("busybox sh", True),
+        ("fish --no-config -C true", True),
+        ("bash -c true", False),
+        ("bash -lc true", False),
+        ("bash -e script", False),
+        ("sh script argument", False),
+        ("busybox vi file", False),
+    ],
+)
+def test_shells_that_take_commands_from_the_terminal_are_told_by_their_arguments(
+    monkeypatch: pytest.MonkeyPatch, words: str, *, is_interactive: bool
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.linux.arguments", lambda _pid: words.split())
+
+    assert Shell(1, words.split(maxsplit=1)[0], (0, 0)).is_interactive() == is_interactive
+
+
+async def test_keys_for_a_script_that_is_busy_are_typed_at_once(tools: Tools) -> None:
+    pane_id = await tools.create("bash -c 'trap \"echo stopped; exit 3\" INT; while :; do :; done'")
+    begin = time.monotonic()
+    await tools.send(pane_id, "C-c")
+    text = (await tools.blocks("wait", pane_id=pane_id))[0]
+
+    assert "stopped" in text
     assert time.monotonic() - begin < 4

@@ -13,7 +13,7 @@ CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 
 # What programs that do not address the cursor print, and what they go back with.
 PIECES = [
-    b"\r\n", b"\r\n", b"\n", b"\r", b"\b", b"\b\b", b"\t", b"\033[K", b"\r\033[K", b"\033[1K", b"\033[2K", b"\033[0m",
+    b"\r\n", b"\r\n", b"\n", b"\r", b"\b", b"\b\b", b"\033[K", b"\r\033[K", b"\033[1K", b"\033[2K", b"\033[0m",
     b"\033[1;32m", b"\033]0;a title\a", b"\033]8;;http://x\033\\", b"\033[A", b"\033[2A", b"\033[B", b"\033[C",
     b"\033[3D", b"\033[G", b"\033[J", b"\033[?25l", b"\033[?2004h", b"\033[?2004l", b"\033(B", b"\033[2P", b"\033[2@",
     b"\033[3X", b"\033[L", b"\033[M", b"\033E", b"\0337", b"\0338", b"\a", b"\0",
@@ -28,7 +28,7 @@ def garbage(seed: int) -> bytes:
         if choose.random() < 0.5:
             text += choose.choice([b"a", b"bc", b"word ", b"x" * choose.randrange(1, 260), "é".encode()])
         else:
-            text += choose.choice(PIECES[: choose.choice([7, 16, len(PIECES)])])
+            text += choose.choice(PIECES[: choose.choice([6, 15, len(PIECES)])])
     return bytes(text)
 
 

@@ -32,6 +32,12 @@ def test_echo_stays_echo_while_its_line_is_open() -> None:
     assert echo.without([Line("hello")], [Line("hello")]) == ["hello"]
 
 
+def test_terminal_that_echoes_is_believed_where_the_end_of_editing_is_not_in_the_log_yet() -> None:
+    echo = echo_of("make", echoes=Echoes.TERMINAL, is_editing=True)
+
+    assert echo.without([Line("make"), Line("$ make", is_edited=True), Line("make")], []) == ["make"]
+
+
 def test_what_was_printed_beside_the_echo_is_output() -> None:
     assert echo_of("hello").without([Line("hello world")], []) == [" world"]
 
