@@ -110,6 +110,8 @@ class Pane:
     jobs: int = 0  # that its shells were given
     job: Job | None = None  # the last of them
     is_line_used: bool = False  # keys were sent since that
+    watchers: int = 0  # who read the log as it grows
+    is_killed: bool = False
 
     def __post_init__(self) -> None:
         self.prompts = Prompts(self.process.pid, self.log, self._flush)
@@ -136,16 +138,26 @@ class Pane:
     async def growth(self) -> AsyncIterator[Growth]:
         """Watch the pane's log, and its end too if that leaves no mark in the log."""
         error = None
-        with self.news.of(self.log) as growth:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._tell_of_end, growth)
-                try:
-                    yield growth
-                except ToolError as reason:  # which is to come out as itself, not in a group
-                    error = reason
-                tasks.cancel_scope.cancel()
+        self.watchers += 1
+        try:
+            with self.news.of(self.log) as growth:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._tell_of_end, growth)
+                    try:
+                        yield growth
+                    except ToolError as reason:  # which is to come out as itself, not in a group
+                        error = reason
+                    tasks.cancel_scope.cancel()
+        finally:
+            self.watchers -= 1
+            self._close_log()
         if error:
             raise error
+
+    def _close_log(self) -> None:
+        """Close the log of a pane that was killed, when nobody reads it any more."""
+        if self.is_killed and not self.watchers:
+            self.log.close()
 
     async def _tell_of_end(self, growth: Growth) -> None:
         if self._shell():
@@ -379,7 +391,8 @@ class Pane:
                 await self.client.run(("kill-window", "-t", self.target))
             await _wait_for_end(rest, _KILL_S)
             await self._end_processes((signal.SIGKILL,), 0.0)
-        self.log.close()
+        self.is_killed = True
+        self._close_log()
         return state
 
     async def _last_state(self) -> State:

@@ -111,9 +111,11 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
 
 def _check_free(pane: Pane) -> None:
     job = pane.job
-    if job is None or job.is_done() or (job.start is not None and job.is_left()):
+    if job is None or job.is_done():
         return
-    raise BusyError(pane.id, job.command, job.runtime_s)
+    is_over = job.runtime_s > _TAKE_S if job.start is None else job.is_left()
+    if not is_over:
+        raise BusyError(pane.id, job.command, job.runtime_s)
 
 
 async def _shell_at_prompt(pane: Pane) -> Shell:
@@ -161,7 +163,7 @@ async def _interrupt(pane: Pane, *, is_second: bool) -> None:
         async with pane.typing:
             await pane.type(_INTERRUPT)
     stat = linux.read_stat(pane.process.pid)
-    if is_second and stat and stat.tpgid > 0 and stat.tpgid != stat.pgrp:
+    if is_second and stat and stat.tpgid > 0:
         try:
             os.killpg(stat.tpgid, signal.SIGINT)
         except (ProcessLookupError, PermissionError):

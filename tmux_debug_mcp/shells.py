@@ -200,7 +200,8 @@ class Prompts:
         look = self._look(shell)
         await self._flush()
         await anyio.sleep(_LOOK_AGAIN_S)
-        return shell.is_at_prompt() and self._look(shell) == look
+        # It may have replaced itself, as `bash -c zsh` does, since it was found.
+        return shell.is_running() and shell.is_at_prompt() and self._look(shell) == look
 
     def _look(self, shell: Shell) -> tuple[bytes, int]:
         return linux.cpu_time(shell.pid), self._log.size

@@ -203,13 +203,13 @@ class Watch:
 
     async def _look(self, ended: State | None) -> str | None:
         """Look at all that is new; return which pattern matches, or None."""
-        end = ended.cursor if ended else self._pane.log.size
-        while True:
+        end, before = ended.cursor if ended else self._pane.log.size, -1
+        while before != self._scan.position:
+            before = self._scan.position
             if reason := self._matcher.first(self._scan.step(end)):
                 return reason
-            if self._scan.position >= end:
-                return None
             await anyio.lowlevel.checkpoint()
+        return None
 
     def _quiet_s(self) -> float:
         """Return for how long nothing has been printed, nor sent."""

@@ -449,3 +449,19 @@ async def test_keys_for_a_script_that_is_busy_are_typed_at_once(tools: Tools) ->
 
     assert "stopped" in text
     assert time.monotonic() - begin < 4
+
+
+async def test_kill_of_the_pane_answers_the_run(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    results = []
+
+    async def run_it() -> None:
+        results.append(await run(tools, "echo begun; sleep 60", pane_id))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_it)
+        await tools.shows(pane_id, "\nbegun")
+        await tools.blocks("kill_pane", pane_id=pane_id)
+    [(text, meta, _)] = results
+
+    assert (text.splitlines()[0], meta["reason"], meta["status"]) == ("begun", "exited", "exited")

@@ -311,3 +311,39 @@ async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
 
     assert len(heard) > 3
     assert heard[0] == (0, None, "0 s")
+
+
+async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -> None:
+    pane_id = await tools.create("echo hello; cat", wait_for="hello")
+    path = tools.session.panes[0].log.path
+    results = []
+
+    async def wait_for_it() -> None:
+        results.append(await wait(tools, pane_id, pattern="never", since=0))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_it)
+        await anyio.sleep(0.1)
+        await tools.blocks("kill_pane", pane_id=pane_id)
+    [(text, meta, status)] = results
+
+    assert (text, meta["reason"], meta["signal"]) == ("hello\n", "exited", "SIGHUP")
+    assert "killed by SIGHUP" in status
+    assert not path.exists()
+
+
+async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
+    pane_id = await tools.create("echo hello; cat", wait_for="hello")
+    server = tools.session.panes[0].client.server_pid
+    results = []
+
+    async def wait_for_it() -> None:
+        results.append(await wait(tools, pane_id, pattern="never", since=0))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_it)
+        await anyio.sleep(0.1)
+        await anyio.run_process(["kill", "-KILL", str(server)])
+    [(_, meta, _)] = results
+
+    assert (meta["reason"], meta["status"]) == ("exited", "exited")
