@@ -91,7 +91,7 @@ class Archive:
         """
         run, _, pane_id = target.rpartition("/")
         index = self._directory / run / _INDEX
-        if not run or run != index.parent.name:
+        if run in ("", ".", "..") or "/" in run:
             raise PaneNotFoundError(target)
         try:
             for line in index.read_bytes().splitlines():

@@ -17,6 +17,8 @@ from .transcript import Line
 
 # So much of a text at the end of a line is taken for one that a program is about to show.
 _LEAST_PART = 4
+# So many sendings may be typed ahead of a shell.
+_TYPED_AHEAD = 20
 
 
 class Echoes(Enum):
@@ -45,10 +47,14 @@ class Sent:
 
 
 class Echo:
-    """The echo that is still to come, while the lines of a transcript go by."""
+    """The echo that is still to come, while the lines of a transcript go by.
 
-    def __init__(self) -> None:
-        self._typed: list[str] = []
+    Args:
+        before: Keys that were sent before; a line editor may show some of them again.
+    """
+
+    def __init__(self, before: Iterable[Sent] = ()) -> None:
+        self._typed = [text for sent in list(before)[-_TYPED_AHEAD:] for text in sent.texts]
         self._expected: list[tuple[str, Echoes]] = []
 
     def expect(self, sent: Sent, *, is_editing: bool) -> None:
@@ -65,7 +71,8 @@ class Echo:
             still_open: All that come behind them and may; they are given again at the next call.
         """
         if not self._typed:
-            return [line.text for lines in (settled, still_open) for line in lines if line.text]
+            lines = (*settled, *still_open)
+            return [line.text for line in lines if line.text and not line.is_command]
         texts = [self._without(line, is_open=False) for line in settled]
         expected = self._expected
         self._expected = list(expected)

@@ -20,6 +20,8 @@ from .shells import Shell
 _PIECE_BYTES = 1 << 20
 _MAX_MARK_BYTES = 64
 _MAX_SLUG_CHARACTERS = 24
+# What asks for the exit code of the command before.
+_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 
 
 class Job:
@@ -34,7 +36,6 @@ class Job:
     Attributes:
         command: The command.
         shell: The shell.
-        is_interrupted: An interrupt was sent.
         start: The cursor where the output begins, once it does.
         end: The cursor where it ends, once it has.
         exit_code: The command's exit code then.
@@ -47,7 +48,6 @@ class Job:
     def __init__(self, command: str, shell: Shell, log: Log, path: Path) -> None:
         self.command = command
         self.shell = shell
-        self.is_interrupted = False
         self.start: int | None = None
         self.end: int | None = None
         self.exit_code: int | None = None
@@ -57,11 +57,12 @@ class Job:
         self._log = log
         self._position = log.size
         mark = secrets.token_hex(8)
-        self._mark = re.compile(rb"\033\]7777;" + mark.encode() + rb";(S?)(\d{1,3})\a")
+        self._mark = re.compile(rb"\033\]7777;" + mark.encode() + rb";(S?)(-?\d{1,10})\a")
         slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
         self._file = path.with_name(f"{path.name}-{slug or 'run'}")
         self._command_file = path.with_name(f"{self._file.name}.command")
-        script = shell.kind.script.format(file=self._command_file, itself=self._file, mark=mark)
+        restore = shell.kind.restore if _EXIT_CODE.search(command) else ""
+        script = shell.kind.script.format(file=self._command_file, itself=self._file, mark=mark, restore=restore)
         try:
             self._command_file.write_bytes(command.encode() + b"\n")
             self._file.write_text(script)

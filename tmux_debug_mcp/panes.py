@@ -248,9 +248,8 @@ class Pane:
             with anyio.CancelScope(shield=True):
                 if time.time() - self.log.written_at < _IN_FLIGHT_S:
                     await self._flush()  # so that what was printed before comes to the log before
-                self.sent.append(self._sending(keystrokes))
                 self.is_line_used = True
-                await self.type(keystrokes)
+                await self.type(keystrokes, is_sent=True)
             return self.sent[-1].cursor
 
     async def check_running(self) -> None:
@@ -280,8 +279,10 @@ class Pane:
         texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text)]
         return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
-    async def type(self, keystrokes: Keystrokes) -> None:
-        """Type and press; `typing` must be held."""
+    async def type(self, keystrokes: Keystrokes, *, is_sent: bool = False) -> None:
+        """Type and press; `typing` must be held. What is sent is known to waits."""
+        if is_sent:
+            self.sent.append(self._sending(keystrokes))
         # A pane that a person scrolls through swallows keys.
         commands: list[Command] = [("copy-mode", "-q", "-t", self.target)]
         name = f"keys-{secrets.token_hex(8)}"

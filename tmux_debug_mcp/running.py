@@ -35,6 +35,7 @@ _INTERRUPT_S = 2.0
 _LOOK_AGAIN_S = 0.05
 # All that was printed has come to the log when it has been quiet for so long.
 _QUIET_S = 0.25
+_LATE_S = 1.0
 # A prompt is shorter, with all that draws it.
 _PROMPT_BYTES = 4096
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
@@ -47,8 +48,8 @@ class Outcome:
 
     Attributes:
         reason: `done`; `interrupted`, by somebody else; `timed_out`, and then it was interrupted; `running`, when
-            that did not end it; `exited`, the pane's program ended; `shell_ended`, a shell within another one ended;
-            `replaced`, by a program that the shell was told to `exec`.
+            that did not end it; `given_up` by the shell, for an error; `exited`, the pane's program ended or was
+            lost; `shell_ended`, a shell within another one ended; `replaced`, by a program given to `exec`.
         exit_code: The command's exit code, where it has one.
         runtime_s: Seconds from its start.
         state: The pane's state then.
@@ -100,22 +101,24 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
                 interrupts += 1
                 deadline = anyio.current_time() + _INTERRUPT_S
             await growth.wait(deadline - anyio.current_time())
-    state = await pane.state()
-    code = state.exit_code
-    reason = "running" if state.is_running else "timed_out" if interrupts else "done"
-    if state.signal:
-        code = linux.signal_exit_code(state.signal)
-    piece = await read_end(pane.log, 0, state.cursor, MAX_OUTPUT_CHARACTERS)
-    return Outcome(reason, code, state.runtime_s, state, piece, 0)
+        state = await pane.state()
+        code = state.exit_code
+        reason = "exited" if state.is_lost else "timed_out" if interrupts else "done"
+        reason = "running" if state.is_running else reason
+        if state.signal:
+            code = linux.signal_exit_code(state.signal)
+        piece = await read_end(pane.log, 0, state.cursor, MAX_OUTPUT_CHARACTERS)
+        return Outcome(reason, code, state.runtime_s, state, piece, 0)
 
 
 def _check_free(pane: Pane) -> None:
     job = pane.job
-    if job is None or job.is_done():
+    if job is None:
         return
-    is_over = job.runtime_s > _TAKE_S if job.start is None else job.is_left()
+    is_over = job.is_done() or (job.runtime_s > _TAKE_S if job.start is None else job.is_left())
     if not is_over:
         raise BusyError(pane.id, job.command, job.runtime_s)
+    job.remove()
 
 
 async def _shell_at_prompt(pane: Pane) -> Shell:
@@ -176,7 +179,7 @@ async def _give(pane: Pane, shell: Shell, command: str) -> Job:
     job = Job(command, shell, pane.log, pane.client.directory / f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
     try:
         with anyio.CancelScope(shield=True):
-            await pane.type(job.line)
+            await pane.type(job.line, is_sent=True)
     except ToolError:
         job.remove()
         raise
@@ -207,17 +210,21 @@ class _Following:
 
     async def outcome(self) -> Outcome:
         """Return how the command ends."""
-        job = self._job
         async with self._pane.growth() as growth:
             reason = await self._reason(growth)
+            return await self._outcome(reason)
+
+    async def _outcome(self, reason: str) -> Outcome:
+        job = self._job
         state = await self._pane.state()
         start = state.cursor if job.start is None else job.start
         end = self._end_of_output(start, state) if job.end is None else job.end
         code = job.exit_code
-        if code is None and reason in ("interrupted", "timed_out"):
+        if code is None and reason == "timed_out":
             code = _INTERRUPTED
         elif reason == "given_up":
             code = await _last_exit_code(self._pane, job.shell)
+            reason = "interrupted" if code == _INTERRUPTED else reason
         elif reason == "exited":
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
         if reason != "running":
@@ -248,9 +255,6 @@ class _Following:
                 looked_at = now
                 if reason := await self._left():
                     return reason
-            if job.start is None and job.runtime_s > _TAKE_S:
-                job.take_back()
-                raise JobNotTakenError(pane.id, job.shell.name)
             if now >= self._deadline:
                 if self._interrupts == _MOST_INTERRUPTS:
                     return "running"
@@ -262,11 +266,19 @@ class _Following:
     async def _left(self) -> str | None:
         """Return how the shell left the job without its end, or None where it has not."""
         job, pane = self._job, self._pane
-        if job.start is None or not job.is_left():
+        if not job.is_left():
             return None
-        # What it printed last may still be on its way.
-        size = -1
-        while size != pane.log.size and not job.is_done():
+        if job.start is None:
+            # Where the shell is at its prompt again, the line did nothing.
+            is_back = job.runtime_s > _PROMPT_S and await pane.prompts.wait(0.0)
+            if not is_back and job.runtime_s < _TAKE_S:
+                return None
+            job.take_back()
+            pane.job = None
+            raise JobNotTakenError(pane.id, job.shell.name)
+        # What it printed last may still be on its way, and what it left in the background may print on.
+        size, until = -1, anyio.current_time() + _LATE_S
+        while size != pane.log.size and not job.is_done() and anyio.current_time() < until:
             size = pane.log.size
             await anyio.sleep(_QUIET_S)
         if job.is_done() or await pane.ending():
@@ -277,7 +289,4 @@ class _Following:
             return "replaced" if is_same else "shell_ended"
         if await pane.prompts.wait(_TAKE_S) is None:
             return None
-        if self._interrupts:
-            return "timed_out"
-        tail = pane.log.read(max(job.start, pane.log.size - 4096), 4096)
-        return "interrupted" if b"^C" in tail else "given_up"
+        return "timed_out" if self._interrupts else "given_up"

@@ -156,9 +156,13 @@ class Session:
         try:
             return await self.find(target)
         except PaneNotFoundError:
-            if self._settings.archive is None:
+            archive = self._settings.archive
+            if archive is None:
                 raise
-            return self._settings.archive.find(target)
+            run, _, pane_id = target.rpartition("/")
+            if run == archive.run and (pane := self._panes.get(PaneId(pane_id))):
+                return pane
+            return archive.find(target)
 
     async def kill(self, pane: Pane, first: Iterable[int] = (signal.SIGHUP, signal.SIGTERM)) -> State:
         """End a pane with all that belongs to it; return how its program ended.

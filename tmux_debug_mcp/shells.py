@@ -18,62 +18,76 @@ _STARTING_S = 10.0
 _QUIET_S = 0.5
 
 
+# What is traced with `set -x` is the command, not this. A trap or option for errors would act on a code that is
+# restored, so that is done only for a command that asks for it.
+_RESTORE = 'case $- in *e*) ;; *) (exit "$mcp_status") ;; esac'
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What differs between shells.
 
     Attributes:
-        script: The lines of the file that runs another and tells its exit code, with the places `{file}`, `{itself}`
-            and `{mark}`. While it runs, the shell has it open.
+        script: The lines of the file that runs another and tells its exit code, with the places `{file}`, `{itself}`,
+            `{mark}` and `{restore}`. While it runs, the shell has it open.
         source: The command that reads a file.
+        restore: The line that makes an exit code the last one.
     """
 
     script: str
     source: str = "."
+    restore: str = _RESTORE
 
 
-_POSIX = r"""mcp_status=$?
+_POSIX = r"""{{ mcp_status=$?
 command printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
-case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
+{restore}
+}} 2>/dev/null
 command . '{file}'
-mcp_status=$?
+{{ mcp_status=$?
 command printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
 eval "command unset mcp_status; return $mcp_status"
+}} 2>/dev/null
 """
 
 # Bash reads a file whole and closes it, so it is held open; numbers to 63 are in use for <(command).
 _BASH = r"""{{
-mcp_status=$?
+{{ mcp_status=$?
 case ":${{HISTCONTROL-}}:" in
 *:ignorespace:* | *:ignoreboth:*) ;;
 *) [[ $(builtin history 1) == *'{itself}'* ]] && builtin history -d -1 ;;
 esac
 builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
-case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
+{restore}
+}} 2>/dev/null
 builtin . '{file}'
-mcp_status=$?
+{{ mcp_status=$?
 builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
+}} 2>/dev/null
 }} 97<'{itself}'
-builtin eval "builtin unset mcp_status; builtin return $mcp_status"
+{{ builtin eval "builtin unset mcp_status; builtin return $mcp_status"; }} 2>/dev/null
 """
 
-_ZSH = r"""mcp_status=$?
+_ZSH = r"""{{ mcp_status=$?
 builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
-case $- in *e*) ;; *) (exit "$mcp_status") ;; esac
+{restore}
+}} 2>/dev/null
 builtin . '{file}'
-mcp_status=$?
+{{ mcp_status=$?
 builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
 builtin eval "builtin unset mcp_status; builtin return $mcp_status"
+}} 2>/dev/null
 """
 
 _FISH = r"""set -l mcp_status $status
 builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
-test $mcp_status -eq 0; or command sh -c "exit $mcp_status"
+{restore}
 source '{file}'
 set mcp_status $status
 builtin printf '\033]7777;{mark};%d\007' $mcp_status >/dev/tty
 return $mcp_status
 """
+_FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 
 # By the names of their programs. One called busybox is many, and tells by its first argument.
 KINDS: Mapping[str, Kind] = {
@@ -81,7 +95,7 @@ KINDS: Mapping[str, Kind] = {
     "zsh": Kind(_ZSH),
     "dash": Kind(_POSIX),
     "busybox": Kind(_POSIX),
-    "fish": Kind(_FISH, "source"),
+    "fish": Kind(_FISH, "source", _FISH_RESTORE),
 }
 _OPTIONS_WITH_ARGUMENT = ("--rcfile", "--init-file", "--init-command", "-C", "-O", "+O", "-o", "+o")
 _BUSYBOX_SHELLS = ("sh", "ash")

@@ -23,6 +23,8 @@ from .rows import Row, cell_width
 COLUMNS = 200
 ROWS = 50
 
+# A line of more rows is taken for several, so that nothing takes time that grows with its length.
+_MAX_LINE_ROWS = 500
 # A string such as a title that is not finished after this much is no string.
 _MAX_HELD_BYTES = 4096
 
@@ -214,6 +216,8 @@ class Transcript:
         """Return the cells of the cursor's row, to be written to."""
         row = self._rows[self._row]
         row.is_edited = row.is_edited or self.is_editing
+        if row.is_command and not (self.is_editing or self._column or str(row).strip(" ")):
+            row.is_command = False  # where a line editor stood and left nothing, output begins
         row.is_old = False
         return row.edit()
 
@@ -329,7 +333,7 @@ class Transcript:
             for row in self._rows[:count]:
                 if row.is_wrapped or self._begun or row.cells is not None:
                     self._begun.append(row)
-                    if not row.is_wrapped:
+                    if not row.is_wrapped or len(self._begun) == _MAX_LINE_ROWS:
                         self._settled += _joined(self._begun)
                         self._begun = []
                 else:

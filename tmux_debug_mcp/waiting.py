@@ -17,6 +17,8 @@ from .reading import Piece, read_end, transcript_from
 MAX_OBSERVATION_CHARACTERS = 10_000
 MAX_PATTERN_CHARACTERS = 1000
 DEFAULT_TIMEOUT_S = 30.0
+# What a compiled pattern may take; a larger one takes its time, too.
+_MAX_PATTERN_BYTES = 1 << 20
 # A line that matches is shown with what came before it, so this much at most comes behind it.
 _SLICE_BYTES = 8192
 # Who prints this much at once is looked at a hundred times a second.
@@ -100,6 +102,7 @@ def compiled(name: str, pattern: str) -> Any:  # noqa: ANN401  re2 has no types
     options = re2.Options()
     options.never_nl = True  # no match goes on in the next line
     options.log_errors = False
+    options.max_mem = _MAX_PATTERN_BYTES
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise ArgumentError(
             f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. Give a shorter one."
@@ -124,8 +127,9 @@ class Scan:
 
     def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
         self._log = log
-        self._sent = [keys for keys in sent if keys.cursor >= start]
-        self._echo = Echo()
+        self._sent = sent
+        self._taken = max((keys.at for keys in sent if keys.cursor < start), default=0.0)
+        self._echo = Echo(keys for keys in sent if keys.cursor < start)
         self.unseen_bytes = 0
         self._begin_at(start)
 
@@ -139,13 +143,14 @@ class Scan:
         if self.position < (kept_from := self._log.kept_from):
             self.unseen_bytes += kept_from - self.position
             self._begin_at(kept_from)
-        while self._sent and self._sent[0].cursor <= self.position:
-            keys = self._sent.pop(0)
+        for keys in [keys for keys in self._sent if keys.at > self._taken]:
+            if keys.cursor > self.position:
+                end = min(end, keys.cursor)
+                break
+            self._taken = keys.at
             self._echo.expect(keys, is_editing=self._transcript.is_editing)
             if keys.echoes is not Echoes.TERMINAL:
                 self._transcript.keys_sent()
-        if self._sent:
-            end = min(end, self._sent[0].cursor)
         data = self._log.read(self.position, min(_SLICE_BYTES, end - self.position))
         self._transcript.feed(data)
         self.position += len(data)
@@ -184,7 +189,7 @@ class Watch:
             while True:
                 ended = await self._pane.ending()
                 before = self._scan.position
-                reason = await self._look(ended)
+                reason = await self._look(ended, deadline)
                 if reason is None and ended:
                     reason = "exited"
                 wait_s = deadline - anyio.current_time()
@@ -201,14 +206,16 @@ class Watch:
                 else:
                     await growth.wait(wait_s)
 
-    async def _look(self, ended: State | None) -> str | None:
-        """Look at all that is new; return which pattern matches, or None."""
+    async def _look(self, ended: State | None, deadline: float) -> str | None:
+        """Look at all that is new, if there is time for that; return which pattern matches, or None."""
         end, before = ended.cursor if ended else self._pane.log.size, -1
         while before != self._scan.position:
             before = self._scan.position
             if reason := self._matcher.first(self._scan.step(end)):
                 return reason
             await anyio.lowlevel.checkpoint()
+            if self._conditions.timeout_s and anyio.current_time() > deadline:
+                break
         return None
 
     def _quiet_s(self) -> float:

@@ -465,3 +465,90 @@ async def test_kill_of_the_pane_answers_the_run(tools: Tools) -> None:
     [(text, meta, _)] = results
 
     assert (text.splitlines()[0], meta["reason"], meta["status"]) == ("begun", "exited", "exited")
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "busybox"])
+async def test_tracing_shows_the_command_and_not_how_it_is_run(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await run(tools, "set -x", pane_id)
+    text, meta, _ = await run(tools, "echo traced", pane_id)
+
+    assert "echo traced\n" in text
+    assert "traced\n" in text.splitlines(keepends=True)
+    assert not {"printf", "7777", "mcp_status"} & set(text.replace("=", " ").split())
+    assert meta["exit_code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("shell", "setting", "code"),
+    [
+        ("zsh", "setopt err_return", 1),
+        ("zsh", "setopt no_clobber sh_word_split", 1),
+        ("bash", "trap ':' ERR", 1),
+        ("bash", "trap 'true' DEBUG; set -o functrace", 1),
+        ("bash", "alias printf=false; alias eval=false; command() { false; }; history() { false; }", 1),
+        ("dash", "alias printf=false", 1),
+    ],
+)
+async def test_settings_for_errors_do_not_stop_later_commands(
+    tools: Tools, shell: str, setting: str, code: int
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await run(tools, setting, pane_id)
+    assert (await run(tools, "sh -c 'exit 1'", pane_id))[1]["exit_code"] == code
+
+    text, meta, _ = await run(tools, "echo later", pane_id)
+    assert (text.splitlines()[-1], meta["exit_code"]) == ("later", 0)
+
+
+@pytest.mark.parametrize(("shell", "code"), [("zsh", -1), ("dash", 1000)])
+async def test_exit_codes_that_only_a_shell_has_are_told(tools: Tools, shell: str, code: int) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+
+    assert (await run(tools, f"f() {{ return {code}; }}; f", pane_id))[1]["exit_code"] == code
+
+
+async def test_output_of_what_runs_in_the_background_does_not_hold_up_a_timeout(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    command = "(while :; do echo tick; sleep 0.05; done) & sleep 60"
+    _, meta, _ = await run(tools, command, pane_id, timeout_s=0.5)
+
+    assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
+
+
+@pytest.mark.parametrize("spoiler", ["readonly mcp_status", "ulimit -n 64"])
+async def test_shell_that_can_not_take_a_command_is_told_soon(tools: Tools, spoiler: str) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.send(pane_id, f"{spoiler} Enter")
+    for _ in range(2):
+        begin = time.monotonic()
+        error = await tools.error("run", command="echo hello", pane_id=pane_id)
+        assert "bash did not take the command, and nothing was run." in error
+        assert time.monotonic() - begin < 8
+
+
+async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    with anyio.move_on_after(0.2):
+        await tools.client.call_tool("tmux_run", {"pane_id": pane_id, "command": "sleep 0.5"})
+    await tools.call("wait", pane_id=pane_id, idle_s=1)
+    await run(tools, "true", pane_id)
+
+    directory = tools.session.panes[0].client.directory
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "tmux"]
+
+
+async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None:
+    results = []
+
+    async def run_it() -> None:
+        results.append(await run(tools, "echo begun; sleep 60"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_it)
+        while not tools.session.panes:
+            await anyio.sleep(0.01)
+        await tools.shows("debug-1", "begun")
+        await anyio.run_process(["kill", "-KILL", str(tools.session.panes[0].client.server_pid)])
+
+    assert (results[0][1]["reason"], results[0][1].get("exit_code")) == ("exited", None)

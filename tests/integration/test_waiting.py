@@ -347,3 +347,47 @@ async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
     [(_, meta, _)] = results
 
     assert (meta["reason"], meta["status"]) == ("exited", "exited")
+
+
+@pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish --no-config"])
+async def test_line_that_is_recalled_does_not_match_and_its_answer_does(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(shell)
+    await observed(tools, "send_keys", pane_id=pane_id, keys="sleep 0.2; echo foo''bar Enter", wait_for="^foobar$")
+    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="Up Enter", wait_for="foo.*bar")
+
+    assert (meta["reason"], "\nfoobar\n" in text) == ("matched", True), text
+
+
+async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc", wait_for="[$#] $")
+    results = []
+
+    async def wait_for_it() -> None:
+        results.append(await wait(tools, pane_id, pattern="foo.*bar"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_it)
+        await anyio.sleep(0.1)
+        await tools.send(pane_id, "sleep 0.2; echo foo''bar")
+        await anyio.sleep(0.1)
+        await tools.send(pane_id, "Enter")
+    [(text, meta, _)] = results
+
+    assert (meta["reason"], "\nfoobar" in text) == ("matched", True), text
+
+
+async def test_line_that_a_run_types_does_not_match(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc", wait_for="[$#] $")
+    since = tools.session.panes[0].log.size
+    await tools.call("run", pane_id=pane_id, command=": pingpong")
+
+    assert (await wait(tools, pane_id, pattern="pingpong", since=since, timeout_s=0))[1]["reason"] == "timed_out"
+
+
+async def test_line_without_end_is_looked_at_in_time(tools: Tools) -> None:
+    pane_id = await tools.create("head -c 10000000 /dev/zero | tr '\\0' x; echo; echo THE END; sleep 60")
+    begin = time.monotonic()
+    await wait(tools, pane_id, pattern="never", timeout_s=0.5)
+    assert time.monotonic() - begin < 5
+
+    assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"

@@ -104,7 +104,8 @@ def test_what_an_earlier_server_let_go_is_told_in_bytes(launch: Callable[..., Se
 
 
 @pytest.mark.parametrize(
-    "target", ["RUN/debug-2", "RUN", "no/debug-1", "../RUN/debug-1", "RUN/../RUN/debug-1", "/debug-1"]
+    "target",
+    ["RUN/debug-2", "RUN", "no/debug-1", "../RUN/debug-1", "RUN/../RUN/debug-1", "../debug-1", "./debug-1", "/debug-1"],
 )
 def test_what_is_no_pane_of_a_run_is_not_found(launch: Callable[..., Server], tmp_path: Path, target: str) -> None:
     server = launch("--log-dir", str(tmp_path / "logs")).start()
