@@ -27,6 +27,7 @@ class Echoes(Enum):
     NOBODY = "nobody"
     TERMINAL = "terminal"
     PROGRAM = "program"
+    EDITOR = "line editor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Sent:
     Attributes:
         cursor: Where the pane's log ended before.
         texts: What was typed, in pieces without control characters or blanks around them.
-        echoes: Who shows it, unless a line editor does.
+        echoes: Who shows it, as far as the kernel can tell: a program may have a line editor.
         at: When, as time.time() has it.
     """
 
@@ -57,11 +58,13 @@ class Echo:
         self._typed = [text for sent in list(before)[-_TYPED_AHEAD:] for text in sent.texts]
         self._expected: list[tuple[str, Echoes]] = []
 
-    def expect(self, sent: Sent, *, is_editing: bool) -> None:
-        """Take note of keys: a line editor is at work there, or not."""
+    def expect(self, sent: Sent) -> None:
+        """Take note of keys."""
         self._typed += sent.texts
-        if sent.echoes is Echoes.TERMINAL or (sent.echoes is Echoes.PROGRAM and not is_editing):
+        if sent.echoes in (Echoes.TERMINAL, Echoes.PROGRAM):
             self._expected += [(text, sent.echoes) for text in sent.texts]
+        elif sent.echoes is Echoes.EDITOR:  # what follows the first line is shown in lines that are to come
+            self._expected += [(text, Echoes.PROGRAM) for text in sent.texts[1:]]
 
     def without(self, settled: Iterable[Line], still_open: Iterable[Line]) -> list[str]:
         """Return what of the next lines is no echo, without empty lines.

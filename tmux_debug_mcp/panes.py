@@ -29,7 +29,7 @@ from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth, Log, Mark, News
 from .screen import captured_lines
-from .shells import Prompts
+from .shells import Prompts, Shell
 
 _CONTROL = re.compile("[\0-\037\177]+")
 
@@ -244,12 +244,13 @@ class Pane:
         """
         async with self.typing:
             await self.check_running()
-            await self.prompts.wait(_PROMPT_S)
+            shell = await self.prompts.wait(_PROMPT_S)
             with anyio.CancelScope(shield=True):
                 if time.time() - self.log.written_at < _IN_FLIGHT_S:
                     await self._flush()  # so that what was printed before comes to the log before
                 self.is_line_used = True
-                await self.type(keystrokes, is_sent=True)
+                self.sent.append(self.sending(keystrokes, shell))
+                await self.type(keystrokes)
             return self.sent[-1].cursor
 
     async def check_running(self) -> None:
@@ -271,18 +272,19 @@ class Pane:
         """Wait until tmux has done what it had to do before."""
         await self._run(("display-message", "-p", ""))
 
-    def _sending(self, keystrokes: Keystrokes) -> Sent:
+    def sending(self, keystrokes: Keystrokes, shell: Shell | None) -> Sent:
+        """Return what waits need to know of keys that are to be typed now, to a shell at its prompt or none."""
         modes = linux.terminal_modes(self.process.pid)
         echoes = Echoes.TERMINAL if modes and modes.echoes else Echoes.PROGRAM
         if modes and modes.is_canonical and not modes.echoes:
             echoes = Echoes.NOBODY
+        elif shell and echoes is Echoes.PROGRAM:
+            echoes = Echoes.EDITOR
         texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text)]
         return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
-    async def type(self, keystrokes: Keystrokes, *, is_sent: bool = False) -> None:
-        """Type and press; `typing` must be held. What is sent is known to waits."""
-        if is_sent:
-            self.sent.append(self._sending(keystrokes))
+    async def type(self, keystrokes: Keystrokes) -> None:
+        """Type and press; `typing` must be held."""
         # A pane that a person scrolls through swallows keys.
         commands: list[Command] = [("copy-mode", "-q", "-t", self.target)]
         name = f"keys-{secrets.token_hex(8)}"

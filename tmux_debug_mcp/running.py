@@ -179,7 +179,8 @@ async def _give(pane: Pane, shell: Shell, command: str) -> Job:
     job = Job(command, shell, pane.log, pane.client.directory / f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
     try:
         with anyio.CancelScope(shield=True):
-            await pane.type(job.line, is_sent=True)
+            pane.sent.append(pane.sending(job.line, shell))
+            await pane.type(job.line)
     except ToolError:
         job.remove()
         raise

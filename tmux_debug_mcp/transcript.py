@@ -100,9 +100,8 @@ class Transcript:
         self._settle()
 
     def keys_sent(self) -> None:
-        """Note that keys were sent at this point: what a line editor shows of them is the line that it is in."""
-        if self.is_editing:
-            self._rows[self._row].is_command = True
+        """Note that keys were sent to a line editor at this point: it shows them in the line that it is in."""
+        self._rows[self._row].is_command = True
 
     def forget(self) -> None:
         """Show nothing of what was fed so far."""

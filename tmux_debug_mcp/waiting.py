@@ -1,5 +1,6 @@
 """Waiting for what a pane prints or does: its log is read on, and nothing is done while it does not grow."""
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -148,9 +149,11 @@ class Scan:
                 end = min(end, keys.cursor)
                 break
             self._taken = keys.at
-            self._echo.expect(keys, is_editing=self._transcript.is_editing)
-            if keys.echoes is not Echoes.TERMINAL:
+            if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
+                keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)  # noqa: PLW2901
+            if keys.echoes is Echoes.EDITOR:
                 self._transcript.keys_sent()
+            self._echo.expect(keys)
         data = self._log.read(self.position, min(_SLICE_BYTES, end - self.position))
         self._transcript.feed(data)
         self.position += len(data)

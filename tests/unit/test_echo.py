@@ -6,9 +6,9 @@ from tmux_debug_mcp.echo import Echo, Echoes, Sent
 from tmux_debug_mcp.transcript import Line
 
 
-def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL, is_editing: bool = False) -> Echo:
+def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL) -> Echo:
     echo = Echo()
-    echo.expect(Sent(0, texts, echoes, 0.0), is_editing=is_editing)
+    echo.expect(Sent(0, texts, echoes, 0.0))
     return echo
 
 
@@ -33,7 +33,7 @@ def test_echo_stays_echo_while_its_line_is_open() -> None:
 
 
 def test_terminal_that_echoes_is_believed_where_the_end_of_editing_is_not_in_the_log_yet() -> None:
-    echo = echo_of("make", echoes=Echoes.TERMINAL, is_editing=True)
+    echo = echo_of("make")
 
     assert echo.without([Line("make"), Line("$ make", is_edited=True), Line("make")], []) == ["make"]
 
@@ -66,7 +66,7 @@ def test_key_that_is_a_command_hides_nothing_of_the_answer() -> None:
 
 
 def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() -> None:
-    echo = echo_of("make", echoes=Echoes.PROGRAM, is_editing=True)
+    echo = echo_of("make", echoes=Echoes.EDITOR)
 
     assert echo.without([Line("$ make", is_edited=True, is_command=True), Line("I make it")], []) == ["I make it"]
     assert echo.without([], [Line("$ make", is_edited=True)]) == []
