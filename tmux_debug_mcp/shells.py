@@ -16,6 +16,8 @@ _LOOK_AGAIN_S = 0.002
 # A shell that starts sets up things, and may take that long; or it asks for something, and is quiet.
 _STARTING_S = 10.0
 _QUIET_S = 0.5
+# A shell that is at work may be on its way to its prompt, on a busy machine.
+_COMING_S = 0.5
 
 
 # What is traced with `set -x` is the command, not this. A trap or option for errors would act on a code that is
@@ -206,7 +208,8 @@ class Prompts:
                 before, quiet_since = look, now
             is_starting = shell.start not in self._known and now < min(begin + _STARTING_S, quiet_since + _QUIET_S)
             is_starting = is_starting and shell.is_interactive()
-            if not is_starting and now > begin + patience_s:
+            is_coming = now < quiet_since + patience_s and now < begin + _COMING_S
+            if not is_starting and not is_coming and now > begin + patience_s:
                 return None
         return None
 
