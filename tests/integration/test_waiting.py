@@ -1,7 +1,8 @@
 """What a wait returns: the first thing that happens, never the echo, never what was there before."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -23,6 +24,20 @@ async def observed(tools: Tools, tool: str, **arguments: Any) -> tuple[str, Mapp
     assert not result.is_error, blocks
     assert result.meta is not None
     return blocks[-2], result.meta, blocks[-1]
+
+
+@asynccontextmanager
+async def waiting(tools: Tools, pane_id: str, **arguments: Any) -> AsyncIterator[list[Any]]:  # noqa: ANN401
+    """Wait beside the block, at whose end the list has what was observed."""
+    results: list[Any] = []
+
+    async def wait_for_it() -> None:
+        results.append(await wait(tools, pane_id, **arguments))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_it)
+        await anyio.sleep(0.1)
+        yield results
 
 
 async def test_line_that_matches_is_returned_with_what_came_before(tools: Tools) -> None:
@@ -316,14 +331,7 @@ async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
 async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
     path = tools.session.panes[0].log.path
-    results = []
-
-    async def wait_for_it() -> None:
-        results.append(await wait(tools, pane_id, pattern="never", since=0))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait_for_it)
-        await anyio.sleep(0.1)
+    async with waiting(tools, pane_id, pattern="never", since=0) as results:
         await tools.blocks("kill_pane", pane_id=pane_id)
     [(text, meta, status)] = results
 
@@ -335,14 +343,7 @@ async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -
 async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
     server = tools.session.panes[0].client.server_pid
-    results = []
-
-    async def wait_for_it() -> None:
-        results.append(await wait(tools, pane_id, pattern="never", since=0))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait_for_it)
-        await anyio.sleep(0.1)
+    async with waiting(tools, pane_id, pattern="never", since=0) as results:
         await anyio.run_process(["kill", "-KILL", str(server)])
     [(_, meta, _)] = results
 
@@ -360,14 +361,7 @@ async def test_line_that_is_recalled_does_not_match_and_its_answer_does(tools: T
 
 async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc", wait_for="[$#] $")
-    results = []
-
-    async def wait_for_it() -> None:
-        results.append(await wait(tools, pane_id, pattern="foo.*bar"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait_for_it)
-        await anyio.sleep(0.1)
+    async with waiting(tools, pane_id, pattern="foo.*bar") as results:
         await tools.send(pane_id, "sleep 0.2; echo foo''bar")
         await anyio.sleep(0.1)
         await tools.send(pane_id, "Enter")
