@@ -110,5 +110,6 @@ class Job:
 
     def remove(self) -> None:
         """Remove its files, which the shell may still have open."""
-        self._file.unlink(missing_ok=True)
-        self._command_file.unlink(missing_ok=True)
+        for file in (self._file, self._command_file):
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)

@@ -11,8 +11,6 @@ from .transcript import Transcript
 _PIECE_BYTES = 1 << 16
 # A program that prints little text in many bytes, such as a progress bar, is read this far at once.
 _MOST_READ_BYTES = 1 << 20
-
-
 # How far before a cursor the screen is told from, and the mode of the line editor.
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
@@ -52,16 +50,16 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
         data += piece
         text = transcript.text()
         await anyio.lowlevel.checkpoint()
-    too_much = max(0, len(text) - most_characters)
-    while start + len(data) < end and (too_much or data[-1:] != b"\n"):
-        line_end = data.rfind(b"\n", 0, len(data) - too_much) + 1
-        if not line_end and not too_much:
+    # Bytes that move the cursor make more text than they are.
+    while (is_long := len(text) > most_characters) or (start + len(data) < end and data[-1:] != b"\n"):
+        most = min(len(data) * most_characters // len(text), len(data) - 1) if is_long else len(data)
+        line_end = data.rfind(b"\n", 0, most) + 1
+        if not line_end and not is_long:
             break  # a part of a line
-        del data[line_end or max(1, len(data) - too_much) :]
+        del data[line_end or most :]
         transcript = _transcript_at(log, start)
         transcript.feed(data)
         text = transcript.text()
-        too_much = max(0, len(text) - most_characters)
         await anyio.lowlevel.checkpoint()
     read = start + len(data)
     return Piece(text, start, read - transcript.held_bytes, max(0, end - read))

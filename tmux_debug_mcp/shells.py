@@ -70,16 +70,7 @@ builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
 {{ builtin eval "builtin unset mcp_status; builtin return $mcp_status"; }} 2>/dev/null
 """
 
-_ZSH = r"""{{ mcp_status=$?
-builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
-{restore}
-}} 2>/dev/null
-builtin . '{file}'
-{{ mcp_status=$?
-builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
-builtin eval "builtin unset mcp_status; builtin return $mcp_status"
-}} 2>/dev/null
-"""
+_ZSH = _POSIX.replace("command ", "builtin ")  # its `command` runs programs only
 
 _FISH = r"""set -l mcp_status $status
 builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty

@@ -118,3 +118,13 @@ async def test_cursor_that_the_pane_has_not_reached_is_an_error(tools: Tools) ->
     assert error == "Parameter 'since' is 8, and the pane's cursor is 7. Give one up to that."
     assert (await read(tools, pane_id, 7))[0] == ""
     assert "Leave one of them out" in await tools.error("capture_pane", pane_id=pane_id, since=0, ansi=True)
+
+
+async def test_text_that_is_longer_than_its_bytes_keeps_to_the_size_too(tools: Tools) -> None:
+    pane_id = await tools.create(python(r'print("\033[190Cok\n" * 2000, end="")'))
+    await tools.exited(pane_id)
+    text, meta, _ = await read(tools, pane_id, 0)
+
+    assert MAX_CAPTURE_CHARACTERS // 2 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert meta["cut_bytes"] > 0
+    assert (await read_all(tools, pane_id)).split() == ["ok"] * 2000

@@ -552,3 +552,13 @@ async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None
         await anyio.run_process(["kill", "-KILL", str(tools.session.panes[0].client.server_pid)])
 
     assert (results[0][1]["reason"], results[0][1].get("exit_code")) == ("exited", None)
+
+
+async def test_command_that_can_not_be_written_is_an_error_and_the_pane_goes_on(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.shows_foreground(pane_id, "bash")
+    (tools.session.panes[0].client.directory / "1.1-true.command").mkdir()
+
+    assert "can't write" in await tools.error("run", command="true", pane_id=pane_id)
+    assert (await run(tools, "echo on", pane_id))[0] == "on\n"
+    (tools.session.panes[0].client.directory / "1.1-true.command").rmdir()

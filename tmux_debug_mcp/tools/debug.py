@@ -110,8 +110,11 @@ async def _read_past(pane: PastPane, arguments: Arguments) -> Answer:
     state = await pane.state()
     lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
     piece = await read_end(pane.log, 0, state.cursor, MAX_CAPTURE_CHARACTERS)
-    text = "\n".join(piece.text.rstrip().split("\n")[-lines:])
-    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id, text)
+    read = piece.text.rstrip().split("\n")
+    text = "\n".join(read[-lines:])
+    is_cut = len(read) < lines and piece.start > pane.log.kept_from
+    notes = [f"cut the first {piece.start} bytes: read all with since 0"] if is_cut else []
+    return Answer([text, _status(pane, state, *notes)], _meta(pane, state), pane.id, text)
 
 
 async def _read_since(pane: Pane | PastPane, since: int) -> Answer:
