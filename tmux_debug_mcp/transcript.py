@@ -162,7 +162,8 @@ class Transcript:
 
     def _is_fresh(self) -> bool:
         last = self._rows[-1]
-        return self._column == 0 and self._row == len(self._rows) - 1 and not last.cells and not last.text
+        is_empty = not last.cells and not last.text
+        return is_empty and not self.is_editing and self._column == 0 and self._row == len(self._rows) - 1
 
     def _write_plain(self, line: str) -> bool:
         """Write a whole line into a new row, or more of them, if nothing in it needs a terminal."""

@@ -90,6 +90,15 @@ def test_forgotten_text_is_shown_no_more_and_later_text_stands_where_it_stands()
     assert [line.text for line in transcript.open_lines() if line.text] == ["echo hello", "hello"]
 
 
+@pytest.mark.parametrize("cut", range(33))
+def test_what_a_line_editor_draws_is_known_whatever_the_pieces_are(cut: int) -> None:
+    data = b"\033[?2004h$ ls\r\n\033[?2004l\rfile\r\n"
+    transcript = fed(data[:cut], 1000)
+    transcript.feed(data[cut:])
+
+    assert transcript.open_lines() == [Line("$ ls", is_edited=True), Line("file"), Line("")]
+
+
 def test_what_a_line_editor_draws_can_be_told_from_output() -> None:
     transcript = fed(b"\033[?2004h$ ", 1000)
     transcript.keys_sent()
