@@ -40,6 +40,9 @@ _LATE_S = 1.0
 _PROMPT_BYTES = 4096
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
+# What a terminal answers as if it were typed, asked for by a program that may not have read the answer.
+_QUESTION = re.compile(rb"\x1b\[[?>=]?[0-9;]*[cn]")
+_QUESTION_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +233,9 @@ class _Following:
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
         if reason != "running":
             job.remove()
+        asked_from = max(start, end - _QUESTION_BYTES)
+        if _QUESTION.search(self._pane.log.read(asked_from, end - asked_from)):
+            self._pane.is_line_used = True
         piece = await read_end(self._pane.log, start, max(start, end), MAX_OUTPUT_CHARACTERS, is_line=True)
         return Outcome(reason, code, job.runtime_s, state, piece, start)
 
