@@ -17,7 +17,7 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
 # What tmux and all in its panes have in their environment: the name of the warden's directory, and behind a slash
@@ -106,15 +106,31 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
+    """Return the living children that are meant, oldest first; of a subreaper, none only if there are none.
+
+    Who ends while this looks leaves its children to the subreaper, behind what has been read. So it looks again until
+    all that had ended when the children were read were known to have.
+    """
+    ended: set[int] = set()
+    while True:
+        stats = {child: read_stat(child) for child in children(pid)}
+        living = {child: stat for child, stat in stats.items() if stat and stat.state not in "ZX"}
+        found = [child for child, stat in living.items() if is_meant(stat)]
+        newly_ended = stats.keys() - living.keys() - ended
+        if found or not newly_ended:
+            return found
+        ended |= newly_ended
+
+
 def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
-    """Return the children, their children and so on, parents first, without zombies and the spared and theirs."""
-    found: list[int] = []
-    queue = [pid]
-    for parent in queue:
-        for child in children(parent):
-            if child not in spare and is_alive(child):
-                found.append(child)
-                queue.append(child)
+    """Return the children, their children and so on, parents first, without zombies and the spared and theirs.
+
+    Of a subreaper, none only if there are none.
+    """
+    found = living_children(pid, lambda stat: stat.pid not in spare)
+    for parent in found:
+        found += [child for child in children(parent) if child not in spare and is_alive(child)]
     return found
 
 

@@ -423,17 +423,15 @@ class Pane:
 
     def _belongings(self) -> list[int]:
         """Return the pane's processes but pane.sh: descendants, and orphans of its session or environment."""
-        orphans = [
-            pid
-            for pid in linux.children(self.client.warden_pid)
-            if (stat := linux.read_stat(pid))
-            and stat.state != "Z"
-            and (stat.session == self.process.pid or linux.marker(pid) == self.marker)
-        ]
         shell = self._shell()
         # After the command pane.sh only sleeps, so that tmux reads all output.
-        roots = orphans if shell is None or shell.reaped else [shell.pid, *orphans]
-        return orphans + [pid for root in roots for pid in linux.descendants(root)]
+        found = [] if shell is None or shell.reaped else linux.descendants(shell.pid)
+        # Orphans come last: what leaves the tree while this looks is one of them then.
+        orphans = linux.living_children(
+            self.client.warden_pid,
+            lambda stat: stat.session == self.process.pid or linux.marker(stat.pid) == self.marker,
+        )
+        return [*found, *orphans, *(pid for orphan in orphans for pid in linux.descendants(orphan))]
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:

@@ -1,0 +1,43 @@
+"""Processes, as /proc tells of them."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tmux_debug_mcp import linux
+
+
+@pytest.fixture
+def sleeping() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "1001"]) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.fixture
+def zombie() -> Iterator[int]:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        yield process.pid
+
+
+def test_child_of_one_that_ends_during_the_look_is_found(
+    sleeping: int, zombie: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reading of /proc is a stand-in here: the moment can't be had."""
+    reads = iter([[zombie], [zombie, sleeping]])
+    monkeypatch.setattr(linux, "children", lambda pid: next(reads) if pid == os.getpid() else [])
+
+    assert linux.descendants(os.getpid()) == [sleeping]
+
+
+def test_zombies_that_stay_are_no_descendants(zombie: int) -> None:
+    assert zombie in linux.children(os.getpid())
+    assert linux.descendants(os.getpid()) == []
+
+
+def test_spared_processes_are_no_descendants(sleeping: int) -> None:
+    assert linux.descendants(os.getpid()) == [sleeping]
+    assert linux.descendants(os.getpid(), frozenset([sleeping])) == []
