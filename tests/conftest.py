@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     for variable in [variable for variable in os.environ if variable.startswith(("TMUX", "LC_", "LANG"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("SHELL", shutil.which("bash") or "/bin/sh")
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     yield marker
     deadline = time.monotonic() + _CENSUS_S
@@ -51,6 +52,6 @@ async def tools(settings: Settings) -> AsyncIterator[Tools]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What the SDKs' clients pass on to servers: no locale."""
-    names = ("HOME", "PATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
+    """What the SDKs' clients pass on to servers, which is no locale; and where our modules are not installed."""
+    names = ("HOME", "PATH", "PYTHONPATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
     return {name: os.environ[name] for name in names if name in os.environ} | {"PWD": str(tmp_path)}

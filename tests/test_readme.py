@@ -44,7 +44,12 @@ async def test_configured_command_is_a_server(environment: dict[str, str]) -> No
 def test_table_of_options_is_that_of_the_code() -> None:
     for option in OPTIONS:
         default = f" `{option.default}` " if option.default else " "
-        assert f"| `--{option.flag} {option.value}` | `{option.variable}` |{default}| {option.help} |" in README
+        first, *words = option.flag.split("-")
+        in_nix = first + "".join(map(str.capitalize, words))
+        assert (
+            f"| `--{option.flag} {option.value}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |"
+            in README
+        )
     assert README.count("| `--") == len(OPTIONS)
 
 

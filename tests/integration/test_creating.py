@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -172,12 +173,13 @@ async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux
     assert text.split("\n")[-2] == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/dash", "/no/such/bash", "/bin/false", ""])
+@pytest.mark.parametrize("shell", ["bash", "dash", "/no/such/bash", "false", ""])
 async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(settings: Settings, shell: str) -> None:
-    async with in_process(Settings(dict(settings.env) | {"SHELL": shell}, settings.cwd)) as tools:
+    path = shutil.which(shell) or shell
+    async with in_process(Settings(dict(settings.env) | {"SHELL": path}, settings.cwd)) as tools:
         pane_id = await tools.create("echo $0; exit 6")
         assert (await tools.exited(pane_id))["exit_code"] == 6
-        expected = shell if shell == "/bin/dash" else "bash"
+        expected = path if shell == "dash" else "bash"
         assert (await tools.capture(pane_id)).endswith(expected)
 
 

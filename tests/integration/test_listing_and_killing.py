@@ -140,7 +140,7 @@ STUBBORN = {
     "setsid": "setsid sleep 1001 &",
     "daemon": "(setsid setsid sleep 1001 >/dev/null 2>&1 &);",
     "stopped": python("import os,signal,time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(1001)") + " &",
-    "other environment": "env -i setsid /bin/sleep 1001 &",
+    "other environment": "env -i $(command -v setsid) $(command -v sleep) 1001 &",
 }
 
 

@@ -51,7 +51,8 @@ async def test_reads_of_a_program_that_goes_on_are_what_is_new(tools: Tools) -> 
 
 
 async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(tools: Tools) -> None:
-    pane_id = await tools.create("echo one; tput clear; echo two; tput smcup; echo menu; tput rmcup; echo three")
+    clear, enter, leave = r"printf '\033[H\033[2J'", r"printf '\033[?1049h'", r"printf '\033[?1049l'"
+    pane_id = await tools.create(f"echo one; {clear}; echo two; {enter}; echo menu; {leave}; echo three")
     await tools.exited(pane_id)
     _, meta, status = await read(tools, pane_id, 0)
 

@@ -1,5 +1,7 @@
 """What a wait returns: the first thing that happens, never the echo, never what was there before."""
 
+import os
+import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -105,7 +107,7 @@ async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
 
         async def kill() -> None:
             await anyio.sleep(0.1)
-            await anyio.run_process(["kill", "-KILL", str(process)])
+            os.kill(process, signal.SIGKILL)
 
         tasks.start_soon(kill)
         assert (await wait(tools, pane_id))[1]["signal"] == "SIGKILL"
@@ -344,7 +346,7 @@ async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
     server = tools.session.panes[0].client.server_pid
     async with waiting(tools, pane_id, pattern="never", since=0) as results:
-        await anyio.run_process(["kill", "-KILL", str(server)])
+        os.kill(server, signal.SIGKILL)
     [(_, meta, _)] = results
 
     assert (meta["reason"], meta["status"]) == ("exited", "exited")

@@ -34,7 +34,9 @@ def run_demo() -> int:
 async def _debug() -> int:
     env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     here = Path(__file__).parent
-    server = StdioServerParameters(command=sys.executable, args=["-m", "tmux_debug_mcp"], env=env, cwd=here)
+    # The server finds its modules where we found ours, and that is not for the panes to see.
+    program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
+    server = StdioServerParameters(command=sys.executable, args=["-I", "-c", program], env=env, cwd=here)
     print("A web shop answers orders with an error. An agent with two terminals finds out why.")
     async with Client(server) as client:
         call = Agent(client).call

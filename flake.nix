@@ -1,0 +1,48 @@
+{
+  description = "An MCP server that gives a debugging agent real terminals, over tmux";
+
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
+
+  outputs =
+    { self, nixpkgs }:
+    let
+      inherit (nixpkgs) lib;
+      systems = [
+        "x86_64-linux"
+        "aarch64-linux"
+      ];
+      eachSystem = f: lib.genAttrs systems (system: f nixpkgs.legacyPackages.${system});
+      packageOf = pkgs: pkgs.callPackage ./lib/mcp/tmux/mcp-server.nix { };
+    in
+    {
+      overlays.default = final: _: { tmux-debug-mcp = packageOf final; };
+
+      packages = eachSystem (pkgs: rec {
+        default = tmux-debug-mcp;
+        tmux-debug-mcp = packageOf pkgs;
+      });
+
+      # `lib.mkLib pkgs` for a package set of yours, and `legacyPackages.<system>.lib` for this flake's own.
+      lib.mkLib = pkgs: import ./lib { inherit pkgs; };
+      legacyPackages = eachSystem (pkgs: {
+        lib = self.lib.mkLib pkgs;
+      });
+
+      apps = eachSystem (pkgs: {
+        default = {
+          type = "app";
+          program = lib.getExe (packageOf pkgs);
+          meta.description = "The server, on standard input and output";
+        };
+      });
+
+      checks = eachSystem (pkgs: import ./tests/nix { inherit pkgs self; });
+
+      devShells = eachSystem (pkgs: {
+        default = import ./tests/nix/shell.nix {
+          inherit pkgs;
+          package = packageOf pkgs;
+        };
+      });
+    };
+}

@@ -1,0 +1,82 @@
+# The package: the server with its own Python and tmux, which stay out of the panes' environment.
+{
+  lib,
+  python3,
+  tmux,
+}:
+
+let
+  root = ../../..;
+
+  # Where this nixpkgs still has version 1 of the MCP SDK, this package alone gets version 2.
+  python =
+    if lib.versionAtLeast (python3.pkgs.mcp.version or "0") "2.2" then
+      python3
+    else
+      python3.override (old: {
+        packageOverrides = lib.composeExtensions (old.packageOverrides or (_: _: { })) (
+          import ./mcp-sdk.nix { inherit lib; }
+        );
+      });
+  pythonPackages = python.pkgs;
+in
+pythonPackages.buildPythonApplication {
+  pname = "tmux-debug-mcp";
+  version = lib.head (
+    builtins.match ''.*__version__ = "([^"]+)".*'' (lib.readFile (root + "/tmux_debug_mcp/__init__.py"))
+  );
+  pyproject = true;
+
+  src = lib.fileset.toSource {
+    inherit root;
+    fileset = lib.fileset.difference (lib.fileset.unions [
+      (root + "/LICENSE")
+      (root + "/README.md")
+      (root + "/pyproject.toml")
+      (root + "/tests")
+      (root + "/tmux_debug_mcp")
+    ]) (root + "/tests/nix");
+  };
+
+  postPatch = ''
+    substituteInPlace tmux_debug_mcp/cli.py \
+      --replace-fail '"PROGRAM", "tmux"' '"PROGRAM", "${lib.getExe tmux}"'
+  '';
+
+  build-system = [ pythonPackages.flit-core ];
+
+  dependencies = [
+    pythonPackages.anyio
+    pythonPackages.google-re2
+    pythonPackages.jsonschema
+    pythonPackages.mcp
+    pythonPackages.orjson
+  ];
+
+  nativeCheckInputs = [
+    pythonPackages.hypothesis
+    pythonPackages.pytest-xdist
+    pythonPackages.pytestCheckHook
+  ];
+  enabledTestPaths = [ "tests/unit" ];
+  # Test the modules as they are installed.
+  preCheck = ''
+    rm -r tmux_debug_mcp
+  '';
+
+  # The stock wrapper sets PATH, where panes would find the server's Python first, and PYTHONNOUSERSITE. The script
+  # knows its paths itself instead, and -I keeps a PYTHONPATH that is meant for the panes away from the server.
+  dontWrapPythonPrograms = true;
+  postFixup = ''
+    buildPythonPath "$out"
+    patchPythonScript "$out/bin/tmux-debug-mcp"
+    sed -i '1s/$/ -I/' "$out/bin/tmux-debug-mcp"
+  '';
+
+  meta = {
+    description = "MCP server that gives a debugging agent real terminals, over tmux";
+    license = lib.licenses.mit;
+    mainProgram = "tmux-debug-mcp";
+    platforms = lib.platforms.linux;
+  };
+}

@@ -1,0 +1,80 @@
+# The flake's checks.
+{ pkgs, self }:
+
+let
+  inherit (pkgs) lib;
+  inherit (self.lib.mkLib pkgs) mcpServers;
+  inherit (mcpServers.tmux-debug) package;
+
+  # With all tests that a tmux is enough for.
+  withAllTests =
+    package:
+    package.overridePythonAttrs (old: {
+      nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
+      enabledTestPaths = [
+        "tests/unit"
+        "tests/integration"
+      ];
+    });
+
+  # This package set, had it version 1 of the MCP SDK.
+  before = pkgs.extend (
+    _: prev: {
+      python3 = prev.python3.override {
+        packageOverrides = _: python: {
+          mcp = python.mcp // {
+            version = "1.30.0";
+          };
+          httpx2 = python.httpx2 // {
+            version = "2.4.0";
+          };
+        };
+      };
+    }
+  );
+
+  configured = mcpServers.tmux-debug.mkServerConfig {
+    audit = "~/logs/audit.log";
+    auditFull = "~/full";
+    dropEnv = "DROPPED_*";
+    logDir = "~/kept";
+    tmux = lib.getExe pkgs.tmux;
+  };
+
+  # Scripts of tests/ that drive the server that is installed.
+  scripts =
+    name: environment: commands:
+    pkgs.runCommand "tmux-debug-mcp-${name}"
+      (
+        {
+          nativeBuildInputs = [
+            pkgs.bash
+            pkgs.python3
+            pkgs.tmux
+          ];
+          TMUX_MCP_SERVER = lib.getExe package;
+        }
+        // environment
+      )
+      ''
+        export HOME=$TMPDIR
+        cp -r ${../tmux-mcp} tmux-mcp
+        cp -r ${./scripts} nix
+        chmod -R u+w .
+        patchShebangs .
+        ${commands}
+        touch $out
+      '';
+in
+{
+  evaluation = import ./evaluation.nix { inherit pkgs self; };
+  package = withAllTests package;
+  package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
+  integration-scripts = scripts "integration-scripts" { } "tmux-mcp/run-integration.sh";
+  environment = scripts "environment" { } "nix/test_environment.sh";
+  configuration = scripts "configuration" { TMUX_MCP_SERVER = configured.command; } ''
+    nix/test_configuration.sh ${
+      lib.escapeShellArgs (lib.mapAttrsToList (name: value: "${name}=${value}") configured.env)
+    }
+  '';
+}

@@ -1,0 +1,203 @@
+# What evaluates, and what does not: each public function, and each of its errors.
+#
+# `errors` has calls that fail, with the messages; that these are what is printed is tested by tests/nix/test_flake.py.
+{ pkgs, self }:
+
+let
+  inherit (pkgs) lib;
+  inherit (self.lib) mkLib;
+  inherit (mkLib pkgs) mcpConfig mcpServers;
+  inherit (mcpServers.tmux-debug) mkServerConfig package;
+  command = "${package}/bin/tmux-debug-mcp";
+  wrapix = import ./wrapix.nix {
+    inherit pkgs;
+    tmux-debug-mcp = self;
+  };
+
+  # The README's table of options has a row for each, with flag, variable and Nix option.
+  variables = lib.listToAttrs (
+    lib.concatMap (
+      line:
+      let
+        row = builtins.match "\\| `--[^`]+` \\| `([A-Z_]+)` \\| `([a-zA-Z]+)` \\|.*" line;
+      in
+      lib.optional (row != null) (lib.nameValuePair (lib.elemAt row 1) (lib.head row))
+    ) (lib.splitString "\n" (lib.readFile ../../README.md))
+  );
+
+  tests = {
+    testRegistryHasTheServer = {
+      expr = lib.attrNames mcpServers;
+      expected = [ "tmux-debug" ];
+    };
+    testDefinitionIsThatOfARegistry = {
+      expr = {
+        attributes = lib.attrNames mcpServers.tmux-debug;
+        inherit (mcpServers.tmux-debug) name packages;
+      };
+      expected = {
+        attributes = [
+          "mkServerConfig"
+          "name"
+          "package"
+          "packages"
+        ];
+        name = "tmux-debug";
+        packages = [
+          package
+          pkgs.tmux
+        ];
+      };
+    };
+    testDefinitionTakesAnotherPackage = {
+      expr =
+        let
+          server = import ../../lib/mcp/tmux {
+            inherit pkgs;
+            package = pkgs.tmux;
+          };
+        in
+        [
+          server.packages
+          (server.mkServerConfig { }).command
+        ];
+      expected = [
+        [
+          pkgs.tmux
+          pkgs.tmux
+        ]
+        "${pkgs.tmux}/bin/tmux"
+      ];
+    };
+
+    testServerConfigWithoutOptions = {
+      expr = mkServerConfig { };
+      expected = {
+        inherit command;
+        env = { };
+      };
+    };
+    testServerConfigWithoutValues = {
+      expr = mkServerConfig {
+        audit = null;
+        tmux = null;
+      };
+      expected = mkServerConfig { };
+    };
+    testReadmeHasATableOfOptions = {
+      expr = variables ? audit;
+      expected = true;
+    };
+    testServerConfigHasTheOptionsOfTheReadme = {
+      expr = (mkServerConfig (lib.mapAttrs (_: variable: "for ${variable}") variables)).env;
+      expected = lib.mapAttrs' (_: variable: lib.nameValuePair variable "for ${variable}") variables;
+    };
+
+    testConfigOfNoServers = {
+      expr = mcpConfig { };
+      expected.mcpServers = { };
+    };
+    testConfigOfTheServer = {
+      expr = mcpConfig { tmux-debug.audit = "/workspace/.debug-audit.log"; };
+      expected.mcpServers.tmux-debug = {
+        type = "stdio";
+        args = [ ];
+        inherit command;
+        env.TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log";
+      };
+    };
+
+    testLibraryOfTheSystemIsThatOfThePackageSet = {
+      expr = self.legacyPackages.${pkgs.stdenv.hostPlatform.system}.lib.mcpConfig { tmux-debug = { }; };
+      expected = mcpConfig { tmux-debug = { }; };
+    };
+    testOverlayAddsThePackage = {
+      expr = (pkgs.extend self.overlays.default).tmux-debug-mcp.drvPath;
+      expected = package.drvPath;
+    };
+
+    testRegistryLikeThatOfWrapix = {
+      expr = wrapix.sandbox {
+        tmux-debug = {
+          audit = "/workspace/.debug-audit.log";
+          auditFull = null;
+        };
+      };
+      expected = {
+        inherit (mcpServers.tmux-debug) packages;
+        mcpServers.tmux-debug = {
+          inherit command;
+          env.TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log";
+        };
+      };
+    };
+  };
+
+  # Calls that are errors, each with what it says.
+  errors = {
+    mcpConfigOfAnUnknownServer = {
+      call = mcpConfig { tmux-debgu = { }; };
+      message = "mcpConfig: Unknown MCP server: tmux-debgu. Known: tmux-debug.";
+    };
+    mcpConfigOfNoSet = {
+      call = mcpConfig [ "tmux-debug" ];
+      message = "mcpConfig: the argument is of type list, but it should be a set with an attribute for each MCP server.";
+    };
+    mcpConfigOfAnUnknownOption = {
+      call = mcpConfig { tmux-debug.audti = "audit.log"; };
+      message = "tmux-debug.mkServerConfig: Unknown option: audti. Known: ${lib.concatStringsSep ", " (lib.attrNames variables)}.";
+    };
+    mkServerConfigOfUnknownOptions = {
+      call = mkServerConfig {
+        audti = null;
+        logdir = "logs";
+      };
+      message = "tmux-debug.mkServerConfig: Unknown option: audti, logdir. Known: ";
+    };
+    mkServerConfigOfNoSet = {
+      call = mkServerConfig "audit.log";
+      message = "tmux-debug.mkServerConfig: the argument is of type string, but it should be a set with an attribute for each option.";
+    };
+    mkServerConfigOfAPath = {
+      call = mkServerConfig { audit = /audit.log; };
+      message = "tmux-debug.mkServerConfig: `audit` is of type path (/audit.log), but it should be a string, or null for none.";
+    };
+    mkServerConfigOfAPackage = {
+      call = mkServerConfig { tmux = pkgs.tmux; };
+      message = "tmux-debug.mkServerConfig: `tmux` is of type set (<derivation ${pkgs.tmux.name}>), but it should be a string, or null for none.";
+    };
+    mkServerConfigOfAList = {
+      call = mkServerConfig {
+        audit = "audit.log";
+        dropEnv = [ "A" ];
+      };
+      message = "tmux-debug.mkServerConfig: `dropEnv` is of type list ([ \"A\" ]), but it should be a string, or null for none.";
+    };
+    mkLibOfNoPackageSet = {
+      call = mkLib pkgs.stdenv.hostPlatform.system;
+      message = "mkLib: the argument is of type string, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
+    };
+    registryLikeThatOfWrapixOfAnUnknownServer = {
+      call = wrapix.sandbox { playwright = { }; };
+      message = "Unknown MCP server: playwright";
+    };
+  };
+
+  failed =
+    lib.runTests tests
+    ++ lib.filter (name: (builtins.tryEval (builtins.deepSeq errors.${name}.call null)).success) (
+      lib.attrNames errors
+    );
+in
+pkgs.runCommand "tmux-debug-mcp-evaluation"
+  {
+    passthru = { inherit errors; };
+    count = lib.length failed;
+    failed = lib.generators.toPretty { } failed;
+  }
+  ''
+    ((count == 0)) || { echo "not as expected: $failed" >&2; exit 1; }
+    echo "${toString (lib.length (lib.attrNames tests))} calls give what they should, and ${
+      toString (lib.length (lib.attrNames errors))
+    } fail as they should" | tee $out
+  ''

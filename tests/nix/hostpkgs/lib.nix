@@ -1,0 +1,201 @@
+# What tmux-debug-mcp uses of nixpkgs' `lib`, with the meanings that it has there.
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatStringsSep
+    elem
+    filter
+    functionArgs
+    intersectAttrs
+    isFunction
+    isString
+    length
+    listToAttrs
+    map
+    mapAttrs
+    match
+    replaceStrings
+    stringLength
+    substring
+    ;
+
+  lib = {
+    inherit (builtins)
+      attrNames
+      attrValues
+      concatLists
+      concatMap
+      concatStringsSep
+      elem
+      elemAt
+      filter
+      length
+      listToAttrs
+      functionArgs
+      head
+      isAttrs
+      isFunction
+      isList
+      foldl'
+      isString
+      mapAttrs
+      match
+      readFile
+      replaceStrings
+      ;
+
+    # Fixed points.
+    fix =
+      f:
+      let
+        result = f result;
+      in
+      result;
+    extends =
+      overlay: f: final:
+      let
+        prev = f final;
+      in
+      prev // overlay final prev;
+    composeExtensions =
+      first: second: final: prev:
+      let
+        changed = first final prev;
+      in
+      changed // second final (prev // changed);
+
+    # Functions of packages.
+    makeOverridable =
+      f: args:
+      f args
+      // {
+        override = new: lib.makeOverridable f (args // (if isFunction new then new args else new));
+      };
+    callPackageWith =
+      packages: file: args:
+      let
+        f = if isFunction file then file else import file;
+      in
+      lib.makeOverridable f (intersectAttrs (functionArgs f) packages // args);
+
+    # Attribute sets and lists.
+    importJSON = file: builtins.fromJSON (builtins.readFile file);
+    genAttrs =
+      names: f:
+      listToAttrs (
+        map (name: {
+          inherit name;
+          value = f name;
+        }) names
+      );
+    filterAttrs =
+      keep: set:
+      removeAttrs set (filter (name: !keep name set.${name}) (attrNames set));
+    mapAttrs' = f: set: listToAttrs (attrValues (mapAttrs f set));
+    nameValuePair = name: value: { inherit name value; };
+    mapAttrsToList = f: set: attrValues (mapAttrs f set);
+    optional = condition: value: if condition then [ value ] else [ ];
+    optionals = condition: values: if condition then values else [ ];
+    optionalAttrs = condition: set: if condition then set else { };
+    subtractLists = removed: filter (value: !elem value removed);
+    isDerivation = value: value.type or null == "derivation";
+
+    # Strings.
+    optionalString = condition: text: if condition then text else "";
+    concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
+    concatMapStrings = lib.concatMapStringsSep "";
+    hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
+    hasInfix = infix: text: length (builtins.split (lib.escapeRegex infix) text) > 1;
+    escapeRegex =
+      let
+        special = [ "\\" "[" "{" "(" ")" "^" "$" "?" "*" "+" "|" "." ];
+      in
+      replaceStrings special (map (character: "\\${character}") special);
+    splitString =
+      separator: text: filter isString (builtins.split (lib.escapeRegex separator) text);
+    makeBinPath = lib.concatMapStringsSep ":" (package: "${package}/bin");
+    escapeShellArg = text: "'${replaceStrings [ "'" ] [ "'\\''" ] (toString text)}'";
+    escapeShellArgs = lib.concatMapStringsSep " " lib.escapeShellArg;
+    versionAtLeast = version: least: builtins.compareVersions version least >= 0;
+    getExe = package: "${package}/bin/${package.meta.mainProgram or package.pname}";
+
+    # What packages say of themselves.
+    licenses.mit.spdxId = "MIT";
+    platforms.linux = [
+      "x86_64-linux"
+      "aarch64-linux"
+    ];
+
+    # Sets of files: here, what tells of a path whether the file belongs to the set.
+    fileset = {
+      unions = sets: path: builtins.any (set: lib.fileset.holds set path) sets;
+      difference = positive: negative: path: lib.fileset.holds positive path && !lib.fileset.holds negative path;
+      holds =
+        set: path:
+        if isFunction set then set path else path == toString set || lib.hasPrefix "${toString set}/" path;
+      toSource =
+        { root, fileset }:
+        let
+          anyFile =
+            directory:
+            lib.concatMap (
+              name:
+              let
+                path = "${directory}/${name}";
+              in
+              if (builtins.readDir directory).${name} == "directory" then
+                anyFile path
+              else
+                lib.optional (lib.fileset.holds fileset path) path
+            ) (attrNames (builtins.readDir directory));
+        in
+        {
+          outPath = builtins.path {
+            name = "source";
+            path = root;
+            filter = path: type: if type == "directory" then anyFile path != [ ] else lib.fileset.holds fileset path;
+          };
+        };
+    };
+
+    # A value as one would write it, on one line.
+    generators.toPretty =
+      _: value:
+      let
+        type = builtins.typeOf value;
+        many = lib.concatMapStringsSep " ";
+        show = lib.generators.toPretty { };
+      in
+      if type == "string" then
+        builtins.toJSON value
+      else if type == "list" then
+        "[ ${many show value} ]"
+      else if lib.isDerivation value then
+        "<derivation ${value.name}>"
+      else if type == "set" then
+        "{ ${many (name: "${name} = ${show value.${name}};") (attrNames value)} }"
+      else if type == "lambda" then
+        "<function>"
+      else if type == "bool" then
+        if value then "true" else "false"
+      else
+        toString value;
+
+    # The names of the tests whose `expr` is not what was `expected`, with both.
+    runTests =
+      tests:
+      lib.concatMap (
+        name:
+        let
+          test = tests.${name};
+        in
+        lib.optional (lib.hasPrefix "test" name && test.expr != test.expected) {
+          inherit name;
+          inherit (test) expected;
+          result = test.expr;
+        }
+      ) (attrNames tests);
+  };
+in
+lib

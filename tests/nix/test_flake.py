@@ -1,0 +1,136 @@
+"""The flake as its users have it: commands and configurations of the README, messages, shells, what is installed.
+
+Run by `./dev e2e`, with hostpkgs in place of nixpkgs.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tmux_debug_mcp.tools import debug
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+README = (ROOT / "README.md").read_text()
+SYSTEM = f"{os.uname().machine}-linux"
+HOSTPKGS = ["--override-input", "nixpkgs", f"path:{HERE / 'hostpkgs'}"]
+
+
+def nix(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command, *rest = arguments
+    return subprocess.run(
+        ["nix", *command.split(), *HOSTPKGS, *rest], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def output(*arguments: str, cwd: Path = ROOT) -> str:
+    done = nix(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def evaluate(attribute: str, function: str = "x: x") -> Any:  # noqa: ANN401
+    return json.loads(output("eval", "--json", attribute, "--apply", function))
+
+
+def fenced(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+async def tools_of(server: Mapping[str, Any], environment: dict[str, str]) -> list[str]:
+    parameters = StdioServerParameters(
+        command=server["command"], args=server["args"], env=environment | dict(server["env"])
+    )
+    async with Client(parameters) as client:
+        return [tool.name for tool in (await client.list_tools()).tools]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    link = tmp_path_factory.mktemp("result") / "result"
+    output("build", ".#tmux-debug-mcp", "--out-link", str(link))
+    return link.resolve()
+
+
+def test_each_error_says_what_it_should() -> None:
+    errors = f".#checks.{SYSTEM}.evaluation.passthru.errors"
+    messages = evaluate(errors, "errors: builtins.mapAttrs (_: error: error.message) errors")
+
+    assert len(messages) >= 10
+    for name, message in messages.items():
+        failed = nix("eval", "--json", f"{errors}.{name}.call")
+        assert failed.returncode == 1
+        assert message in " ".join(failed.stderr.split()), name
+
+
+def test_all_systems_evaluate() -> None:
+    for system in ("x86_64-linux", "aarch64-linux"):
+        assert evaluate(f".#packages.{system}.default.system") == system
+        assert evaluate(f".#legacyPackages.{system}.lib", "builtins.attrNames") == ["mcpConfig", "mcpServers"]
+
+
+def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
+    run, install = [line.removeprefix("$ nix ") for line in fenced("console")[0].splitlines()]
+    assert (run, install) == ("run . -- demo", "profile install .")
+
+    assert "TypeError: can't multiply sequence" in output("run", ".", "--", "demo")
+    output("profile install", ".", "--profile", str(tmp_path / "profile"))
+    command = [str(tmp_path / "profile" / "bin" / "tmux-debug-mcp"), "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("tmux-debug-mcp 0.")
+
+
+async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    [text] = fenced("nix")[:1]
+    (tmp_path / "flake.nix").write_text(text)
+    ours = ["--override-input", "tmux-debug-mcp", f"git+file://{ROOT}", "--no-write-lock-file"]
+    assert "tmux-debug-mcp 0." in output("develop", *ours, "--command", "tmux-debug-mcp", "--version", cwd=tmp_path)
+
+    [server] = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
+    assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLS]
+    assert server["env"].keys() == {"TMUX_DEBUG_AUDIT"}
+
+
+def test_line_of_the_readme_for_wrapix_is_the_one_that_is_evaluated() -> None:
+    [line] = fenced("nix")[1].splitlines()
+
+    assert f"    {line}\n" in (HERE / "wrapix.nix").read_text()
+
+
+def test_development_shell_tests_the_working_tree() -> None:
+    shell = ["develop", "--command"]
+    where = output(*shell, "python3", "-c", "import tmux_debug_mcp; print(tmux_debug_mcp.__file__)").strip()
+    assert where == str(ROOT / "tmux_debug_mcp" / "__init__.py")
+    assert "all 1 passed" in output(*shell, "tests/tmux-mcp/run-integration.sh", "create_pane")
+    assert " passed" in output(*shell, "./dev", "test", "tests/unit/test_keys.py", "tests/stdio/test_protocol.py")
+    assert "Success: no issues found" in output(*shell, "./dev", "check")
+
+
+def test_package_brings_its_tmux_and_nothing_of_its_tests(package: Path) -> None:
+    closure = output("path-info", "--recursive", str(package)).split()
+    names = {re.sub(r"^/nix/store/\w+-", "", path).partition("-")[0] for path in closure}
+
+    assert {"tmux", "mcp", "orjson"} <= names
+    assert not {"pytest", "hypothesis", "fish", "zsh", "flit"} & names
+
+
+def test_flake_only_wires_and_the_servers_know_nothing_of_the_sandbox() -> None:
+    assert len((ROOT / "flake.nix").read_text().splitlines()) <= 90
+    for path in (ROOT / "lib" / "mcp").rglob("*.nix"):
+        assert "sandbox" not in path.read_text(), path
+
+
+def test_nothing_but_these_tests_refers_to_the_stand_in() -> None:
+    found = subprocess.run(
+        ["git", "grep", "-l", "hostpkgs"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert {path for path in found.split() if not path.startswith("tests/nix/")} == set()
