@@ -1,12 +1,12 @@
-# How the functions of this library look at what they are given.
+# How the functions of this library look at what they are given: a validator tells the reason against it, or null.
 { lib }:
 {
   /**
-    Why a value is not an attribute set with known names only, or null.
+    Why a value is not a set of attributes with known names, or null.
 
     # Inputs
 
-    `function`: its name, for the message
+    `function`: the name of the function that was given the value
     `kind`: what the names are names of
     `known`: the names that there are
     `value`: what was given
@@ -44,7 +44,7 @@
       null;
 
   /**
-    The value, when there is no reason against it.
+    The value, unless there is a reason against it.
 
     # Type
 
@@ -57,8 +57,8 @@
     ```nix
     unlessReason null 1
     => 1
-    unlessReason "f: the argument is 1, but it should be 2." 1
-    => error: f: the argument is 1, but it should be 2.
+    unlessReason "f: the argument is 2, but it should be 1." 1
+    => error: f: the argument is 2, but it should be 1.
     ```
   */
   unlessReason = reason: value: if reason == null then value else throw reason;

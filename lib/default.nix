@@ -1,4 +1,25 @@
-# What the flake offers for a package set: legacyPackages.<system>.lib, and lib.mkLib for a package set of yours.
+/**
+  The library for a package set: `lib.mkLib` of the flake, and `legacyPackages.<system>.lib` for its own nixpkgs.
+
+  # Inputs
+
+  `pkgs`: the package set
+
+  # Type
+
+  ```
+  mkLib :: Packages -> { mcpServers :: { ... }, mcpConfig :: { ... } -> { ... } }
+  ```
+
+  # Examples
+
+  ```nix
+  mkLib nixpkgs.legacyPackages.x86_64-linux
+  => { mcpConfig = <function>; mcpServers = { tmux-debug = { ... }; }; }
+  mkLib "x86_64-linux"
+  => error: mkLib: the argument is of type string, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.
+  ```
+*/
 { pkgs }:
 
 if !(builtins.isAttrs pkgs && pkgs ? callPackage) then
@@ -7,38 +28,49 @@ else
 
 let
   inherit (pkgs) lib;
-  arguments = import ./arguments.nix { inherit lib; };
+  inherit (import ./arguments.nix { inherit lib; }) closedSetReason unlessReason;
 in
 rec {
   /**
-    The known MCP servers, by name: `{ name, package, packages, mkServerConfig }` each.
+    The MCP servers that there are, each with its definition for a registry; its `mkServerConfig` tells the options.
 
     # Type
 
     ```
-    mcpServers :: { ${name} :: { name :: String, package :: Derivation, packages :: [Derivation], mkServerConfig :: Options -> { command :: String, env :: { ${variable} :: String } } } }
+    mcpServers :: {
+      ${server} :: {
+        name :: String,
+        package :: Derivation,
+        packages :: [Derivation],
+        mkServerConfig :: { ${option} :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
+      }
+    }
     ```
   */
   mcpServers = import ./mcp { inherit pkgs; };
 
   /**
-    The configuration of a client, such as Claude Code's `.mcp.json`, that has these servers.
+    The configuration of a client that is to have these servers, such as Claude Code's `.mcp.json` is in JSON.
 
     # Inputs
 
-    `servers`: options of each server, by its name; see the server's `mkServerConfig`
+    `servers`: the options of each server, by the server's name
 
     # Type
 
     ```
-    mcpConfig :: { ${name} :: Options } -> { mcpServers :: { ${name} :: { type :: String, command :: String, args :: [String], env :: { ${variable} :: String } } } }
+    mcpConfig :: { ${server} :: { ${option} :: String | Null } } -> {
+      mcpServers :: {
+        ${server} :: { type :: String, command :: String, args :: [String], env :: { ${variable} :: String } }
+      }
+    }
     ```
 
     # Examples
 
     ```nix
     builtins.toJSON (mcpConfig { tmux-debug = { }; })
-    => ''{"mcpServers":{"tmux-debug":{"args":[],"command":"/nix/store/…/bin/tmux-debug-mcp","env":{},"type":"stdio"}}}''
+    => ''{"mcpServers":{"tmux-debug":{"args":[],"command":"/nix/store/.../bin/tmux-debug-mcp","env":{},"type":"stdio"}}}''
     mcpConfig { tmux-debgu = { }; }
     => error: mcpConfig: Unknown MCP server: tmux-debgu. Known: tmux-debug.
     ```
@@ -46,7 +78,7 @@ rec {
   mcpConfig =
     servers:
     let
-      reason = arguments.closedSetReason {
+      reason = closedSetReason {
         function = "mcpConfig";
         kind = "MCP server";
         known = lib.attrNames mcpServers;
@@ -59,5 +91,5 @@ rec {
         }
         // mcpServers.${name}.mkServerConfig options;
     in
-    arguments.unlessReason reason { mcpServers = lib.mapAttrs entry servers; };
+    unlessReason reason { mcpServers = lib.mapAttrs entry servers; };
 }

@@ -25,7 +25,7 @@ let
           mcp = python.mcp // {
             version = "1.30.0";
           };
-          httpx2 = python.httpx2 // {
+          httpx2 = python.httpx2 or { } // {
             version = "2.4.0";
           };
         };
@@ -67,7 +67,7 @@ let
       '';
 in
 {
-  evaluation = import ./evaluation.nix { inherit pkgs self; };
+  evaluation = import ./evaluation.nix { inherit before pkgs self; };
   package = withAllTests package;
   package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
   integration-scripts = scripts "integration-scripts" { } "tmux-mcp/run-integration.sh";

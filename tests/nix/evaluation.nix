@@ -1,7 +1,13 @@
 # What evaluates, and what does not: each public function, and each of its errors.
 #
 # `errors` has calls that fail, with the messages; that these are what is printed is tested by tests/nix/test_flake.py.
-{ pkgs, self }:
+#
+# `before` is the package set, had it version 1 of the MCP SDK.
+{
+  before,
+  pkgs,
+  self,
+}:
 
 let
   inherit (pkgs) lib;
@@ -14,6 +20,12 @@ let
     tmux-debug-mcp = self;
   };
 
+  # The version of a package's dependency.
+  versionOf =
+    pname: package:
+    (lib.head (lib.filter (input: input.pname or null == pname) package.propagatedBuildInputs)).version;
+  hasSdk = lib.versionAtLeast pkgs.python3.pkgs.mcp.version "2.2";
+
   # The README's table of options has a row for each, with flag, variable and Nix option.
   variables = lib.listToAttrs (
     lib.concatMap (
@@ -22,7 +34,7 @@ let
         row = builtins.match "\\| `--[^`]+` \\| `([A-Z_]+)` \\| `([a-zA-Z]+)` \\|.*" line;
       in
       lib.optional (row != null) (lib.nameValuePair (lib.elemAt row 1) (lib.head row))
-    ) (lib.splitString "\n" (lib.readFile ../../README.md))
+    ) (lib.splitString "\n" (builtins.readFile ../../README.md))
   );
 
   tests = {
@@ -114,6 +126,21 @@ let
     testOverlayAddsThePackage = {
       expr = (pkgs.extend self.overlays.default).tmux-debug-mcp.drvPath;
       expected = package.drvPath;
+    };
+
+    testSdkIsThatOfThePackageSetWhereItIsVersion2 = {
+      expr = versionOf "mcp" package;
+      expected = if hasSdk then pkgs.python3.pkgs.mcp.version else "2.2.0";
+    };
+    testSdkOfVersion1IsReplacedForThePackageAlone = {
+      expr = [
+        (versionOf "mcp" (mkLib before).mcpServers.tmux-debug.package)
+        before.python3.pkgs.mcp.version
+      ];
+      expected = [
+        "2.2.0"
+        "1.30.0"
+      ];
     };
 
     testRegistryLikeThatOfWrapix = {

@@ -3,6 +3,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+if ((EUID)) && [[ ! -S /nix/var/nix/daemon-socket/socket ]]; then
+	echo "Without its daemon, Nix builds only for root. Run: sudo ./dev e2e" >&2
+	exit 1
+fi
+
 # Builds see what nixpkgs' sandbox has, but for the packages that are made of the host's files (hostpkgs/README.md).
 in_sandbox=(
 	/bin/sh /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/libc.so.6

@@ -1,4 +1,22 @@
-# The definition of the MCP server `tmux-debug`, for a registry like the one above or wrapix's.
+/**
+  The definition of the MCP server `tmux-debug`, for a registry like that of `lib/mcp` or wrapix.
+
+  # Inputs
+
+  `pkgs`: the package set
+  `package`: another build of the server
+
+  # Type
+
+  ```
+  { pkgs :: Packages, package ? Derivation } -> {
+    name :: String,
+    package :: Derivation,
+    packages :: [Derivation],
+    mkServerConfig :: Options -> { command :: String, env :: { ${variable} :: String } }
+  }
+  ```
+*/
 {
   pkgs,
   package ? pkgs.callPackage ./mcp-server.nix { },
@@ -6,9 +24,9 @@
 
 let
   inherit (pkgs) lib;
-  arguments = import ../../arguments.nix { inherit lib; };
+  inherit (import ../../arguments.nix { inherit lib; }) closedSetReason unlessReason;
 
-  # The README's table of options, in which the variables are explained.
+  # The README's table of options has the same rows.
   variables = {
     audit = "TMUX_DEBUG_AUDIT";
     auditFull = "TMUX_DEBUG_AUDIT_FULL";
@@ -21,40 +39,49 @@ in
   name = "tmux-debug";
   inherit package;
 
-  # Both by name, because an environment of packages does not follow what a package needs. With tmux one can attach.
+  # Both, because an environment made of packages does not follow what they refer to. With tmux a person can attach.
   packages = [
     package
     pkgs.tmux
   ];
 
   /**
-    How to start the server with these options: the command, and what it needs in its environment.
+    How the server is started with these options: its command, and what that needs in its environment.
 
     # Inputs
 
-    `options`: strings; each stands for the server's option of the same name, and null is the same as none:
+    `options`: strings; each is the server's option of that name, and null is the same as none:
 
     - `audit`: a file to which a record of every call is appended
     - `auditFull`: a directory for what calls return of panes
-    - `dropEnv`: names and patterns of variables that panes do not inherit, separated by commas
+    - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
     - `logDir`: a directory in which the logs of panes are kept
     - `tmux`: the tmux to use instead of the package's own
 
     # Type
 
     ```
-    mkServerConfig :: { audit, auditFull, dropEnv, logDir, tmux :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
+    mkServerConfig :: {
+      audit :: String | Null,
+      auditFull :: String | Null,
+      dropEnv :: String | Null,
+      logDir :: String | Null,
+      tmux :: String | Null
+    } -> { command :: String, env :: { ${variable} :: String } }
     ```
 
     # Examples
 
     ```nix
     mkServerConfig { audit = "/workspace/.debug-audit.log"; }
-    => { command = "/nix/store/…/bin/tmux-debug-mcp"; env = { TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log"; }; }
+    => {
+      command = "/nix/store/.../bin/tmux-debug-mcp";
+      env = { TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log"; };
+    }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti. Known: audit, auditFull, dropEnv, logDir, tmux.
-    mkServerConfig { audit = ./audit.log; }
-    => error: tmux-debug.mkServerConfig: `audit` is of type path (/home/me/audit.log), but it should be a string, or null for none.
+    mkServerConfig { audit = /audit.log; }
+    => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log), but it should be a string, or null for none.
     ```
   */
   mkServerConfig =
@@ -62,25 +89,26 @@ in
     let
       function = "tmux-debug.mkServerConfig";
       given = lib.filterAttrs (_: value: value != null) options;
-      wrong = lib.filterAttrs (_: value: !lib.isString value) given;
-      option = lib.head (lib.attrNames wrong);
-      closedSetReason = arguments.closedSetReason {
+      wrong = lib.attrNames (lib.filterAttrs (_: value: !lib.isString value) given);
+      setReason = closedSetReason {
         inherit function;
         kind = "option";
         known = lib.attrNames variables;
       } options;
+      valueReason =
+        option: value:
+        "${function}: `${option}` is of type ${builtins.typeOf value}"
+        + " (${lib.generators.toPretty { multiline = false; } value}), but it should be a string, or null for none.";
       reason =
-        if closedSetReason != null then
-          closedSetReason
-        else if wrong != { } then
-          "${function}: `${option}` is of type ${builtins.typeOf wrong.${option}}"
-          + " (${lib.generators.toPretty { multiline = false; } wrong.${option}}),"
-          + " but it should be a string, or null for none."
+        if setReason != null then
+          setReason
+        else if wrong != [ ] then
+          valueReason (lib.head wrong) given.${lib.head wrong}
         else
           null;
     in
-    arguments.unlessReason reason {
+    unlessReason reason {
       command = lib.getExe package;
-      env = lib.mapAttrs' (name: lib.nameValuePair variables.${name}) given;
+      env = lib.mapAttrs' (option: lib.nameValuePair variables.${option}) given;
     };
 }

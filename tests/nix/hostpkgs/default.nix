@@ -69,8 +69,23 @@ let
       bashInteractive = tools;
       inherit (final.python3.pkgs) ruff;
     }
-    // lib.genAttrs [ "busybox" "dash" "fish" "shellcheck" "tmux" "util-linux" "zsh" ] (
-      name: fromHost { inherit name; packages = [ name ]; }
-    );
+    //
+      lib.genAttrs
+        [
+          "busybox"
+          "dash"
+          "fish"
+          "shellcheck"
+          "tmux"
+          "util-linux"
+          "zsh"
+        ]
+        (
+          name:
+          fromHost {
+            inherit name;
+            packages = [ name ];
+          }
+        );
 in
 lib.fix (lib.foldl' (f: overlay: lib.extends overlay f) packages overlays)

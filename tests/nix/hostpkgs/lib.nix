@@ -14,8 +14,8 @@ let
     listToAttrs
     map
     mapAttrs
-    match
     replaceStrings
+    split
     stringLength
     substring
     ;
@@ -23,25 +23,17 @@ let
   lib = {
     inherit (builtins)
       attrNames
-      attrValues
-      concatLists
       concatMap
       concatStringsSep
-      elem
       elemAt
       filter
-      length
-      listToAttrs
-      functionArgs
+      foldl'
       head
       isAttrs
-      isFunction
-      isList
-      foldl'
       isString
+      length
+      listToAttrs
       mapAttrs
-      match
-      readFile
       replaceStrings
       ;
 
@@ -96,25 +88,19 @@ let
     nameValuePair = name: value: { inherit name value; };
     mapAttrsToList = f: set: attrValues (mapAttrs f set);
     optional = condition: value: if condition then [ value ] else [ ];
-    optionals = condition: values: if condition then values else [ ];
-    optionalAttrs = condition: set: if condition then set else { };
     subtractLists = removed: filter (value: !elem value removed);
     isDerivation = value: value.type or null == "derivation";
 
     # Strings.
-    optionalString = condition: text: if condition then text else "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
-    concatMapStrings = lib.concatMapStringsSep "";
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
-    hasInfix = infix: text: length (builtins.split (lib.escapeRegex infix) text) > 1;
     escapeRegex =
       let
-        special = [ "\\" "[" "{" "(" ")" "^" "$" "?" "*" "+" "|" "." ];
+        special = lib.filter (text: isString text && text != "") (split "" "\\[{()^$?*+|.");
       in
       replaceStrings special (map (character: "\\${character}") special);
     splitString =
-      separator: text: filter isString (builtins.split (lib.escapeRegex separator) text);
-    makeBinPath = lib.concatMapStringsSep ":" (package: "${package}/bin");
+      separator: text: filter isString (split (lib.escapeRegex separator) text);
     escapeShellArg = text: "'${replaceStrings [ "'" ] [ "'\\''" ] (toString text)}'";
     escapeShellArgs = lib.concatMapStringsSep " " lib.escapeShellArg;
     versionAtLeast = version: least: builtins.compareVersions version least >= 0;
