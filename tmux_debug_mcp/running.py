@@ -41,7 +41,7 @@ _PROMPT_BYTES = 4096
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 # What a terminal answers as if it were typed, asked for by a program that may not have read the answer.
-_QUESTION = re.compile(rb"\x1b\[[?>=]?[0-9;]*[cn]")
+_QUESTION = re.compile(rb"\x1b[^\x18\x1a\x1b -~]*\[[^\x18\x1a\x1b@-~]*[cn]")
 _QUESTION_BYTES = 1 << 16
 
 

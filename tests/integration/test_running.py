@@ -72,6 +72,7 @@ CASES = [
     Case("alias", "alias two='echo three'\ntwo", None, 0, {"dash": (None, 0)}),
     Case("binary", "head -c 20000 /dev/urandom", None, 0),
     Case("questions to the terminal", r"printf '\033[c\033[>c\033[6n'", None, 0),
+    Case("question amid noise", r"printf '\033\377[\001\272c'", None, 0),
     Case("escape that is left open", r"printf 'one\033]0;title'", "one"),
     Case("mark of another run", r"printf 'a\033]7777;0123456789abcdef;0\ab\n'", "ab\n"),
     Case("status of the command before", "sh -c 'exit 5'; echo $?", "5\n", 0, {"fish": (None, 1)}),
