@@ -22,7 +22,25 @@
         tmux-debug-mcp = packageOf pkgs;
       });
 
-      # `lib.mkLib pkgs` for a package set of yours, and `legacyPackages.<system>.lib` for this flake's own.
+      /**
+        The library of `lib/default.nix` for a package set. `legacyPackages.<system>.lib` is that for
+        this flake's own.
+
+        # Type
+
+        ```
+        mkLib :: Packages -> { mcpConfig :: { ... } -> { ... }, mcpServers :: { ... } }
+        ```
+
+        # Examples
+
+        ```nix
+        mkLib nixpkgs.legacyPackages.x86_64-linux
+        => { mcpConfig = <function>; mcpServers = { tmux-debug = { ... }; }; }
+        mkLib "x86_64-linux"
+        => error: mkLib: the argument is of type string, but it should be a package set, ...
+        ```
+      */
       lib.mkLib = pkgs: import ./lib { inherit pkgs; };
       legacyPackages = eachSystem (pkgs: {
         lib = self.lib.mkLib pkgs;

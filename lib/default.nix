@@ -1,38 +1,22 @@
-/**
-  The library for a package set: `lib.mkLib` of the flake, and `legacyPackages.<system>.lib` for its own nixpkgs.
-
-  # Inputs
-
-  `pkgs`: the package set
-
-  # Type
-
-  ```
-  mkLib :: Packages -> { mcpServers :: { ... }, mcpConfig :: { ... } -> { ... } }
-  ```
-
-  # Examples
-
-  ```nix
-  mkLib nixpkgs.legacyPackages.x86_64-linux
-  => { mcpConfig = <function>; mcpServers = { tmux-debug = { ... }; }; }
-  mkLib "x86_64-linux"
-  => error: mkLib: the argument is of type string, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.
-  ```
-*/
+# The library for a package set: what the flake's `lib.mkLib` returns.
 { pkgs }:
 
-if !(builtins.isAttrs pkgs && pkgs ? callPackage) then
-  throw "mkLib: the argument is of type ${builtins.typeOf pkgs}, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux."
-else
-
 let
-  inherit (pkgs) lib;
-  inherit (import ./arguments.nix { inherit lib; }) closedSetReason unlessReason;
+  packageSet = "but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
+  checked =
+    if !builtins.isAttrs pkgs then
+      throw "mkLib: the argument is of type ${builtins.typeOf pkgs}, ${packageSet}"
+    else if !(pkgs ? callPackage && pkgs ? lib) then
+      throw "mkLib: the argument is a set without `callPackage` and `lib`, ${packageSet}"
+    else
+      pkgs;
+  inherit (checked) lib;
+  inherit (import ./arguments.nix { inherit lib; }) closedSetReason;
 in
-rec {
+builtins.seq checked rec {
   /**
-    The MCP servers that there are, each with its definition for a registry; its `mkServerConfig` tells the options.
+    The MCP servers that there are, each with its definition for a registry; its `mkServerConfig`
+    tells the options.
 
     # Type
 
@@ -42,26 +26,34 @@ rec {
         name :: String,
         package :: Derivation,
         packages :: [Derivation],
-        mkServerConfig :: { ${option} :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
+        mkServerConfig ::
+          { ${option} :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
       }
     }
     ```
   */
-  mcpServers = import ./mcp { inherit pkgs; };
+  mcpServers = import ./mcp { pkgs = checked; };
 
   /**
-    The configuration of a client that is to have these servers, such as Claude Code's `.mcp.json` is in JSON.
+    The configuration of a client that is to have these servers, such as Claude Code's `.mcp.json`
+    has it in JSON.
 
     # Inputs
 
-    `servers`: the options of each server, by the server's name
+    `servers`
+    : the options of each server, by the server's name
 
     # Type
 
     ```
     mcpConfig :: { ${server} :: { ${option} :: String | Null } } -> {
       mcpServers :: {
-        ${server} :: { type :: String, command :: String, args :: [String], env :: { ${variable} :: String } }
+        ${server} :: {
+          type :: String,
+          command :: String,
+          args :: [String],
+          env :: { ${variable} :: String }
+        }
       }
     }
     ```
@@ -69,8 +61,8 @@ rec {
     # Examples
 
     ```nix
-    builtins.toJSON (mcpConfig { tmux-debug = { }; })
-    => ''{"mcpServers":{"tmux-debug":{"args":[],"command":"/nix/store/.../bin/tmux-debug-mcp","env":{},"type":"stdio"}}}''
+    (mcpConfig { tmux-debug = { }; }).mcpServers.tmux-debug
+    => { args = [ ]; command = "/nix/store/.../bin/tmux-debug-mcp"; env = { }; type = "stdio"; }
     mcpConfig { tmux-debgu = { }; }
     => error: mcpConfig: Unknown MCP server: tmux-debgu. Known: tmux-debug.
     ```
@@ -91,5 +83,5 @@ rec {
         }
         // mcpServers.${name}.mkServerConfig options;
     in
-    unlessReason reason { mcpServers = lib.mapAttrs entry servers; };
+    lib.throwIf (reason != null) reason { mcpServers = lib.mapAttrs entry servers; };
 }

@@ -15,10 +15,7 @@ let
   inherit (mkLib pkgs) mcpConfig mcpServers;
   inherit (mcpServers.tmux-debug) mkServerConfig package;
   command = "${package}/bin/tmux-debug-mcp";
-  wrapix = import ./wrapix.nix {
-    inherit pkgs;
-    tmux-debug-mcp = self;
-  };
+  wrapix = import ./wrapix.nix { pkgs = pkgs.extend self.overlays.default; };
 
   # The version of a package's dependency.
   versionOf =
@@ -61,24 +58,12 @@ let
         ];
       };
     };
-    testDefinitionTakesAnotherPackage = {
+    testDefinitionHasThePackageOfTheOverlaysWhereThereIsOne = {
       expr =
-        let
-          server = import ../../lib/mcp/tmux {
-            inherit pkgs;
-            package = pkgs.tmux;
-          };
-        in
-        [
-          server.packages
-          (server.mkServerConfig { }).command
-        ];
+        (mkLib (pkgs.extend (_: _: { tmux-debug-mcp = pkgs.tmux; }))).mcpServers.tmux-debug.packages;
       expected = [
-        [
-          pkgs.tmux
-          pkgs.tmux
-        ]
-        "${pkgs.tmux}/bin/tmux"
+        pkgs.tmux
+        pkgs.tmux
       ];
     };
 
@@ -143,6 +128,10 @@ let
       ];
     };
 
+    testRegistryLikeThatOfWrapixHasAllServersWithoutOptions = {
+      expr = wrapix.runtimeServers;
+      expected.tmux-debug = mkServerConfig { };
+    };
     testRegistryLikeThatOfWrapix = {
       expr = wrapix.sandbox {
         tmux-debug = {
@@ -181,9 +170,25 @@ let
       };
       message = "tmux-debug.mkServerConfig: Unknown option: audti, logdir. Known: ";
     };
+    mkServerConfigOfManyUnknownOptions = {
+      call = mkServerConfig (lib.genAttrs (lib.attrNames pkgs) (_: null));
+      message = " and ${toString (lib.length (lib.attrNames pkgs) - 4)} more. Known: ";
+    };
     mkServerConfigOfNoSet = {
       call = mkServerConfig "audit.log";
-      message = "tmux-debug.mkServerConfig: the argument is of type string, but it should be a set with an attribute for each option.";
+      message = "tmux-debug.mkServerConfig: the argument is of type string (\"audit.log\"), but it should be a set with an attribute for each option.";
+    };
+    mkServerConfigOfThePackage = {
+      call = mkServerConfig package;
+      message = "tmux-debug.mkServerConfig: the argument is a derivation, but it should be a set with an attribute for each option.";
+    };
+    mkServerConfigOfANumber = {
+      call = mkServerConfig { logDir = 1; };
+      message = "tmux-debug.mkServerConfig: `logDir` is of type int (1), but it should be a string, or null for none.";
+    };
+    mkServerConfigOfWhatHasNoEnd = {
+      call = mkServerConfig { tmux = pkgs; };
+      message = "tmux-debug.mkServerConfig: `tmux` is of type set, but it should be a string, or null for none.";
     };
     mkServerConfigOfAPath = {
       call = mkServerConfig { audit = /audit.log; };
@@ -191,14 +196,18 @@ let
     };
     mkServerConfigOfAPackage = {
       call = mkServerConfig { tmux = pkgs.tmux; };
-      message = "tmux-debug.mkServerConfig: `tmux` is of type set (<derivation ${pkgs.tmux.name}>), but it should be a string, or null for none.";
+      message = "tmux-debug.mkServerConfig: `tmux` is a derivation, but it should be a string, or null for none.";
     };
     mkServerConfigOfAList = {
       call = mkServerConfig {
         audit = "audit.log";
         dropEnv = [ "A" ];
       };
-      message = "tmux-debug.mkServerConfig: `dropEnv` is of type list ([ \"A\" ]), but it should be a string, or null for none.";
+      message = "tmux-debug.mkServerConfig: `dropEnv` is of type list, but it should be a string, or null for none.";
+    };
+    mkLibOfAnotherSet = {
+      call = mkLib { inherit pkgs; };
+      message = "mkLib: the argument is a set without `callPackage` and `lib`, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
     };
     mkLibOfNoPackageSet = {
       call = mkLib pkgs.stdenv.hostPlatform.system;
@@ -220,7 +229,7 @@ pkgs.runCommand "tmux-debug-mcp-evaluation"
   {
     passthru = { inherit errors; };
     count = lib.length failed;
-    failed = lib.generators.toPretty { } failed;
+    failed = builtins.unsafeDiscardStringContext (builtins.toJSON failed);
   }
   ''
     ((count == 0)) || { echo "not as expected: $failed" >&2; exit 1; }

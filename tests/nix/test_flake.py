@@ -90,9 +90,13 @@ async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     [text] = fenced("nix")[:1]
-    (tmp_path / "flake.nix").write_text(text)
-    ours = ["--override-input", "tmux-debug-mcp", f"git+file://{ROOT}", "--no-write-lock-file"]
-    assert "tmux-debug-mcp 0." in output("develop", *ours, "--command", "tmux-debug-mcp", "--version", cwd=tmp_path)
+    (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
+    shell = ["develop", "--no-write-lock-file", "--command"]
+    assert "tmux-debug-mcp 0." in output(*shell, "tmux-debug-mcp", "--version", cwd=tmp_path)
+
+    python = ["python3", "-c", "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'))"]
+    outside = subprocess.run(python, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert output(*shell, *python, cwd=tmp_path) == outside
 
     [server] = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
     assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLS]
@@ -102,7 +106,7 @@ async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
 def test_line_of_the_readme_for_wrapix_is_the_one_that_is_evaluated() -> None:
     [line] = fenced("nix")[1].splitlines()
 
-    assert f"    {line}\n" in (HERE / "wrapix.nix").read_text()
+    assert f"      {line}\n" in (HERE / "wrapix.nix").read_text()
 
 
 def test_development_shell_tests_the_working_tree() -> None:

@@ -1,30 +1,12 @@
-/**
-  The definition of the MCP server `tmux-debug`, for a registry like that of `lib/mcp` or wrapix.
-
-  # Inputs
-
-  `pkgs`: the package set
-  `package`: another build of the server
-
-  # Type
-
-  ```
-  { pkgs :: Packages, package ? Derivation } -> {
-    name :: String,
-    package :: Derivation,
-    packages :: [Derivation],
-    mkServerConfig :: Options -> { command :: String, env :: { ${variable} :: String } }
-  }
-  ```
-*/
-{
-  pkgs,
-  package ? pkgs.callPackage ./mcp-server.nix { },
-}:
+# The definition of the MCP server `tmux-debug`, as a registry of MCP servers has it.
+{ pkgs }:
 
 let
   inherit (pkgs) lib;
-  inherit (import ../../arguments.nix { inherit lib; }) closedSetReason unlessReason;
+  inherit (import ../../arguments.nix { inherit lib; }) closedSetReason stringsReason;
+
+  # With the overlay, what other overlays have made of it.
+  package = pkgs.tmux-debug-mcp or (pkgs.callPackage ./mcp-server.nix { });
 
   # The README's table of options has the same rows.
   variables = {
@@ -39,24 +21,27 @@ in
   name = "tmux-debug";
   inherit package;
 
-  # Both, because an environment made of packages does not follow what they refer to. With tmux a person can attach.
+  # Both, because an environment made of packages does not follow what they refer to. With tmux a
+  # person can attach.
   packages = [
     package
     pkgs.tmux
   ];
 
   /**
-    How the server is started with these options: its command, and what that needs in its environment.
+    How the server is started with these options: its command, and what that needs in its
+    environment.
 
     # Inputs
 
-    `options`: strings; each is the server's option of that name, and null is the same as none:
+    `options`
+    : strings; each is the server's option of that name, and null is the same as none:
 
-    - `audit`: a file to which a record of every call is appended
-    - `auditFull`: a directory for what calls return of panes
-    - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
-    - `logDir`: a directory in which the logs of panes are kept
-    - `tmux`: the tmux to use instead of the package's own
+      - `audit`: a file to which a record of every call is appended
+      - `auditFull`: a directory for what calls return of panes
+      - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
+      - `logDir`: a directory in which the logs of panes are kept
+      - `tmux`: the tmux to use instead of the package's own, as `lib.getExe` tells it
 
     # Type
 
@@ -79,35 +64,26 @@ in
       env = { TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log"; };
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
-    => error: tmux-debug.mkServerConfig: Unknown option: audti. Known: audit, auditFull, dropEnv, logDir, tmux.
+    => error: tmux-debug.mkServerConfig: Unknown option: audti.
+       Known: audit, auditFull, dropEnv, logDir, tmux.
     mkServerConfig { audit = /audit.log; }
-    => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log), but it should be a string, or null for none.
+    => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
+       but it should be a string, or null for none.
     ```
   */
   mkServerConfig =
     options:
     let
       function = "tmux-debug.mkServerConfig";
-      given = lib.filterAttrs (_: value: value != null) options;
-      wrong = lib.attrNames (lib.filterAttrs (_: value: !lib.isString value) given);
-      setReason = closedSetReason {
+      nameReason = closedSetReason {
         inherit function;
         kind = "option";
         known = lib.attrNames variables;
       } options;
-      valueReason =
-        option: value:
-        "${function}: `${option}` is of type ${builtins.typeOf value}"
-        + " (${lib.generators.toPretty { multiline = false; } value}), but it should be a string, or null for none.";
-      reason =
-        if setReason != null then
-          setReason
-        else if wrong != [ ] then
-          valueReason (lib.head wrong) given.${lib.head wrong}
-        else
-          null;
+      reason = if nameReason != null then nameReason else stringsReason function options;
+      given = lib.filterAttrs (_: value: value != null) options;
     in
-    unlessReason reason {
+    lib.throwIf (reason != null) reason {
       command = lib.getExe package;
       env = lib.mapAttrs' (option: lib.nameValuePair variables.${option}) given;
     };

@@ -1,4 +1,5 @@
-# packageOverrides for Python: version 2 of the MCP SDK and what it needs of its own kind, as wheels from PyPI.
+# packageOverrides for Python: version 2 of the MCP SDK and what it needs of its own kind, as wheels
+# from PyPI.
 { lib }:
 final: prev:
 let
@@ -9,17 +10,21 @@ let
       hash,
       dependencies,
     }:
+    let
+      # As wheels and modules have it.
+      name = lib.replaceStrings [ "-" ] [ "_" ] pname;
+    in
     final.buildPythonPackage {
       inherit pname version dependencies;
       format = "wheel";
       src = final.fetchPypi {
         inherit version hash;
-        # As names of wheels have it.
-        pname = lib.replaceStrings [ "-" ] [ "_" ] pname;
+        pname = name;
         format = "wheel";
         dist = "py3";
         python = "py3";
       };
+      pythonImportsCheck = [ name ];
     };
 
   # Each of the two pairs goes together, because its first asks for one version of its second.

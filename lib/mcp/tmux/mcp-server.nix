@@ -58,20 +58,27 @@ pythonPackages.buildPythonApplication {
     pythonPackages.pytest-xdist
     pythonPackages.pytestCheckHook
   ];
+  pythonImportsCheck = [ "tmux_debug_mcp" ];
   enabledTestPaths = [ "tests/unit" ];
   # Test the modules as they are installed.
   preCheck = ''
     rm -r tmux_debug_mcp
   '';
 
-  # The stock wrapper sets PATH, where panes would find the server's Python first, and PYTHONNOUSERSITE. The script
-  # knows its paths itself instead, and -I keeps a PYTHONPATH that is meant for the panes away from the server.
+  # The stock wrapper sets PATH, where panes would find the server's Python first, and
+  # PYTHONNOUSERSITE. The script knows its paths itself instead, and -I keeps a PYTHONPATH that is
+  # meant for the panes away from the server.
+  # Nor is it to put its Python and modules into every shell that has the package.
   dontWrapPythonPrograms = true;
   postFixup = ''
     buildPythonPath "$out"
     patchPythonScript "$out/bin/tmux-debug-mcp"
     sed -i '1s/$/ -I/' "$out/bin/tmux-debug-mcp"
+    rm "$out/nix-support/propagated-build-inputs"
   '';
+
+  # For a registry of MCP servers: `mcpServer { inherit pkgs; }`.
+  passthru.mcpServer = import ./.;
 
   meta = {
     description = "MCP server that gives a debugging agent real terminals, over tmux";

@@ -30,11 +30,14 @@ let
       foldl'
       head
       isAttrs
+      isFunction
+      isList
       isString
       length
       listToAttrs
       mapAttrs
       replaceStrings
+      seq
       ;
 
     # Fixed points.
@@ -88,10 +91,12 @@ let
     nameValuePair = name: value: { inherit name value; };
     mapAttrsToList = f: set: attrValues (mapAttrs f set);
     optional = condition: value: if condition then [ value ] else [ ];
+    take = count: list: builtins.genList (builtins.elemAt list) (if count < length list then count else length list);
     subtractLists = removed: filter (value: !elem value removed);
     isDerivation = value: value.type or null == "derivation";
 
     # Strings.
+    optionalString = condition: text: if condition then text else "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
     escapeRegex =
@@ -105,6 +110,8 @@ let
     escapeShellArgs = lib.concatMapStringsSep " " lib.escapeShellArg;
     versionAtLeast = version: least: builtins.compareVersions version least >= 0;
     getExe = package: "${package}/bin/${package.meta.mainProgram or package.pname}";
+
+    throwIf = condition: message: value: if condition then throw message else value;
 
     # What packages say of themselves.
     licenses.mit.spdxId = "MIT";
@@ -144,29 +151,6 @@ let
           };
         };
     };
-
-    # A value as one would write it, on one line.
-    generators.toPretty =
-      _: value:
-      let
-        type = builtins.typeOf value;
-        many = lib.concatMapStringsSep " ";
-        show = lib.generators.toPretty { };
-      in
-      if type == "string" then
-        builtins.toJSON value
-      else if type == "list" then
-        "[ ${many show value} ]"
-      else if lib.isDerivation value then
-        "<derivation ${value.name}>"
-      else if type == "set" then
-        "{ ${many (name: "${name} = ${show value.${name}};") (attrNames value)} }"
-      else if type == "lambda" then
-        "<function>"
-      else if type == "bool" then
-        if value then "true" else "false"
-      else
-        toString value;
 
     # The names of the tests whose `expr` is not what was `expected`, with both.
     runTests =

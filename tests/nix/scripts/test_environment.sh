@@ -4,6 +4,8 @@
 # shellcheck source=tests/tmux-mcp/lib.sh
 source "$(dirname "$0")/../tmux-mcp/lib.sh"
 
+# The environment of a build has some of its own.
+unset "${!PYTHON@}" "${!NIX_PYTHON@}"
 mkdir "$work/modules" "$work/bin"
 for module in anyio mcp orjson sitecustomize; do
 	echo "raise SystemExit('the server took $module from PYTHONPATH')" >"$work/modules/$module.py"

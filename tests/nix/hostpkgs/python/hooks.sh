@@ -20,6 +20,10 @@ buildPython() {
 	addInput "$out"
 	runHook postFixup
 	step check "$out"
+	local module
+	for module in ${pythonImportsCheck-}; do
+		(cd "$out" && python3 -c "import $module")
+	done
 	if [[ -n ${enabledTestPaths-} ]]; then
 		runHook preCheck
 		local paths
