@@ -23,8 +23,8 @@
       });
 
       /**
-        The library of `lib/default.nix` for a package set. `legacyPackages.<system>.lib` is that for
-        this flake's own.
+        The library for a package set of yours; `legacyPackages.<system>.lib` is that for this flake's
+        own nixpkgs.
 
         # Type
 

@@ -68,7 +68,8 @@ in
       "${function}: the argument is ${describe value},"
       + " but it should be a set with an attribute for each ${kind}."
     else if unknown != [ ] then
-      "${function}: Unknown ${kind}: ${firstNames unknown}. Known: ${lib.concatStringsSep ", " known}."
+      "${function}: Unknown ${kind}: ${firstNames unknown}."
+      + " Known: ${lib.concatStringsSep ", " known}."
     else
       null;
 
@@ -107,5 +108,6 @@ in
     if wrong == [ ] then
       null
     else
-      "${function}: `${name}` is ${describe set.${name}}, but it should be a string, or null for none.";
+      "${function}: `${name}` is ${describe set.${name}},"
+      + " but it should be a string, or null for none.";
 }

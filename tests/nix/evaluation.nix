@@ -1,6 +1,7 @@
 # What evaluates, and what does not: each public function, and each of its errors.
 #
-# `errors` has calls that fail, with the messages; that these are what is printed is tested by tests/nix/test_flake.py.
+# `errors` has calls that fail, each with its message; tests/nix/test_flake.py compares that with what
+# Nix prints.
 #
 # `before` is the package set, had it version 1 of the MCP SDK.
 {
@@ -149,6 +150,16 @@ let
     };
   };
 
+  inServerConfig = problem: "tmux-debug.mkServerConfig: ${problem}";
+  inServerConfigs =
+    problem: inServerConfig "${problem}, but it should be a set with an attribute for each option.";
+  inOption = problem: inServerConfig "${problem}, but it should be a string, or null for none.";
+  inMkLib =
+    problem:
+    "mkLib: the argument is ${problem},"
+    + " but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
+  known = "Known: ${lib.concatStringsSep ", " (lib.attrNames variables)}.";
+
   # Calls that are errors, each with what it says.
   errors = {
     mcpConfigOfAnUnknownServer = {
@@ -157,61 +168,69 @@ let
     };
     mcpConfigOfNoSet = {
       call = mcpConfig [ "tmux-debug" ];
-      message = "mcpConfig: the argument is of type list, but it should be a set with an attribute for each MCP server.";
+      message =
+        "mcpConfig: the argument is of type list,"
+        + " but it should be a set with an attribute for each MCP server.";
     };
     mcpConfigOfAnUnknownOption = {
       call = mcpConfig { tmux-debug.audti = "audit.log"; };
-      message = "tmux-debug.mkServerConfig: Unknown option: audti. Known: ${lib.concatStringsSep ", " (lib.attrNames variables)}.";
+      message = inServerConfig "Unknown option: audti. ${known}";
     };
     mkServerConfigOfUnknownOptions = {
       call = mkServerConfig {
         audti = null;
         logdir = "logs";
       };
-      message = "tmux-debug.mkServerConfig: Unknown option: audti, logdir. Known: ";
+      message = inServerConfig "Unknown option: audti, logdir. ${known}";
     };
     mkServerConfigOfManyUnknownOptions = {
-      call = mkServerConfig (lib.genAttrs (lib.attrNames pkgs) (_: null));
-      message = " and ${toString (lib.length (lib.attrNames pkgs) - 4)} more. Known: ";
+      call = mkServerConfig {
+        a = 1;
+        b = 2;
+        c = 3;
+        d = 4;
+        e = 5;
+      };
+      message = inServerConfig "Unknown option: a, b, c and 2 more. ${known}";
     };
     mkServerConfigOfNoSet = {
       call = mkServerConfig "audit.log";
-      message = "tmux-debug.mkServerConfig: the argument is of type string (\"audit.log\"), but it should be a set with an attribute for each option.";
+      message = inServerConfigs "the argument is of type string (\"audit.log\")";
     };
     mkServerConfigOfThePackage = {
       call = mkServerConfig package;
-      message = "tmux-debug.mkServerConfig: the argument is a derivation, but it should be a set with an attribute for each option.";
-    };
-    mkServerConfigOfANumber = {
-      call = mkServerConfig { logDir = 1; };
-      message = "tmux-debug.mkServerConfig: `logDir` is of type int (1), but it should be a string, or null for none.";
-    };
-    mkServerConfigOfWhatHasNoEnd = {
-      call = mkServerConfig { tmux = pkgs; };
-      message = "tmux-debug.mkServerConfig: `tmux` is of type set, but it should be a string, or null for none.";
+      message = inServerConfigs "the argument is a derivation";
     };
     mkServerConfigOfAPath = {
       call = mkServerConfig { audit = /audit.log; };
-      message = "tmux-debug.mkServerConfig: `audit` is of type path (/audit.log), but it should be a string, or null for none.";
+      message = inOption "`audit` is of type path (/audit.log)";
+    };
+    mkServerConfigOfANumber = {
+      call = mkServerConfig { logDir = 1; };
+      message = inOption "`logDir` is of type int (1)";
     };
     mkServerConfigOfAPackage = {
       call = mkServerConfig { tmux = pkgs.tmux; };
-      message = "tmux-debug.mkServerConfig: `tmux` is a derivation, but it should be a string, or null for none.";
+      message = inOption "`tmux` is a derivation";
+    };
+    mkServerConfigOfWhatHasNoEnd = {
+      call = mkServerConfig { tmux = pkgs; };
+      message = inOption "`tmux` is of type set";
     };
     mkServerConfigOfAList = {
       call = mkServerConfig {
         audit = "audit.log";
         dropEnv = [ "A" ];
       };
-      message = "tmux-debug.mkServerConfig: `dropEnv` is of type list, but it should be a string, or null for none.";
+      message = inOption "`dropEnv` is of type list";
     };
     mkLibOfAnotherSet = {
       call = mkLib { inherit pkgs; };
-      message = "mkLib: the argument is a set without `callPackage` and `lib`, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
+      message = inMkLib "a set without `callPackage` and `lib`";
     };
     mkLibOfNoPackageSet = {
       call = mkLib pkgs.stdenv.hostPlatform.system;
-      message = "mkLib: the argument is of type string, but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
+      message = inMkLib "of type string";
     };
     registryLikeThatOfWrapixOfAnUnknownServer = {
       call = wrapix.sandbox { playwright = { }; };

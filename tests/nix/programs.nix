@@ -7,7 +7,8 @@
   pkgs.tmux
   pkgs.util-linux
   pkgs.zsh
-  # Alone: its directory has a program for each of its names, which would come before those of the build.
+  # Alone: its directory has a program for each of its names, which would come before those of the
+  # build.
   (pkgs.runCommand "busybox-alone" { } ''
     mkdir -p $out/bin
     ln -s ${pkgs.busybox}/bin/busybox $out/bin/busybox

@@ -1,4 +1,5 @@
-# A shell for work on the server, where the command, the tests and ./dev take its modules from the working tree.
+# A shell for work on the server, where the command, the tests and ./dev take its modules from the
+# working tree.
 { pkgs, package }:
 pkgs.mkShell {
   inputsFrom = [ package ];

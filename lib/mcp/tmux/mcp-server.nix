@@ -23,7 +23,9 @@ in
 pythonPackages.buildPythonApplication {
   pname = "tmux-debug-mcp";
   version = lib.head (
-    builtins.match ''.*__version__ = "([^"]+)".*'' (builtins.readFile (root + "/tmux_debug_mcp/__init__.py"))
+    builtins.match ''.*__version__ = "([^"]+)".*'' (
+      builtins.readFile (root + "/tmux_debug_mcp/__init__.py")
+    )
   );
   pyproject = true;
 
