@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,6 +16,12 @@ from tmux_debug_mcp.session import Settings
 
 # Ends are bounded by half a second; on a busy machine the census may have to look again.
 _CENSUS_S = 5.0
+
+
+# Whoever started us in the background or with nohup had these ignored, and the servers under test would inherit that.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 
 @pytest.fixture
