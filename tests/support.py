@@ -21,6 +21,15 @@ from tmux_debug_mcp.tools import Toolbox, debug
 # Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
 
+# The shells in which commands can be run, each without its user's settings.
+SHELLS = {
+    "bash": "bash --norc",
+    "dash": "dash",
+    "zsh": "zsh -f",
+    "fish": "fish --no-config",
+    "busybox": "busybox sh",
+}
+
 
 class Tools:
     """The tools, called by a real client."""
@@ -98,6 +107,21 @@ class Tools:
             while (state := await self.state(pane_id))["status"] == "running":
                 await anyio.sleep(0.005)
         return state
+
+
+async def run(
+    tools: Tools,
+    command: str,
+    pane_id: str | None = None,
+    **arguments: Any,  # noqa: ANN401
+) -> tuple[str, Mapping[str, Any], str]:
+    """Return the output, what is said of it for programs, and the last line."""
+    arguments |= {"pane_id": pane_id} if pane_id else {}
+    result = await tools.call("run", command=command, **arguments)
+    blocks = [block.text for block in result.content if block.type == "text"]
+    assert not result.is_error, blocks
+    assert result.meta is not None
+    return blocks[0], result.meta, blocks[-1]
 
 
 def texts(result: types.CallToolResult) -> list[str]:
