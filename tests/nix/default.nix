@@ -6,17 +6,6 @@ let
   inherit (self.lib.mkLib pkgs) mcpServers;
   inherit (mcpServers.tmux-debug) package;
 
-  # With all tests that a tmux is enough for.
-  withAllTests =
-    package:
-    package.overridePythonAttrs (old: {
-      nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
-      enabledTestPaths = [
-        "tests/unit"
-        "tests/integration"
-      ];
-    });
-
   # This package set, had it version 1 of the MCP SDK.
   before = pkgs.extend (
     _: prev: {
@@ -68,7 +57,14 @@ let
 in
 {
   evaluation = import ./evaluation.nix { inherit before pkgs self; };
-  package = withAllTests package;
+  # With all tests that a tmux is enough for.
+  package = package.overridePythonAttrs (old: {
+    nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
+    enabledTestPaths = [
+      "tests/unit"
+      "tests/integration"
+    ];
+  });
   package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
   integration-scripts = scripts "integration-scripts" { } "tmux-mcp/run-integration.sh";
   environment = scripts "environment" { } "nix/test_environment.sh";
