@@ -102,6 +102,11 @@ async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
     assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLS]
     assert server["env"].keys() == {"TMUX_DEBUG_AUDIT"}
 
+    (tmp_path / ".mcp.json").unlink()
+    (tmp_path / ".mcp.json").write_text("{}")
+    output(*shell, "true", cwd=tmp_path)
+    assert (tmp_path / ".mcp.json").read_text() == "{}"
+
 
 def test_line_of_the_readme_for_wrapix_is_the_one_that_is_evaluated() -> None:
     [line] = fenced("nix")[1].splitlines()

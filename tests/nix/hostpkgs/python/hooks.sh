@@ -34,7 +34,7 @@ buildPython() {
 
 # The modules of a package and of all that it needs.
 buildPythonPath() {
-	local PATH=$PATH PYTHONPATH="" program
+	local PATH=$PATH PYTHONPATH=""
 	local -A seen=()
 	addInput "$1"
 	program_PYTHONPATH=$PYTHONPATH
