@@ -20,6 +20,7 @@
       packages = eachSystem (pkgs: rec {
         default = tmux-debug-mcp;
         tmux-debug-mcp = packageOf pkgs;
+        sandbox = (self.lib.mkLib pkgs).mkSandbox { mcp.tmux-debug = { }; };
       });
 
       /**

@@ -1,8 +1,11 @@
-# How the functions of this library look at what they are given. A validator returns the reason
-# against a value, or null.
+# How the functions of this library look at what they are given.
+#
+# A check is a function of a name and a value that returns the reason against the value, or null. The
+# name says which part of the argument it is, and is "" for the whole.
 { lib }:
 
 let
+  # What a function says of a value: no more of it than helps.
   describe =
     value:
     if lib.isDerivation value then
@@ -19,95 +22,202 @@ let
     names:
     lib.concatStringsSep ", " (lib.take 3 names)
     + lib.optionalString (lib.length names > 3) " and ${toString (lib.length names - 3)} more";
-in
-{
+
+  subject = name: if name == "" then "the argument" else "`${name}`";
+  part = name: child: if name == "" then child else "${name}.${child}";
+  isSet = value: lib.isAttrs value && !lib.isDerivation value;
+
+  # The first reason that there is.
+  first = reasons: lib.findFirst (reason: reason != null) null reasons;
+
   /**
-    Why a value is not a set of attributes with known names, or null.
+    A check by a predicate.
+
+    # Type
+
+    ```
+    is :: String -> (Any -> Bool) -> String -> Any -> String | Null
+    ```
+
+    # Examples
+
+    ```nix
+    is "a string" lib.isString "audit" "a.log"
+    => null
+    is "a string" lib.isString "audit" /a.log
+    => "`audit` is of type path (/a.log), but it should be a string."
+    ```
+  */
+  is =
+    expected: isValid: name: value:
+    if isValid value then
+      null
+    else
+      "${subject name} is ${describe value}, but it should be ${expected}.";
+
+  /**
+    A check by a predicate that null passes, too; the text says what null means.
+
+    # Type
+
+    ```
+    isOrNull :: String -> String -> (Any -> Bool) -> String -> Any -> String | Null
+    ```
+
+    # Examples
+
+    ```nix
+    isOrNull "a string" "none" lib.isString "audit" null
+    => null
+    isOrNull "a string" "none" lib.isString "audit" 1
+    => "`audit` is of type int (1), but it should be a string, or null for none."
+    ```
+  */
+  isOrNull =
+    expected: meaning: isValid:
+    is "${expected}, or null for ${meaning}" (value: value == null || isValid value);
+
+  /**
+    A check of a list, each element by one check.
+
+    # Type
+
+    ```
+    listOf :: (String -> Any -> String | Null) -> String -> Any -> String | Null
+    ```
+
+    # Examples
+
+    ```nix
+    listOf (is "a string" lib.isString) "podmanArgs" [ "--tty" 1 ]
+    => "`podmanArgs.1` is of type int (1), but it should be a string."
+    ```
+  */
+  listOf =
+    check: name: value:
+    if lib.isList value then
+      first (lib.imap0 (index: check (part name (toString index))) value)
+    else
+      is "a list" lib.isList name value;
+
+  /**
+    A check of a set of attributes with any names, each value by one check.
+
+    # Type
+
+    ```
+    setOf :: (String -> Any -> String | Null) -> String -> Any -> String | Null
+    ```
+
+    # Examples
+
+    ```nix
+    setOf (is "a string" lib.isString) "env" { PORT = 80; }
+    => "`env.PORT` is of type int (80), but it should be a string."
+    ```
+  */
+  setOf =
+    check: name: value:
+    if isSet value then
+      first (lib.mapAttrsToList (child: check (part name child)) value)
+    else
+      is "a set" isSet name value;
+
+  /**
+    A check of a set of attributes with known names, each value by its own check.
 
     # Inputs
-
-    `function`
-    : the name of the function that was given the value
 
     `kind`
     : what the names are names of
 
-    `known`
-    : the names that there are
+    `checks`
+    : the check for each name that there may be
 
-    `value`
-    : what was given
+    `required`
+    : names that there must be
+
+    `refused`
+    : names that somebody may expect, each with the reason why there is no such thing
 
     # Type
 
     ```
-    closedSetReason ::
-      { function :: String, kind :: String, known :: [String] } -> Any -> String | Null
+    closedSet ::
+      {
+        kind :: String,
+        checks :: { ${name} :: String -> Any -> String | Null },
+        required :: [String],
+        refused :: { ${name} :: String },
+      }
+      -> String -> Any -> String | Null
     ```
 
     # Examples
 
     ```nix
-    closedSetReason { function = "f"; kind = "option"; known = [ "audit" ]; } { audit = "a.log"; }
-    => null
-    closedSetReason { function = "f"; kind = "option"; known = [ "audit" ]; } { audti = "a.log"; }
-    => "f: Unknown option: audti. Known: audit."
+    closedSet { kind = "option"; checks.audit = is "a string" lib.isString; } "" { audti = "a.log"; }
+    => "Unknown option: audti. Known: audit."
     ```
   */
-  closedSetReason =
+  closedSet =
     {
-      function,
       kind,
-      known,
+      checks,
+      required ? [ ],
+      refused ? { },
     }:
-    value:
+    name: value:
     let
-      unknown = lib.subtractLists known (lib.attrNames value);
+      given = lib.attrNames value;
+      unknown = lib.subtractLists (lib.attrNames checks) given;
+      explained = lib.filter (child: refused ? ${child}) unknown;
+      missing = lib.subtractLists given required;
     in
-    if !lib.isAttrs value || lib.isDerivation value then
-      "${function}: the argument is ${describe value},"
-      + " but it should be a set with an attribute for each ${kind}."
+    if !isSet value then
+      is "a set with an attribute for each ${kind}" isSet name value
+    else if explained != [ ] then
+      "`${part name (lib.head explained)}` is refused: ${refused.${lib.head explained}}"
     else if unknown != [ ] then
-      "${function}: Unknown ${kind}: ${firstNames unknown}."
-      + " Known: ${lib.concatStringsSep ", " known}."
+      "Unknown ${kind}${lib.optionalString (name != "") " in `${name}`"}: ${firstNames unknown}."
+      + " Known: ${lib.concatStringsSep ", " (lib.attrNames checks)}."
+    else if missing != [ ] then
+      "`${part name (lib.head missing)}` is missing."
     else
-      null;
+      first (lib.mapAttrsToList (child: checks.${child} (part name child)) value);
 
   /**
-    Why a set has values that are neither strings nor null, or null.
-
-    # Inputs
-
-    `function`
-    : the name of the function that was given the set
-
-    `set`
-    : what was given
+    The argument of a function, where nothing speaks against it; else an error that says what does.
 
     # Type
 
     ```
-    stringsReason :: String -> { ... } -> String | Null
+    checked :: String -> (String -> Any -> String | Null) -> Any -> Any
     ```
 
     # Examples
 
     ```nix
-    stringsReason "f" { audit = "a.log"; dropEnv = null; }
-    => null
-    stringsReason "f" { audit = /a.log; }
-    => "f: `audit` is of type path (/a.log), but it should be a string, or null for none."
+    checked "f" (setOf (is "a string" lib.isString)) { a = "b"; }
+    => { a = "b"; }
+    checked "f" (setOf (is "a string" lib.isString)) { a = 1; }
+    => error: f: `a` is of type int (1), but it should be a string.
     ```
   */
-  stringsReason =
-    function: set:
+  checked =
+    function: check: argument:
     let
-      wrong = lib.attrNames (lib.filterAttrs (_: value: value != null && !lib.isString value) set);
-      name = lib.head wrong;
+      reason = check "" argument;
     in
-    if wrong == [ ] then
-      null
-    else
-      "${function}: `${name}` is ${describe set.${name}},"
-      + " but it should be a string, or null for none.";
+    lib.throwIf (reason != null) "${function}: ${reason}" argument;
+in
+{
+  inherit
+    checked
+    closedSet
+    is
+    isOrNull
+    listOf
+    setOf
+    ;
 }

@@ -3,17 +3,17 @@
 
 let
   packageSet = "but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
-  checked =
+  packages =
     if !builtins.isAttrs pkgs then
       throw "mkLib: the argument is of type ${builtins.typeOf pkgs}, ${packageSet}"
     else if !(pkgs ? callPackage && pkgs ? lib) then
       throw "mkLib: the argument is a set without `callPackage` and `lib`, ${packageSet}"
     else
       pkgs;
-  inherit (checked) lib;
-  inherit (import ./arguments.nix { inherit lib; }) closedSetReason;
+  inherit (packages) lib;
+  inherit (import ./arguments.nix { inherit lib; }) checked closedSet;
 in
-builtins.seq checked rec {
+builtins.seq packages rec {
   /**
     The MCP servers that there are, each with its definition for a registry; its `mkServerConfig`
     tells the options.
@@ -24,15 +24,17 @@ builtins.seq checked rec {
     mcpServers :: {
       ${server} :: {
         name :: String,
+        options :: [String],
         package :: Derivation,
         packages :: [Derivation],
+        subagent :: { description :: String, prompt :: String, tools :: [String] },
         mkServerConfig ::
           { ${option} :: String | Null } -> { command :: String, env :: { ${variable} :: String } }
       }
     }
     ```
   */
-  mcpServers = import ./mcp { pkgs = checked; };
+  mcpServers = import ./mcp { pkgs = packages; };
 
   /**
     The configuration of a client that is to have these servers, such as Claude Code's `.mcp.json`
@@ -70,11 +72,10 @@ builtins.seq checked rec {
   mcpConfig =
     servers:
     let
-      reason = closedSetReason {
-        function = "mcpConfig";
+      check = closedSet {
         kind = "MCP server";
-        known = lib.attrNames mcpServers;
-      } servers;
+        checks = lib.mapAttrs (_: _: _: _: null) mcpServers; # mkServerConfig checks its options
+      };
       entry =
         name: options:
         {
@@ -83,5 +84,9 @@ builtins.seq checked rec {
         }
         // mcpServers.${name}.mkServerConfig options;
     in
-    lib.throwIf (reason != null) reason { mcpServers = lib.mapAttrs entry servers; };
+    {
+      mcpServers = lib.mapAttrs entry (checked "mcpConfig" check servers);
+    };
+
+  inherit (import ./sandbox { inherit mcpConfig mcpServers; pkgs = packages; }) mkSandbox profiles;
 }

@@ -17,6 +17,7 @@ let
   inherit (mcpServers.tmux-debug) mkServerConfig package;
   command = "${package}/bin/tmux-debug-mcp";
   wrapix = import ./wrapix.nix { pkgs = pkgs.extend self.overlays.default; };
+  sandbox = import ./sandbox.nix { inherit pkgs self; };
 
   # The version of a package's dependency.
   versionOf =
@@ -49,8 +50,10 @@ let
         attributes = [
           "mkServerConfig"
           "name"
+          "options"
           "package"
           "packages"
+          "subagent"
         ];
         name = "tmux-debug";
         packages = [
@@ -148,7 +151,8 @@ let
         };
       };
     };
-  };
+  }
+  // sandbox.tests;
 
   inServerConfig = problem: "tmux-debug.mkServerConfig: ${problem}";
   inServerConfigs =
@@ -236,7 +240,8 @@ let
       call = wrapix.sandbox { playwright = { }; };
       message = "Unknown MCP server: playwright";
     };
-  };
+  }
+  // sandbox.errors;
 
   failed =
     lib.runTests tests

@@ -73,7 +73,12 @@ def test_each_error_says_what_it_should() -> None:
 def test_all_systems_evaluate() -> None:
     for system in ("x86_64-linux", "aarch64-linux"):
         assert evaluate(f".#packages.{system}.default.system") == system
-        assert evaluate(f".#legacyPackages.{system}.lib", "builtins.attrNames") == ["mcpConfig", "mcpServers"]
+        assert evaluate(f".#legacyPackages.{system}.lib", "builtins.attrNames") == [
+            "mcpConfig",
+            "mcpServers",
+            "mkSandbox",
+            "profiles",
+        ]
 
 
 def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 
 let
   inherit (pkgs) lib;
-  inherit (import ../../arguments.nix { inherit lib; }) closedSetReason stringsReason;
+  inherit (import ../../arguments.nix { inherit lib; }) checked closedSet isOrNull;
 
   # With the overlay, what other overlays have made of it.
   package = pkgs.tmux-debug-mcp or (pkgs.callPackage ./mcp-server.nix { });
@@ -16,6 +16,11 @@ let
     logDir = "TMUX_DEBUG_LOG_DIR";
     tmux = "TMUX_DEBUG_TMUX";
   };
+
+  checkOptions = closedSet {
+    kind = "option";
+    checks = lib.mapAttrs (_: _: isOrNull "a string" "none" lib.isString) variables;
+  };
 in
 {
   name = "tmux-debug";
@@ -27,6 +32,22 @@ in
     package
     pkgs.tmux
   ];
+
+  # The names of the options of `mkServerConfig`.
+  options = lib.attrNames variables;
+
+  # A subagent that has this server to itself: what others are told of it, the tools that it has
+  # besides, and its prompt.
+  subagent = {
+    description = "Debugs a running program in terminals. Tell it the symptom and how to start it.";
+    tools = [
+      "Bash"
+      "Read"
+      "Grep"
+      "Glob"
+    ];
+    prompt = builtins.readFile ./subagent.md;
+  };
 
   /**
     How the server is started with these options: its command, and what that needs in its
@@ -74,16 +95,11 @@ in
   mkServerConfig =
     options:
     let
-      function = "tmux-debug.mkServerConfig";
-      nameReason = closedSetReason {
-        inherit function;
-        kind = "option";
-        known = lib.attrNames variables;
-      } options;
-      reason = if nameReason != null then nameReason else stringsReason function options;
-      given = lib.filterAttrs (_: value: value != null) options;
+      given = lib.filterAttrs (_: value: value != null) (
+        checked "tmux-debug.mkServerConfig" checkOptions options
+      );
     in
-    lib.throwIf (reason != null) reason {
+    {
       command = lib.getExe package;
       env = lib.mapAttrs' (option: lib.nameValuePair variables.${option}) given;
     };

@@ -6,8 +6,21 @@
 let
   lib = import ./lib.nix;
   host = import ./host.nix { inherit lib system; };
-  inherit (host) fromHost tools;
+  inherit (host) fromHost tools userland;
   inherit (import ./stdenv.nix { inherit lib system tools; }) mkDerivation;
+
+  rust = fromHost {
+    name = "rust";
+    programs = map (name: "/usr/bin/${name}") [
+      "cargo"
+      "cargo-clippy"
+      "cargo-fmt"
+      "clippy-driver"
+      "rustc"
+      "rustfmt"
+    ];
+    trees = [ "/usr/lib/./rustlib/x86_64-unknown-linux-gnu/lib" ];
+  };
 
   packages =
     final:
@@ -35,6 +48,60 @@ let
           passAsFile = "text";
           phases = ''cp "$textPath" "$out"'';
         };
+      writeScript =
+        name: text:
+        mkDerivation {
+          inherit name;
+          text = "#!${lib.getExe tools}\n${text}\n";
+          passAsFile = "text";
+          phases = ''install "$textPath" "$out"'';
+        };
+      writeShellApplication =
+        {
+          name,
+          text,
+          runtimeInputs ? [ ],
+        }:
+        mkDerivation {
+          inherit name;
+          text = ''
+            #!${lib.getExe tools}
+            set -o errexit -o nounset -o pipefail
+            export PATH="${lib.concatMapStringsSep ":" (package: "${package}/bin") runtimeInputs}:$PATH"
+
+            ${text}
+          '';
+          passAsFile = "text";
+          nativeBuildInputs = [ final.shellcheck ];
+          phases = ''
+            install -D "$textPath" "$out/bin/$name"
+            shellcheck "$out/bin/$name"
+          '';
+          meta.mainProgram = name;
+        };
+      # With two files of a path, the first one's: this is `ignoreCollisions`.
+      buildEnv =
+        {
+          name,
+          paths,
+          pathsToLink,
+          ignoreCollisions,
+        }:
+        assert ignoreCollisions;
+        final.runCommand name { inherit paths pathsToLink; } ''
+          for path in $paths; do
+            for directory in $pathsToLink; do
+              [[ ! -d $path$directory ]] || {
+                mkdir -p "$out$directory"
+                cp -rs --no-clobber "$path$directory/." "$out$directory"
+              }
+            done
+          done
+        '';
+      dockerTools = import ./image.nix {
+        inherit lib;
+        packages = final;
+      };
       writeShellScriptBin =
         name: text:
         mkDerivation {
@@ -65,10 +132,47 @@ let
       python3 = import ./python { inherit host lib mkDerivation; };
       python3Packages = final.python3.pkgs;
 
-      bash = tools;
-      bashInteractive = tools;
-      inherit (final.python3.pkgs) ruff;
+      inherit (final.python3.pkgs) ruff uv;
+      gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
+      cacert = final.runCommand "cacert" { } ''
+        mkdir -p "$out/etc/ssl/certs"
+        cp ${userland}/lib/ca-certificates.crt "$out/etc/ssl/certs/ca-bundle.crt"
+      '';
     }
+    // lib.genAttrs [
+      "bash"
+      "bashInteractive"
+      "coreutils"
+      "diffutils"
+      "findutils"
+      "gnugrep"
+      "gnused"
+    ] (_: tools)
+    // lib.genAttrs [
+      "curl"
+      "gawk"
+      "git"
+      "gnutar"
+      "gzip"
+      "iproute2"
+      "jq"
+      "less"
+      "ncurses"
+      "netcat"
+      "patch"
+      "pkg-config"
+      "procps"
+      "ripgrep"
+      "tini"
+      "util-linux"
+      "which"
+    ] (name: userland // { meta.mainProgram = name; })
+    // lib.genAttrs [
+      "cargo"
+      "clippy"
+      "rustc"
+      "rustfmt"
+    ] (_: rust)
     //
       lib.genAttrs
         [
@@ -77,7 +181,6 @@ let
           "fish"
           "shellcheck"
           "tmux"
-          "util-linux"
           "zsh"
         ]
         (

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Builds a package of host.nix, from $packages of Debian, $trees of files and $links in bin.
+# Builds a package of host.nix, from $packages of Debian, single $programs, $trees of files and $links in bin.
 set -euo pipefail
 mkdir -p "$out/bin" "$out/lib"
 
@@ -14,11 +14,16 @@ for package in $packages; do
 	}
 	sed -nE '/^(\/usr)?\/bin\/[^/]+$/p' files | xargs -r cp -Lt "$out/bin"
 done
+for program in $programs; do
+	cp -L "$program" "$out/bin"
+done
 while read -r link program; do
 	ln -s "$program" "$out/bin/$link"
 done < <(printf '%s' "$links")
+# Of a tree, what follows /./ is its path in lib; without that, its last part is. A link that leads nowhere is no file.
 for tree in $trees; do
-	cp -rL "$tree" "$out/lib/"
+	[[ $tree == */./* ]] || tree=${tree%/*}/./${tree##*/}
+	(cd "${tree%/./*}" && find -L "${tree#*/./}" -type f -print0 | xargs -0 cp -L --parents -t "$out/lib")
 done
 chmod -R u+w "$out"
 

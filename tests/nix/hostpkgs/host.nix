@@ -9,13 +9,14 @@ rec {
   fromHost =
     {
       name,
-      packages,
+      packages ? [ ],
+      programs ? [ ],
       trees ? [ ],
       links ? { },
     }:
     derivation {
       name = "${name}-debian";
-      inherit packages system trees;
+      inherit packages programs system trees;
       builder = "/bin/bash";
       args = [ ./from-host.sh ];
       links = lib.concatStringsSep "" (lib.mapAttrsToList (link: program: "${link} ${program}\n") links);
@@ -41,7 +42,43 @@ rec {
       "mawk"
       "sed"
     ];
-    links.awk = "mawk";
+    links = {
+      awk = "mawk";
+      sh = "bash";
+    };
+  };
+
+  # What one finds on a system besides. In one package, since each has libraries of its own.
+  userland = fromHost {
+    name = "userland";
+    packages = [
+      "bsdutils"
+      "curl"
+      "debianutils"
+      "gawk"
+      "git"
+      "gzip"
+      "iproute2"
+      "jq"
+      "less"
+      "mount"
+      "ncurses-bin"
+      "netcat-openbsd"
+      "patch"
+      "pkgconf-bin"
+      "procps"
+      "ripgrep"
+      "tar"
+      "tini"
+      "util-linux"
+    ];
+    links = {
+      awk = "gawk";
+      nc = "nc.openbsd";
+      pkg-config = "pkgconf";
+      which = "which.debianutils";
+    };
+    trees = [ "/etc/ssl/certs/ca-certificates.crt" ];
   };
 
   # Groups of names to { version, url, sha256 }; made by wheels.py.

@@ -22,6 +22,7 @@ let
 
   lib = {
     inherit (builtins)
+      any
       attrNames
       concatMap
       concatStringsSep
@@ -30,7 +31,10 @@ let
       foldl'
       head
       isAttrs
+      isBool
+      isFloat
       isFunction
+      isInt
       isList
       isString
       length
@@ -91,14 +95,29 @@ let
     nameValuePair = name: value: { inherit name value; };
     mapAttrsToList = f: set: attrValues (mapAttrs f set);
     optional = condition: value: if condition then [ value ] else [ ];
+    optionalAttrs = condition: set: if condition then set else { };
+    findFirst =
+      isMeant: default: list:
+      let
+        found = filter isMeant list;
+      in
+      if found == [ ] then default else builtins.head found;
+    imap0 = f: list: builtins.genList (index: f index (builtins.elemAt list index)) (length list);
     take = count: list: builtins.genList (builtins.elemAt list) (if count < length list then count else length list);
     subtractLists = removed: filter (value: !elem value removed);
     isDerivation = value: value.type or null == "derivation";
 
     # Strings.
     optionalString = condition: text: if condition then text else "";
+    concatStrings = concatStringsSep "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
+    removePrefix =
+      prefix: text:
+      if lib.hasPrefix prefix text then
+        substring (stringLength prefix) (stringLength text) text
+      else
+        text;
     escapeRegex =
       let
         special = lib.filter (text: isString text && text != "") (split "" "\\[{()^$?*+|.");

@@ -1,0 +1,229 @@
+# Sandboxes: containers in which an agent, and what it starts, has a project's directory and no more.
+{
+  pkgs,
+  mcpConfig,
+  mcpServers,
+}:
+
+let
+  inherit (pkgs) lib;
+  inherit (import ../arguments.nix { inherit lib; })
+    checked
+    closedSet
+    is
+    isOrNull
+    listOf
+    setOf
+    ;
+
+  profiles = import ./profiles.nix { inherit pkgs; };
+
+  defaults = {
+    agent = null;
+    cpus = null;
+    env = { };
+    mcp = { };
+    memoryMb = 4096;
+    mounts = [ ];
+    network = null;
+    packages = [ ];
+    podmanArgs = [ ];
+    profile = profiles.base;
+  };
+
+  isAnything = _: _: null;
+  isText = is "a string" lib.isString;
+  isNumber = value: lib.isInt value || lib.isFloat value;
+
+  # What the parameters and the profiles share.
+  contents = {
+    env = setOf isText;
+    mounts = listOf (closedSet {
+      kind = "part";
+      checks = lib.genAttrs [ "source" "dest" ] (_: isPath) // {
+        mode = is ''"ro" or "rw"'' (value: value == "ro" || value == "rw");
+        optional = is "true or false" lib.isBool;
+      };
+      required = [
+        "dest"
+        "source"
+      ];
+    });
+    packages = listOf (is "a package" lib.isDerivation);
+  };
+  isPath = is "a string with a path that starts with / or ~" (
+    value: lib.isString value && builtins.match "(/|~$|~/).*" value != null
+  );
+
+  # What wrapix has and this sandbox has not. Left out in silence, it would be missed.
+  refusedInProfile.networkAllowlist =
+    "there are no lists of hosts here. Choose a network of podman's with `network`, such as \"none\".";
+  refused = refusedInProfile // {
+    deployKey = "this sandbox knows no keys. Mount one with `mounts`.";
+    mcpRuntime = "the servers are chosen when the image is built. Name them in `mcp`.";
+    model = "the agent chooses its model. Set the variable that it reads with `env`.";
+  };
+
+  checkArguments = closedSet {
+    kind = "parameter";
+    inherit refused;
+    checks = contents // {
+      agent = isOrNull "a package, whose main program is started" "none" lib.isDerivation;
+      cpus = isOrNull "a number above 0" "no limit" (value: isNumber value && value > 0);
+      mcp = closedSet {
+        kind = "MCP server";
+        checks = lib.mapAttrs (
+          _: server:
+          closedSet {
+            kind = "option";
+            checks = lib.genAttrs server.options (_: isAnything) // {
+              scope = is ''"subagent" or "main"'' (value: value == "subagent" || value == "main");
+            };
+          }
+        ) mcpServers;
+      };
+      memoryMb = isOrNull "a whole number above 0" "no limit" (value: lib.isInt value && value > 0);
+      network = isOrNull "a string for podman's --network" "podman's default" lib.isString;
+      podmanArgs = listOf isText;
+      profile = closedSet {
+        kind = "part";
+        refused = refusedInProfile;
+        checks = contents // {
+          name = is "a string of lower-case letters, digits and inner dashes" (
+            value: lib.isString value && builtins.match "[a-z0-9]+(-[a-z0-9]+)*" value != null
+          );
+        };
+        required = [ "name" ];
+      };
+    };
+  };
+in
+{
+  /**
+    What sandboxes are for: `base`, `python` and `rust`. A profile of yours is such a set.
+
+    # Type
+
+    ```
+    profiles :: {
+      ${profile} :: {
+        name :: String,
+        packages :: [Derivation],
+        env :: { ${variable} :: String },
+        mounts :: [{ source :: String, dest :: String, mode :: String, optional :: Bool }]
+      }
+    }
+    ```
+  */
+  inherit profiles;
+
+  /**
+    A sandbox: an image for containers, and a command that runs it with podman, which has a project's
+    directory at /workspace. It is the package of that command, for a shell, or a shell itself.
+
+    # Inputs
+
+    A set with any of these:
+
+    `profile`
+    : what the sandbox is for, such as `profiles.rust`
+
+    `mcp`
+    : the options of each MCP server, by the server's name; `scope` is "subagent" (the default: a
+      subagent of the server's name has its tools, and the main session has none) or "main"
+
+    `packages`, `env`, `mounts`
+    : what there is besides what the profile has; a mount's `source` may start with ~ for the home
+      directory of whoever runs it, its `dest` with ~ for the one in the container; its `mode` is
+      "rw" (the default) or "ro", and one that is `optional` is left out where there is no `source`
+
+    `agent`
+    : the package whose main program is run where no command is given; else a shell is
+
+    `cpus`, `memoryMb`
+    : limits, in processors and in MiB
+
+    `network`
+    : podman's `--network`
+
+    `podmanArgs`
+    : more arguments for `podman run`, which come last
+
+    # Type
+
+    ```
+    mkSandbox :: {
+      profile :: Profile,
+      mcp :: { ${server} :: { scope :: "subagent" | "main", ${option} :: String | Null } },
+      packages :: [Derivation],
+      env :: { ${variable} :: String },
+      mounts :: [{ source :: String, dest :: String, mode :: "ro" | "rw", optional :: Bool }],
+      agent :: Derivation | Null,
+      cpus :: Number | Null,
+      memoryMb :: Int | Null,
+      network :: String | Null,
+      podmanArgs :: [String]
+    } -> Derivation // { package :: Derivation, image :: Derivation, profile :: Profile }
+    ```
+
+    # Examples
+
+    ```nix
+    (mkSandbox { profile = profiles.rust; mcp.tmux-debug = { }; }).package
+    => «derivation /nix/store/...-tmux-debug-sandbox.drv»
+    mkSandbox { mcp.tmux-debug.scop = "main"; }
+    => error: mkSandbox: Unknown option in `mcp.tmux-debug`: scop.
+       Known: audit, auditFull, dropEnv, logDir, scope, tmux.
+    mkSandbox { deployKey = "project"; }
+    => error: mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.
+    ```
+  */
+  mkSandbox =
+    arguments:
+    let
+      given = defaults // checked "mkSandbox" checkArguments arguments;
+      scopeOf = name: given.mcp.${name}.scope or "subagent";
+      configs =
+        (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) given.mcp)).mcpServers;
+
+      profile = {
+        inherit (given.profile) name;
+        env = given.profile.env or { } // given.env;
+        mounts = given.profile.mounts or [ ] ++ given.mounts;
+        packages =
+          given.packages
+          ++ given.profile.packages or [ ]
+          ++ lib.concatMap (name: mcpServers.${name}.packages) (lib.attrNames given.mcp)
+          ++ lib.optional (given.agent != null) given.agent;
+      };
+
+      image = import ./image.nix {
+        inherit pkgs profile;
+        inherit (given) agent;
+        home = import ./home.nix {
+          inherit lib;
+          subagents = lib.mapAttrs (name: config: mcpServers.${name}.subagent // { inherit config; }) (
+            lib.filterAttrs (name: _: scopeOf name == "subagent") configs
+          );
+          servers = lib.filterAttrs (name: _: scopeOf name == "main") configs;
+        };
+      };
+
+      package = import ./launcher.nix {
+        inherit image pkgs;
+        inherit (profile) mounts;
+        inherit (given)
+          cpus
+          memoryMb
+          network
+          podmanArgs
+          ;
+      };
+    in
+    # With `nix develop` the command is on the PATH, and in a list of packages it is a package.
+    pkgs.runCommand package.name {
+      nativeBuildInputs = [ package ];
+      passthru = { inherit image package profile; };
+      meta.mainProgram = package.name;
+    } "ln -s ${package} $out";
+}

@@ -1,0 +1,84 @@
+# The image of a sandbox: its packages in one /bin, a user who is not root, and an entrypoint.
+{
+  pkgs,
+  profile,
+  # Files that the home directory is to have: their texts, by their paths.
+  home,
+  # What is run where no command is given; null for a shell.
+  agent,
+}:
+
+let
+  inherit (pkgs) lib;
+
+  programs = pkgs.buildEnv {
+    name = "sandbox-programs";
+    # What the entrypoint needs comes last: of two programs with a name, it is the first.
+    paths = profile.packages ++ [
+      pkgs.bashInteractive
+      pkgs.coreutils
+      pkgs.jq
+    ];
+    ignoreCollisions = true;
+    pathsToLink = [
+      "/bin"
+      "/share"
+    ];
+  };
+
+  certificates = "${pkgs.cacert}/etc/ssl/certs/ca-bundle.crt";
+
+  copyToSkeleton = path: text: ''
+    install -Dm 644 ${pkgs.writeText "home-file" text} etc/skel/${path}
+  '';
+in
+pkgs.dockerTools.streamLayeredImage {
+  name = "tmux-debug-sandbox-${profile.name}";
+  # One for the store, since an image is loaded whole in any case, and some of podman's storage drivers
+  # copy all files for each layer.
+  maxLayers = 2;
+  contents = [ programs ];
+
+  # Whoever runs the image may have another number than the user in it.
+  extraCommands = ''
+    mkdir -p etc/skel home usr/bin var
+    mkdir -m 1777 home/sandbox tmp var/tmp workspace
+    ln -s /bin/env usr/bin/env
+    cat >etc/passwd <<'END'
+    root:x:0:0:root:/:/bin/bash
+    sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash
+    nobody:x:65534:65534:nobody:/:/bin/bash
+    END
+    cat >etc/group <<'END'
+    root:x:0:
+    sandbox:x:1000:
+    nogroup:x:65534:
+    END
+    install -m 755 ${./entrypoint.sh} entrypoint.sh
+    ${lib.concatStrings (lib.mapAttrsToList copyToSkeleton home)}
+  '';
+
+  config = {
+    User = "1000:1000";
+    WorkingDir = "/workspace";
+    # The first process has to take over what others leave behind.
+    Entrypoint = [
+      (lib.getExe pkgs.tini)
+      "-s"
+      "--"
+      "/entrypoint.sh"
+    ];
+    Cmd = [ (if agent == null then "bash" else lib.getExe agent) ];
+    Env = lib.mapAttrsToList (name: value: "${name}=${value}") (
+      {
+        HOME = "/home/sandbox";
+        LANG = "C.UTF-8";
+        PATH = "/bin";
+        SHELL = "/bin/bash";
+        SSL_CERT_FILE = certificates;
+        USER = "sandbox";
+      }
+      // profile.env
+    );
+  };
+}

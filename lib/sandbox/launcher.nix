@@ -1,0 +1,54 @@
+# The command that runs a sandbox's image with podman.
+{
+  pkgs,
+  image,
+  mounts,
+  cpus,
+  memoryMb,
+  network,
+  podmanArgs,
+}:
+
+let
+  inherit (pkgs) lib;
+
+  home = "/home/sandbox";
+  inContainer = dest: if lib.hasPrefix "~" dest then home + lib.removePrefix "~" dest else dest;
+  isHomeKept = lib.any (mount: inContainer mount.dest == home) mounts;
+
+  flags = [
+    "--rm"
+    "--interactive"
+    "--detach-keys="
+    "--log-driver=none"
+    "--pull=never"
+    "--cap-drop=all"
+    "--security-opt=no-new-privileges"
+    "--read-only"
+    "--pids-limit=4096"
+  ]
+  ++ lib.optional (!isHomeKept) "--tmpfs=${home}"
+  ++ lib.optional (memoryMb != null) "--memory=${toString memoryMb}m"
+  ++ lib.optional (cpus != null) "--cpus=${toString cpus}"
+  ++ lib.optional (network != null) "--network=${network}";
+
+  wordsOf = mount: [
+    mount.source
+    (inContainer mount.dest)
+    (mount.mode or "rw")
+    (if mount.optional or false then "optional" else "required")
+  ];
+in
+pkgs.writeShellApplication {
+  name = "tmux-debug-sandbox";
+  runtimeInputs = [ pkgs.coreutils ];
+  text = ''
+    image=localhost/${image.imageName}:${image.imageTag}
+    stream=${image}
+    flags=(${lib.escapeShellArgs flags})
+    more=(${lib.escapeShellArgs podmanArgs})
+    mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
+
+    ${builtins.readFile ./launcher.sh}
+  '';
+}

@@ -1,0 +1,78 @@
+# shellcheck shell=bash disable=SC2154
+# Runs a command in a container. Set before: `image`, its name; `stream`, a program that writes it; `flags` for podman,
+# and `more` of them, which come last; and `mounts`, of four words each: source, destination, ro or rw, optional or
+# required.
+
+usage() {
+	cat <<'TEXT'
+usage: tmux-debug-sandbox [--podman-arg ARG]... [DIR [COMMAND [ARGUMENT]...]]
+
+Runs COMMAND in a container that has DIR, or else the current directory, at /workspace, and no other of your files.
+Without COMMAND, it is the sandbox's agent, or else a shell.
+
+  --podman-arg ARG   one more argument for `podman run`; each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS is one, too
+TEXT
+}
+
+fail() {
+	printf 'tmux-debug-sandbox: %s\n' "$*" >&2
+	exit 2
+}
+
+# Arguments for podman from the environment, then those from the command line.
+IFS=$' \t\n' read -r -d '' -a words <<<"${TMUX_DEBUG_SANDBOX_PODMAN_ARGS-}" || true # there is no NUL to end it
+more+=("${words[@]}")
+while (($#)); do
+	case $1 in
+	--podman-arg)
+		(($# > 1)) || fail "--podman-arg needs an argument."
+		more+=("$2")
+		shift
+		;;
+	--podman-arg=*) more+=("${1#*=}") ;;
+	-h | --help)
+		usage
+		exit
+		;;
+	-*) fail "Unknown option: $1. Known: --podman-arg, --help. A directory of that name is ./$1" ;;
+	*) break ;;
+	esac
+	shift
+done
+
+[[ -d ${1-.} ]] || fail "'$1' is no directory. The first argument is the directory for /workspace; the command follows it."
+dir=$(realpath "${1-.}")
+shift $(($# > 0))
+[[ ${HOME-}/ != "${dir%/}"/* ]] || fail "'$dir' has all of your home directory in it. Choose the directory of a project."
+command -v podman >/dev/null || fail "podman is missing. Install it, for instance: sudo apt-get install podman uidmap"
+
+# The user in the container is whoever runs this; or, where that is root, whoever has the directory.
+if ((EUID)); then
+	flags+=("--userns=keep-id:uid=1000,gid=1000")
+else
+	read -r user group < <(stat --format='%u %g' "$dir")
+	((user)) || fail "'$dir' belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 '$dir'"
+	flags+=("--user=$user:$((group ? group : user))")
+fi
+
+# What podman takes is a record of CSV.
+add_mount() { flags+=("--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"); }
+add_mount "$dir" /workspace rw
+for ((i = 0; i < ${#mounts[@]}; i += 4)); do
+	source=${mounts[i]/#\~/${HOME-}}
+	if [[ -e $source ]]; then
+		add_mount "$source" "${mounts[i + 1]}" "${mounts[i + 2]}"
+	elif [[ ${mounts[i + 3]} == required ]]; then
+		fail "'$source' is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
+	fi
+done
+
+if [[ -t 0 && -t 1 ]]; then
+	flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
+fi
+
+if ! podman image exists "$image"; then
+	echo "tmux-debug-sandbox: loading the image" >&2
+	"$stream" | podman load --quiet >&2
+fi
+exec podman run "${flags[@]}" "${more[@]}" "$image" "$@"

@@ -1,0 +1,72 @@
+# What sandboxes are for, each with its packages, environment and mounts.
+{ pkgs }:
+
+let
+  inherit (pkgs) lib;
+
+  # A container has nothing but what stands here: also a shell, and what scripts take for granted.
+  basePackages = [
+    pkgs.bashInteractive
+    pkgs.cacert
+    pkgs.coreutils
+    pkgs.curl
+    pkgs.diffutils
+    pkgs.findutils
+    pkgs.gawk
+    pkgs.git
+    pkgs.gnugrep
+    pkgs.gnused
+    pkgs.gnutar
+    pkgs.gzip
+    pkgs.iproute2
+    pkgs.jq
+    pkgs.less
+    pkgs.ncurses
+    pkgs.netcat
+    pkgs.patch
+    pkgs.procps
+    pkgs.ripgrep
+    pkgs.util-linux
+    pkgs.which
+  ];
+
+  mkProfile =
+    {
+      name,
+      packages ? [ ],
+      env ? { },
+    }:
+    {
+      inherit env name;
+      packages = basePackages ++ packages;
+      mounts = [ ];
+    };
+in
+lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
+  base = { };
+
+  # What the tools download stays with the project: the home directory is gone with the container.
+  python = {
+    packages = [
+      pkgs.python3
+      pkgs.ruff
+      pkgs.uv
+    ];
+    env.UV_CACHE_DIR = "/workspace/.uv-cache";
+  };
+
+  rust = {
+    packages = [
+      pkgs.cargo
+      pkgs.clippy
+      pkgs.gcc
+      pkgs.pkg-config
+      pkgs.rustc
+      pkgs.rustfmt
+    ];
+    env = {
+      CARGO_HOME = "/workspace/.cargo";
+      RUST_BACKTRACE = "1";
+    };
+  };
+}

@@ -1,0 +1,205 @@
+# What evaluates of sandboxes, and what does not: `tests` and `errors` of evaluation.nix.
+{ pkgs, self }:
+
+let
+  inherit (pkgs) lib;
+  inherit (self.lib.mkLib pkgs) mcpServers mkSandbox profiles;
+  inherit (mcpServers.tmux-debug) subagent;
+
+  homeOf =
+    { subagents ? { }, servers ? { } }: import ../../lib/sandbox/home.nix { inherit lib servers subagents; };
+  config = {
+    type = "stdio";
+    command = "/bin/tmux-debug-mcp";
+  };
+
+  sandbox = mkSandbox {
+    profile = profiles.rust;
+    mcp.tmux-debug = {
+      scope = "main";
+      audit = "/workspace/.debug-audit.log";
+    };
+    packages = [ pkgs.dash ];
+    env = {
+      PORT = "80";
+      RUST_BACKTRACE = "0";
+    };
+    mounts = [
+      {
+        source = "~/.gitconfig";
+        dest = "~/.gitconfig";
+        mode = "ro";
+        optional = true;
+      }
+    ];
+    agent = pkgs.busybox;
+    cpus = 1.5;
+    memoryMb = 512;
+    network = "none";
+    podmanArgs = [ "--hostname=sandbox" ];
+  };
+
+  # docs/sandbox.md has a table with a row for each parameter.
+  parameters = lib.concatMap (
+    line:
+    let
+      row = builtins.match "\\| `([a-zA-Z]+)` \\| .*" line;
+    in
+    lib.optional (row != null) (lib.head row)
+  ) (lib.splitString "\n" (builtins.readFile ../../docs/sandbox.md));
+in
+{
+  tests = {
+    testProfiles = {
+      expr = lib.attrNames profiles;
+      expected = [
+        "base"
+        "python"
+        "rust"
+      ];
+    };
+    testSandboxIsAPackageWithItsParts = {
+      expr = [
+        (lib.isDerivation sandbox)
+        (lib.isDerivation sandbox.package)
+        (lib.isDerivation sandbox.image)
+        sandbox.meta.mainProgram
+        sandbox.image.imageName
+      ];
+      expected = [
+        true
+        true
+        true
+        sandbox.package.meta.mainProgram
+        "tmux-debug-sandbox-rust"
+      ];
+    };
+    testSandboxWithoutArguments = {
+      expr = (mkSandbox { }).profile;
+      expected = profiles.base;
+    };
+    testSandboxAddsToItsProfile = {
+      expr = sandbox.profile;
+      expected = {
+        name = "rust";
+        packages =
+          [ pkgs.dash ] ++ profiles.rust.packages ++ mcpServers.tmux-debug.packages ++ [ pkgs.busybox ];
+        env = profiles.rust.env // {
+          PORT = "80";
+          RUST_BACKTRACE = "0";
+        };
+        mounts = [
+          {
+            source = "~/.gitconfig";
+            dest = "~/.gitconfig";
+            mode = "ro";
+            optional = true;
+          }
+        ];
+      };
+    };
+    testProfileOfOnesOwnNeedsANameOnly = {
+      expr = (mkSandbox { profile.name = "own"; }).profile;
+      expected = {
+        name = "own";
+        packages = [ ];
+        env = { };
+        mounts = [ ];
+      };
+    };
+    testImagesOfDifferentContentsHaveDifferentTags = {
+      expr =
+        (mkSandbox { mcp.tmux-debug = { }; }).image.imageTag
+        == (mkSandbox { mcp.tmux-debug.scope = "main"; }).image.imageTag;
+      expected = false;
+    };
+
+    testSubagentAloneHasTheServer = {
+      expr = homeOf { subagents.tmux-debug = subagent // { inherit config; }; };
+      expected.".claude/agents/tmux-debug.md" = ''
+        ---
+        name: tmux-debug
+        description: ${builtins.toJSON subagent.description}
+        tools: Bash, Read, Grep, Glob
+        mcpServers:
+          - tmux-debug: {"command":"/bin/tmux-debug-mcp","type":"stdio"}
+        ---
+        ${subagent.prompt}'';
+    };
+    testMainSessionHasTheServer = {
+      expr = homeOf { servers.tmux-debug = config; };
+      expected.".claude.json" = builtins.toJSON { mcpServers.tmux-debug = config; };
+    };
+    testWithoutServersThereAreNoFilesForTheClient = {
+      expr = homeOf { };
+      expected = { };
+    };
+    testPromptIsShort = {
+      expr = builtins.stringLength subagent.prompt <= 1500;
+      expected = true;
+    };
+  };
+
+  errors =
+    let
+      inSandbox = problem: "mkSandbox: ${problem}";
+      failing = arguments: problem: {
+        call = mkSandbox arguments;
+        message = inSandbox problem;
+      };
+    in
+    {
+      sandboxOfNoSet = failing [ ] "the argument is of type list, but it should be a set with an attribute for each parameter.";
+      sandboxWithAnUnknownParameter =
+        failing { profil = profiles.rust; }
+          "Unknown parameter: profil. Known: ${lib.concatStringsSep ", " (builtins.sort builtins.lessThan parameters)}.";
+      sandboxWithADeployKey = failing { deployKey = "project"; } "`deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
+      sandboxWithAModel = failing { model = "large"; } "`model` is refused: the agent chooses its model.";
+      sandboxWithServersChosenLater = failing { mcpRuntime = true; } "`mcpRuntime` is refused: the servers are chosen when the image is built.";
+      sandboxWithAListOfHosts = failing { networkAllowlist = [ ]; } "`networkAllowlist` is refused: there are no lists of hosts here.";
+      sandboxOfAProfileWithAListOfHosts = failing {
+        profile = profiles.base // {
+          networkAllowlist = [ ];
+        };
+      } "`profile.networkAllowlist` is refused: there are no lists of hosts here.";
+      sandboxOfAnUnknownProfile = failing { profile = "rust"; } "`profile` is of type string (\"rust\"), but it should be a set with an attribute for each part.";
+      sandboxOfAProfileWithoutAName = failing { profile.packages = [ ]; } "`profile.name` is missing.";
+      sandboxOfAProfileWithANameThatNoImageHas = failing {
+        profile.name = "My Profile";
+      } "`profile.name` is of type string (\"My Profile\"), but it should be a string of lower-case";
+      sandboxWithAnUnknownServer = failing { mcp.tmux-debgu = { }; } "Unknown MCP server in `mcp`: tmux-debgu. Known: tmux-debug.";
+      sandboxWithAnUnknownOption = failing { mcp.tmux-debug.scop = "main"; } "Unknown option in `mcp.tmux-debug`: scop. Known: audit, auditFull, dropEnv, logDir, scope, tmux.";
+      sandboxWithAnUnknownScope = failing { mcp.tmux-debug.scope = "agent"; } "`mcp.tmux-debug.scope` is of type string (\"agent\"), but it should be \"subagent\" or \"main\".";
+      sandboxWithAnOptionOfAnotherType = {
+        call = mkSandbox { mcp.tmux-debug.audit = 1; };
+        message = "tmux-debug.mkServerConfig: `audit` is of type int (1), but it should be a string, or null for none.";
+      };
+      sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } "`env.PORT` is of type int (80), but it should be a string.";
+      sandboxWithAPackageByItsName = failing { packages = [ "git" ]; } "`packages.0` is of type string (\"git\"), but it should be a package.";
+      sandboxWithAnAgentByItsName = failing { agent = "claude"; } "`agent` is of type string (\"claude\"), but it should be a package, whose main program is started, or null for none.";
+      sandboxWithNoMemory = failing { memoryMb = 0; } "`memoryMb` is of type int (0), but it should be a whole number above 0, or null for no limit.";
+      sandboxWithProcessorsInAString = failing { cpus = "2"; } "`cpus` is of type string (\"2\"), but it should be a number above 0, or null for no limit.";
+      sandboxWithNetworks = failing { network = [ "none" ]; } "`network` is of type list, but it should be a string for podman's --network";
+      sandboxWithArgumentsInAString = failing { podmanArgs = "--tty"; } "`podmanArgs` is of type string (\"--tty\"), but it should be a list.";
+      sandboxWithAMountWithoutASource = failing {
+        mounts = [ { dest = "/data"; } ];
+      } "`mounts.0.source` is missing.";
+      sandboxWithAMountOfAPathOfNix = failing {
+        mounts = [
+          {
+            source = /data;
+            dest = "/data";
+          }
+        ];
+      } "`mounts.0.source` is of type path (/data), but it should be a string with a path that starts with / or ~.";
+      sandboxWithAMountInAnotherMode = failing {
+        mounts = [
+          {
+            source = "/data";
+            dest = "/data";
+            mode = "rwx";
+          }
+        ];
+      } "`mounts.0.mode` is of type string (\"rwx\"), but it should be \"ro\" or \"rw\".";
+    };
+}
