@@ -20,7 +20,9 @@
       packages = eachSystem (pkgs: rec {
         default = tmux-debug-mcp;
         tmux-debug-mcp = packageOf pkgs;
-        sandbox = (self.lib.mkLib pkgs).mkSandbox { mcp.tmux-debug = { }; };
+        sandbox = (self.lib.mkLib pkgs).mkSandbox {
+          mcp.tmux-debug.audit = "/workspace/.debug-audit.log";
+        };
       });
 
       /**
@@ -52,6 +54,11 @@
           type = "app";
           program = lib.getExe (packageOf pkgs);
           meta.description = "The server, on standard input and output";
+        };
+        e2e = {
+          type = "app";
+          program = lib.getExe (import ./tests/nix/e2e.nix { inherit pkgs self; });
+          meta.description = "The end-to-end tests, with podman";
         };
       });
 

@@ -12,9 +12,8 @@
 let
   inherit (pkgs) lib;
 
-  home = "/home/sandbox";
-  inContainer = dest: if lib.hasPrefix "~" dest then home + lib.removePrefix "~" dest else dest;
-  isHomeKept = lib.any (mount: inContainer mount.dest == home) mounts;
+  inContainer =
+    dest: if lib.hasPrefix "~" dest then "/home/sandbox" + lib.removePrefix "~" dest else dest;
 
   flags = [
     "--rm"
@@ -27,7 +26,6 @@ let
     "--read-only"
     "--pids-limit=4096"
   ]
-  ++ lib.optional (!isHomeKept) "--tmpfs=${home}"
   ++ lib.optional (memoryMb != null) "--memory=${toString memoryMb}m"
   ++ lib.optional (cpus != null) "--cpus=${toString cpus}"
   ++ lib.optional (network != null) "--network=${network}";
@@ -47,6 +45,7 @@ pkgs.writeShellApplication {
     stream=${image}
     flags=(${lib.escapeShellArgs flags})
     more=(${lib.escapeShellArgs podmanArgs})
+    # shellcheck disable=SC2088
     mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
 
     ${builtins.readFile ./launcher.sh}

@@ -58,10 +58,12 @@ fi
 # What podman takes is a record of CSV.
 add_mount() { flags+=("--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"); }
 add_mount "$dir" /workspace rw
+home=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	source=${mounts[i]/#\~/${HOME-}}
 	if [[ -e $source ]]; then
 		add_mount "$source" "${mounts[i + 1]}" "${mounts[i + 2]}"
+		[[ ${mounts[i + 1]} != /home/sandbox ]] || home=()
 	elif [[ ${mounts[i + 3]} == required ]]; then
 		fail "'$source' is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
 	fi
@@ -75,4 +77,4 @@ if ! podman image exists "$image"; then
 	echo "tmux-debug-sandbox: loading the image" >&2
 	"$stream" | podman load --quiet >&2
 fi
-exec podman run "${flags[@]}" "${more[@]}" "$image" "$@"
+exec podman run "${flags[@]}" "${home[@]}" "${more[@]}" "$image" "$@"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the flake where nixpkgs can't be had, with the stand-in beside this script. Arguments go to pytest.
+# Checks the flake and runs the end-to-end tests, where nixpkgs can't be had, with the stand-in beside this script. With
+# arguments, only the end-to-end tests that they name.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -22,5 +23,9 @@ extra-sandbox-paths = ${in_sandbox[*]}
 ${NIX_CONFIG-}"
 export NIX_CONFIG
 
-nix flake check --print-build-logs --override-input nixpkgs path:./tests/nix/hostpkgs
-exec .venv/bin/python -m pytest tests/nix "$@"
+hostpkgs=(--override-input nixpkgs path:./tests/nix/hostpkgs)
+if ((!$#)); then
+	nix flake check --print-build-logs "${hostpkgs[@]}"
+	.venv/bin/python -m pytest tests/nix
+fi
+exec nix run "${hostpkgs[@]}" .#e2e -- "$@"

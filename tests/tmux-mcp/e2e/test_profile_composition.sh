@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# A profile with all that a sandbox can add to it: what each part brings is there, and works together.
+# shellcheck disable=SC2016
+# shellcheck source=tests/tmux-mcp/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+# SANDBOX_FULL: the profile rust, with a package, a variable, mounts and an agent (tests/nix/e2e.nix).
+cat >"$ws/main.rs" <<'RUST'
+fn main() {
+    let numbers: Vec<i32> = std::env::args().skip(1).map(|text| text.parse().unwrap()).collect();
+    println!("the sum is {}", numbers.iter().sum::<i32>());
+}
+RUST
+export HOME=$work/home
+mkdir "$HOME"
+echo "settings of the host" >"$HOME/settings"
+((EUID)) || chown -R "$owner" "$HOME"
+
+start_server_in "$SANDBOX_FULL" "$ws" tmux-debug-mcp
+run 'cargo --version && cargo clippy --version && rustfmt --version'
+contains "$TEXT" "cargo 1."
+contains "$STATUS" "code 0"
+run 'rustc -g -o /tmp/sum main.rs && /tmp/sum 1 2 39'
+equal "$TEXT" $'the sum is 42\n'
+# A crash, debugged as an agent does: the backtrace tells the line.
+call create_pane '{"name": "crash", "command": "/tmp/sum 1 two", "wait_for": "never"}'
+contains "$STATUS" "exited with code 101"
+call capture_pane '{"pane_id": "crash"}'
+contains "$TEXT" "main.rs:2"
+contains "$TEXT" "stack backtrace"
+# The base profile's programs, the package, the variables, and the mounts.
+run 'git --version && jq --version && dash -c "echo a package" && echo $GREETING $CARGO_HOME'
+contains "$TEXT" $'a package\nhello from nix /workspace/.cargo\n'
+run 'cat ~/settings; echo more >>~/settings; ls ~/optional'
+contains "$TEXT" "settings of the host"
+contains "$TEXT" "Read-only file system"
+contains "$TEXT" "No such file or directory"
+stop_server
+
+# The agent is what runs where no command is given.
+equal "$("$SANDBOX_FULL" "$ws")" "the agent in /workspace"
+
+rm "$HOME/settings"
+if answer=$("$SANDBOX_FULL" "$ws" true 2>&1); then fail "expected an error"; fi
+contains "$answer" "'$HOME/settings' is to be mounted and does not exist"
+
+# SANDBOX_KEPT: the server is for the main session, and the home directory is one of the host. What the client has
+# written there stays, and gets our server.
+mkdir "$HOME/kept"
+((EUID)) || chown "$owner" "$HOME/kept"
+part() {
+	"$python" -c 'import json, sys; print(*json.load(open(sys.argv[1]))[sys.argv[2]])' "$HOME/kept/.claude.json" "$1"
+}
+"$SANDBOX_KEPT" "$ws" true
+equal "$(part mcpServers)" tmux-debug
+echo '{"theme": "dark", "mcpServers": {"other": {"command": "other"}}}' >"$HOME/kept/.claude.json"
+"$SANDBOX_KEPT" "$ws" true
+equal "$(part mcpServers)" "other tmux-debug"
+equal "$(part theme)" "d a r k"
+
+pass

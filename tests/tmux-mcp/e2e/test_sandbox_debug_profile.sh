@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# What is in the image, and that the launcher runs what it is told.
+# shellcheck disable=SC2016
+# shellcheck source=tests/tmux-mcp/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+contains "$(in_sandbox "$ws" tmux -V)" "tmux 3."
+contains "$(in_sandbox "$ws" tmux-debug-mcp --version)" "tmux-debug-mcp 0."
+equal "$(in_sandbox "$ws" bash -c 'id -u; whoami; pwd; echo $HOME')" $'1000\nsandbox\n/workspace\n/home/sandbox'
+
+# The subagent has the server; the main session has nothing, and neither has the project.
+equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d)" /home/sandbox/.claude/agents/tmux-debug.md
+agent=$(in_sandbox "$ws" cat /home/sandbox/.claude/agents/tmux-debug.md)
+contains "$agent" $'mcpServers:\n  - tmux-debug: {'
+contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log"}'
+lacks "${agent%%mcpServers*}" tmux_
+
+# Arguments, input, output and exit code are those of the command.
+equal "$(in_sandbox "$ws" printf '<%s>' 'a  b' '' "it's" '"$HOME"' $'x\ny')" $'<a  b><><it\'s><"$HOME"><x\ny>'
+equal "$(printf 'in\n' | in_sandbox "$ws" cat)" in
+status=0
+in_sandbox "$ws" sh -c 'exit 37' || status=$?
+equal "$status" 37
+# Without a command it is a shell, and without a directory the current one.
+equal "$(cd "$ws" && echo 'echo "$0 in $PWD"' | in_sandbox)" "bash in /workspace"
+# Zombies are taken over.
+equal "$(in_sandbox "$ws" bash -c '(sleep 0.1 & exec true); sleep 0.3; ps -eo stat= | grep -c Z' || true)" 0
+
+# Flags for podman, by option and environment, and one that is no flag of ours.
+equal "$(in_sandbox --podman-arg --env=A=1 --podman-arg=--env=B=2 "$ws" bash -c 'echo $A$B')" 12
+export TMUX_DEBUG_SANDBOX_PODMAN_ARGS+=" --env=C=3"
+equal "$(in_sandbox "$ws" bash -c 'echo $C')" 3
+
+# A directory of any name.
+odd="$ws/a,b \"c\":d"
+mkdir "$odd"
+((EUID)) || chown "$owner" "$odd"
+in_sandbox "$odd" touch made
+[[ -e $odd/made ]] || fail "the odd directory is not /workspace"
+
+# Where the home directory is kept, files of its user stay, and links to files that an older image had go nowhere.
+mkdir -p "$work/home/.claude/agents"
+echo mine >"$work/home/.claude/agents/tmux-debug.md"
+((EUID)) || chown -R "$owner" "$work/home"
+equal "$(in_sandbox --podman-arg "--volume=$work/home:/kept" --podman-arg --env=HOME=/kept "$ws" cat /kept/.claude/agents/tmux-debug.md)" mine
+# Where there is no place for it, it is in /tmp.
+contains "$(in_sandbox --podman-arg --env=HOME=/nowhere "$ws" bash -c 'echo $HOME; ls $HOME/.claude/agents')" $'/tmp/home\ntmux-debug.md'
+
+# Mistakes.
+refused() {
+	local expected=$1 answer
+	shift
+	if answer=$(in_sandbox "$@" 2>&1); then fail "expected an error of: $*"; fi
+	contains "$answer" "$expected"
+}
+refused "'$work/none' is no directory" "$work/none" true
+refused "Unknown option: --volume" --volume /:/host "$ws" true
+refused "--podman-arg needs an argument" --podman-arg
+refused "has all of your home directory in it" / true
+HOME=$ws refused "has all of your home directory in it" "$ws" true
+HOME=$ws/deep/home refused "has all of your home directory in it" "$ws" true
+PATH=/nowhere refused "podman is missing" "$ws" true
+if ((EUID == 0)); then
+	mkdir "$work/roots"
+	refused "belongs to root" "$work/roots" true
+fi
+contains "$(in_sandbox --help)" "usage: tmux-debug-sandbox"
+
+# The image is loaded once.
+lacks "$(in_sandbox "$ws" true 2>&1)" "loading"
+
+pass
