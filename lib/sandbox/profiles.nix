@@ -15,6 +15,7 @@ let
     pkgs.gawk
     pkgs.git
     pkgs.gnugrep
+    pkgs.gnumake
     pkgs.gnused
     pkgs.gnutar
     pkgs.gzip

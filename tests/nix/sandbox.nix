@@ -107,6 +107,12 @@ in
         mounts = [ ];
       };
     };
+    testSandboxOfTheReadme = {
+      expr =
+        (mkSandbox { profile = profiles.rust; mcp.tmux-debug = { }; agent = pkgs.claude-code; })
+        .profile.name;
+      expected = "rust";
+    };
     testImagesOfDifferentContentsHaveDifferentTags = {
       expr =
         (mkSandbox { mcp.tmux-debug = { }; }).image.imageTag

@@ -19,6 +19,7 @@ from tmux_debug_mcp.tools import debug
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 README = (ROOT / "README.md").read_text()
+SANDBOX = (ROOT / "docs" / "sandbox.md").read_text()
 SYSTEM = f"{os.uname().machine}-linux"
 HOSTPKGS = ["--override-input", "nixpkgs", f"path:{HERE / 'hostpkgs'}"]
 
@@ -40,8 +41,8 @@ def evaluate(attribute: str, function: str = "x: x") -> Any:  # noqa: ANN401
     return json.loads(output("eval", "--json", attribute, "--apply", function))
 
 
-def fenced(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def fenced(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 async def tools_of(server: Mapping[str, Any], environment: dict[str, str]) -> list[str]:
@@ -117,6 +118,35 @@ def test_line_of_the_readme_for_wrapix_is_the_one_that_is_evaluated() -> None:
     [line] = fenced("nix")[1].splitlines()
 
     assert f"      {line}\n" in (HERE / "wrapix.nix").read_text()
+
+
+def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> None:
+    [text] = fenced("nix", SANDBOX)
+    (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
+
+    assert "usage: tmux-debug-sandbox" in output(
+        "develop", "--no-write-lock-file", "--command", "tmux-debug-sandbox", "--help", cwd=tmp_path
+    )
+
+
+def test_line_of_the_readme_for_a_sandbox_is_the_one_that_is_evaluated() -> None:
+    [line] = fenced("nix")[2].splitlines()
+
+    assert f"({line})" in (HERE / "sandbox.nix").read_text()
+
+
+def test_commands_for_a_sandbox_start_it(tmp_path: Path) -> None:
+    commands = [line for block in fenced("console") for line in block.splitlines()][2:]
+    assert fenced("console", SANDBOX)[0].splitlines() == commands
+    assert {line.partition(" -- ")[0] for line in commands} == {"$ nix run .#sandbox"}
+
+    assert "usage: tmux-debug-sandbox" in output("run", ".#sandbox", "--", "--help")
+    refused = nix("run", ".#sandbox", "--", str(tmp_path / "none"), "make", "test")
+    assert (refused.returncode, "is no directory" in refused.stderr) == (2, True)
+    output("build", ".#sandbox.image", "--out-link", str(tmp_path / "result"))
+    with subprocess.Popen([str(tmp_path / "result")], stdout=subprocess.PIPE) as image:
+        names = subprocess.check_output(["tar", "-t"], stdin=image.stdout, text=True).split()
+    assert "manifest.json" in names
 
 
 def test_development_shell_tests_the_working_tree() -> None:

@@ -2,6 +2,7 @@
 {
   system,
   overlays ? [ ],
+  config ? { },
 }:
 let
   lib = import ./lib.nix;
@@ -30,7 +31,7 @@ let
       extend =
         overlay:
         import ./. {
-          inherit system;
+          inherit config system;
           overlays = overlays ++ [ overlay ];
         };
       stdenv = {
@@ -169,6 +170,7 @@ let
       "curl"
       "gawk"
       "git"
+      "gnumake"
       "gnutar"
       "gzip"
       "iproute2"

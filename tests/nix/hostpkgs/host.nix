@@ -61,6 +61,7 @@ rec {
       "iproute2"
       "jq"
       "less"
+      "make"
       "mount"
       "ncurses-bin"
       "netcat-openbsd"
