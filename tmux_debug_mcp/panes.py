@@ -369,13 +369,19 @@ class Pane:
         try:
             return await self.client.run(*commands)
         except TmuxGoneError:
-            raise PaneLostError(self.id) from None
+            raise self._gone() from None
         except CommandError:
             try:
                 await self.client.run(("list-panes", "-t", self.target))
             except (CommandError, TmuxGoneError):
-                raise PaneLostError(self.id) from None
+                raise self._gone() from None
             raise
+
+    def _gone(self) -> PaneLostError:
+        """Take the pane for ended, which its processes may not be yet, since tmux has it no more."""
+        mark = self.log.find_mark()
+        self.ended = self.ended or (self._ended_with(mark.exit_code, mark) if mark else self._lost())
+        return PaneLostError(self.id)
 
     async def end(self, first: Iterable[int]) -> State:
         """End all processes that belong to the pane, then the pane, and return how its program ended.

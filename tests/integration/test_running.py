@@ -104,6 +104,7 @@ async def test_command_that_ignores_interrupts_keeps_the_pane_busy_until_it_ends
     result = await tools.call("wait", pane_id=pane_id, pattern="over$")
     assert result.meta is not None
     assert result.meta["reason"] == "matched"
+    await tools.shows_foreground(pane_id, "bash")
     assert (await run(tools, "echo other", pane_id))[0] == "other\n"
 
 

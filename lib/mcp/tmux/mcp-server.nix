@@ -44,7 +44,7 @@ pythonPackages.buildPythonApplication {
           lib.fileset.unions [
             (root + "/tests/judges")
             (root + "/tests/nix")
-            (root + "/tests/tmux-mcp")
+            (root + "/tests/tmux-mcp/e2e")
           ]
         );
   };
