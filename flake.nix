@@ -32,14 +32,19 @@
         # Type
 
         ```
-        mkLib :: Packages -> { mcpConfig :: { ... } -> { ... }, mcpServers :: { ... } }
+        mkLib :: Packages -> {
+          mcpConfig :: { ... } -> { ... },
+          mcpServers :: { ... },
+          mkSandbox :: { ... } -> Derivation,
+          profiles :: { ... }
+        }
         ```
 
         # Examples
 
         ```nix
         mkLib nixpkgs.legacyPackages.x86_64-linux
-        => { mcpConfig = <function>; mcpServers = { tmux-debug = { ... }; }; }
+        => { mcpConfig = «lambda»; mcpServers = { ... }; mkSandbox = «lambda»; profiles = { ... }; }
         mkLib "x86_64-linux"
         => error: mkLib: the argument is of type string, but it should be a package set, ...
         ```

@@ -30,6 +30,9 @@ let
   # The first reason that there is.
   first = reasons: lib.findFirst (reason: reason != null) null reasons;
 
+  # A check that everything passes.
+  anything = _: _: null;
+
   /**
     A check by a predicate.
 
@@ -76,6 +79,26 @@ let
   isOrNull =
     expected: meaning: isValid:
     is "${expected}, or null for ${meaning}" (value: value == null || isValid value);
+
+  /**
+    A check by several, of which each is asked only where those before it have no reason.
+
+    # Type
+
+    ```
+    allOf :: [String -> Any -> String | Null] -> String -> Any -> String | Null
+    ```
+
+    # Examples
+
+    ```nix
+    allOf [ (is "a string" lib.isString) (is "not empty" (text: text != "")) ] "name" ""
+    => "`name` is of type string (\"\"), but it should be not empty."
+    ```
+  */
+  allOf =
+    checks: name: value:
+    first (map (check: check name value) checks);
 
   /**
     A check of a list, each element by one check.
@@ -213,6 +236,8 @@ let
 in
 {
   inherit
+    allOf
+    anything
     checked
     closedSet
     is

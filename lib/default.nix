@@ -11,7 +11,7 @@ let
     else
       pkgs;
   inherit (packages) lib;
-  inherit (import ./arguments.nix { inherit lib; }) checked closedSet;
+  inherit (import ./arguments.nix { inherit lib; }) anything checked closedSet;
 in
 builtins.seq packages rec {
   /**
@@ -74,7 +74,7 @@ builtins.seq packages rec {
     let
       check = closedSet {
         kind = "MCP server";
-        checks = lib.mapAttrs (_: _: _: _: null) mcpServers; # mkServerConfig checks its options
+        checks = lib.mapAttrs (_: _: anything) mcpServers; # mkServerConfig checks its options
       };
       entry =
         name: options:
@@ -88,5 +88,12 @@ builtins.seq packages rec {
       mcpServers = lib.mapAttrs entry (checked "mcpConfig" check servers);
     };
 
-  inherit (import ./sandbox { inherit mcpConfig mcpServers; pkgs = packages; }) mkSandbox profiles;
+  inherit
+    (import ./sandbox {
+      inherit mcpConfig mcpServers;
+      pkgs = packages;
+    })
+    mkSandbox
+    profiles
+    ;
 }

@@ -8,6 +8,8 @@
 let
   inherit (pkgs) lib;
   inherit (import ../arguments.nix { inherit lib; })
+    allOf
+    anything
     checked
     closedSet
     is
@@ -31,18 +33,52 @@ let
     profile = profiles.base;
   };
 
-  isAnything = _: _: null;
   isText = is "a string" lib.isString;
   isNumber = value: lib.isInt value || lib.isFloat value;
+  isPath = is "a string with a path that starts with / or ~" (
+    value: lib.isString value && builtins.match "(/|~$|~/).*" value != null
+  );
+  namesVariables =
+    name: value:
+    let
+      others = lib.filter (variable: builtins.match "[a-zA-Z_][a-zA-Z0-9_]*" variable == null) (
+        lib.attrNames value
+      );
+    in
+    if others == [ ] then
+      null
+    else
+      "`${name}.${lib.head others}` is no variable: these have names of letters, digits and _.";
+
+  # Where in the container a mount is to be.
+  inContainer =
+    dest:
+    lib.removeSuffix "/" (
+      if lib.hasPrefix "~" dest then "/home/sandbox" + lib.removePrefix "~" dest else dest
+    );
 
   # What the parameters and the profiles share.
   contents = {
-    env = setOf isText;
+    env = allOf [
+      (setOf isText)
+      namesVariables
+    ];
     mounts = listOf (closedSet {
       kind = "part";
-      checks = lib.genAttrs [ "source" "dest" ] (_: isPath) // {
+      checks = {
+        dest = allOf [
+          isPath
+          (is "another place than / and /workspace" (
+            dest:
+            !lib.elem (inContainer dest) [
+              ""
+              "/workspace"
+            ]
+          ))
+        ];
         mode = is ''"ro" or "rw"'' (value: value == "ro" || value == "rw");
         optional = is "true or false" lib.isBool;
+        source = isPath;
       };
       required = [
         "dest"
@@ -51,9 +87,6 @@ let
     });
     packages = listOf (is "a package" lib.isDerivation);
   };
-  isPath = is "a string with a path that starts with / or ~" (
-    value: lib.isString value && builtins.match "(/|~$|~/).*" value != null
-  );
 
   # What wrapix has and this sandbox has not. Left out in silence, it would be missed.
   refusedInProfile.networkAllowlist =
@@ -76,7 +109,7 @@ let
           _: server:
           closedSet {
             kind = "option";
-            checks = lib.genAttrs server.options (_: isAnything) // {
+            checks = lib.genAttrs server.options (_: anything) // {
               scope = is ''"subagent" or "main"'' (value: value == "subagent" || value == "main");
             };
           }
@@ -209,9 +242,15 @@ in
         };
       };
 
+      mounts = map (mount: mount // { dest = inContainer mount.dest; }) profile.mounts;
+      places = map (mount: mount.dest) mounts;
+      repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
+
       package = import ./launcher.nix {
         inherit image pkgs;
-        inherit (profile) mounts;
+        mounts = lib.throwIf (repeated != [ ]) (
+          "mkSandbox: `mounts` has ${lib.head repeated} more than once. Each `dest` can have one `source`."
+        ) mounts;
         inherit (given)
           cpus
           memoryMb

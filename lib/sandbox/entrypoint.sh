@@ -2,6 +2,10 @@
 # What a container starts with: prepares the home directory, and becomes the command.
 set -euo pipefail
 
+# The command's PATH may lead elsewhere.
+path=$PATH
+PATH=/bin
+
 # With a read-only root and no volume for it, the home directory is where one can write.
 if [[ ! -w $HOME ]]; then
 	export HOME=/tmp/home
@@ -25,4 +29,5 @@ for file in /etc/skel/**; do
 	fi
 done
 
+PATH=$path
 exec "$@"

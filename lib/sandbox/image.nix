@@ -13,12 +13,15 @@ let
 
   programs = pkgs.buildEnv {
     name = "sandbox-programs";
-    # What the entrypoint needs comes last: of two programs with a name, it is the first.
-    paths = profile.packages ++ [
-      pkgs.bashInteractive
-      pkgs.coreutils
-      pkgs.jq
-    ];
+    # What the entrypoint needs comes last. Of two programs with a name, it is the first.
+    paths = lib.imap1 lib.setPrio (
+      profile.packages
+      ++ [
+        pkgs.bashInteractive
+        pkgs.coreutils
+        pkgs.jq
+      ]
+    );
     ignoreCollisions = true;
     pathsToLink = [
       "/bin"
@@ -41,9 +44,11 @@ pkgs.dockerTools.streamLayeredImage {
 
   # Whoever runs the image may have another number than the user in it.
   extraCommands = ''
-    mkdir -p etc/skel home usr/bin var
+    mkdir -p etc/skel etc/ssl/certs home usr/bin var
     mkdir -m 1777 home/sandbox tmp var/tmp workspace
     ln -s /bin/env usr/bin/env
+    ln -s ${certificates} etc/ssl/certs/ca-bundle.crt
+    ln -s ${certificates} etc/ssl/certs/ca-certificates.crt
     cat >etc/passwd <<'END'
     root:x:0:0:root:/:/bin/bash
     sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash

@@ -12,9 +12,6 @@
 let
   inherit (pkgs) lib;
 
-  inContainer =
-    dest: if lib.hasPrefix "~" dest then "/home/sandbox" + lib.removePrefix "~" dest else dest;
-
   flags = [
     "--rm"
     "--interactive"
@@ -32,7 +29,7 @@ let
 
   wordsOf = mount: [
     mount.source
-    (inContainer mount.dest)
+    mount.dest
     (mount.mode or "rw")
     (if mount.optional or false then "optional" else "required")
   ];
@@ -41,12 +38,15 @@ pkgs.writeShellApplication {
   name = "tmux-debug-sandbox";
   runtimeInputs = [ pkgs.coreutils ];
   text = ''
-    image=localhost/${image.imageName}:${image.imageTag}
-    stream=${image}
-    flags=(${lib.escapeShellArgs flags})
-    more=(${lib.escapeShellArgs podmanArgs})
-    # shellcheck disable=SC2088
-    mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
+    # What users give may look like mistakes of a script.
+    # shellcheck disable=all
+    {
+      image=localhost/${image.imageName}:${image.imageTag}
+      stream=${image}
+      flags=(${lib.escapeShellArgs flags})
+      more=(${lib.escapeShellArgs podmanArgs})
+      mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
+    }
 
     ${builtins.readFile ./launcher.sh}
   '';

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# Runs a command in a container. Set before: `image`, its name; `stream`, a program that writes it; `flags` for podman,
-# and `more` of them, which come last; and `mounts`, of four words each: source, destination, ro or rw, optional or
-# required.
+# Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
+# for podman, and `more` of them, which come last; and `mounts`, of four words each: source, destination, ro or rw,
+# optional or required.
 
 usage() {
 	cat <<'TEXT'
@@ -75,6 +75,12 @@ fi
 
 if ! podman image exists "$image"; then
 	echo "tmux-debug-sandbox: loading the image" >&2
-	"$stream" | podman load --quiet >&2
+	log=$(mktemp)
+	if ! "$stream" 2>"$log" | podman load --quiet >&2; then
+		cat "$log" >&2
+		rm "$log"
+		exit 1
+	fi
+	rm "$log"
 fi
 exec podman run "${flags[@]}" "${home[@]}" "${more[@]}" "$image" "$@"

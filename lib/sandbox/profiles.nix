@@ -7,7 +7,6 @@ let
   # A container has nothing but what stands here: also a shell, and what scripts take for granted.
   basePackages = [
     pkgs.bashInteractive
-    pkgs.cacert
     pkgs.coreutils
     pkgs.curl
     pkgs.diffutils
@@ -47,13 +46,22 @@ lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
   base = { };
 
   # What the tools download stays with the project: the home directory is gone with the container.
+  #
+  # A Python that uv downloads would find no loader. Packages from PyPI want libraries that every Linux is said to have.
   python = {
     packages = [
       pkgs.python3
       pkgs.ruff
       pkgs.uv
     ];
-    env.UV_CACHE_DIR = "/workspace/.uv-cache";
+    env = {
+      LD_LIBRARY_PATH = lib.makeLibraryPath [
+        pkgs.stdenv.cc.cc.lib
+        pkgs.zlib
+      ];
+      UV_CACHE_DIR = "/workspace/.uv-cache";
+      UV_PYTHON_DOWNLOADS = "never";
+    };
   };
 
   rust = {

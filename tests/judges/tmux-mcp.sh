@@ -17,7 +17,7 @@ test_context_isolation() {
 			echo "SKIP: test_context_isolation: Claude Code is not installed" >&2
 			return
 		fi
-		[[ -n ${!sandbox} ]] || fail "test_context_isolation: Claude Code could not be installed. TMUX_MCP_SKIP_CLIENT=1 skips this."
+		[[ -n ${!sandbox} ]] || fail "test_context_isolation: Claude Code could not be installed. Where nixpkgs refuses what is not free: NIXPKGS_ALLOW_UNFREE=1 nix run --impure .#e2e. TMUX_MCP_SKIP_CLIENT=1 skips the test."
 		"${!sandbox}" --podman-arg "--volume=$judges:/judges:ro" "$ws" python3 /judges/context_isolation.py "$scope" claude
 	done
 }

@@ -19,14 +19,17 @@ let
           mode = "ro";
         }
         {
-          source = "~/optional";
+          source = "~/optional, \"odd\" $HOME";
           dest = "~/optional";
           optional = true;
         }
       ];
+      podmanArgs = [ "--env=ODD=a, \"b\" $HOME ~" ];
       agent = pkgs.writeShellScriptBin "agent" ''echo "the agent in $PWD"'';
       cpus = 1;
     };
+
+    python.profile = profiles.python;
 
     # For the main session, in a home directory that is kept.
     kept = {
@@ -44,7 +47,8 @@ let
     base = self.packages.${pkgs.stdenv.hostPlatform.system}.sandbox;
   };
 
-  # What is to be built when the tests run, or "" where nixpkgs refuses, since the client is not free.
+  # What is to be built when the tests run, or "" where nixpkgs refuses, since the client is not free:
+  # NIXPKGS_ALLOW_UNFREE=1 nix run --impure .#e2e
   withClient =
     scope:
     let

