@@ -21,9 +21,13 @@ for file in /etc/skel/**; do
 	elif [[ $file != */.claude.json ]]; then
 		[[ -e $target && ! -L $target ]] || ln -sfn "$file" "$target"
 	elif [[ -s $target ]]; then
-		# The client writes this one. It gets our servers.
-		merged=$(jq --slurp '.[0] * .[1]' "$target" "$file")
-		printf '%s\n' "$merged" >"$target"
+		# The client writes this one. It gets our servers, and is whole somewhere at any moment.
+		if ! jq --slurp '.[0] * .[1]' "$target" "$file" >"$target.new"; then
+			echo "entrypoint: $target can't be given the MCP servers. It should be what Claude Code writes, a JSON object: mend it, or move it away." >&2
+			exit 1
+		fi
+		cmp --silent "$target.new" "$target" || cat "$target.new" >"$target"
+		rm "$target.new"
 	else
 		cp "$file" "$target"
 	fi

@@ -19,6 +19,7 @@ let
       ++ [
         pkgs.bashInteractive
         pkgs.coreutils
+        pkgs.diffutils
         pkgs.jq
       ]
     );

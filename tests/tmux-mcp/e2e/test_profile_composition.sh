@@ -66,5 +66,10 @@ echo '{"theme": "dark", "mcpServers": {"other": {"command": "other"}}}' >"$HOME/
 "$SANDBOX_KEPT" "$ws" true
 equal "$(part mcpServers)" "other tmux-debug"
 equal "$(part theme)" "d a r k"
+# What is no such file stays as it is.
+echo '["mine"]' >"$HOME/kept/.claude.json"
+if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
+contains "$answer" "/home/sandbox/.claude.json can't be given the MCP servers"
+equal "$(<"$HOME/kept/.claude.json")" '["mine"]'
 
 pass
