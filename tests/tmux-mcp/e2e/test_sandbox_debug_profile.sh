@@ -73,7 +73,7 @@ contains "$(in_sandbox --help)" "usage: tmux-debug-sandbox"
 
 # The image is loaded once, and what its maker says of that is said where it fails only.
 lacks "$(in_sandbox "$ws" true 2>&1)" loading
-podman rmi --force "$(podman images --format '{{.ID}}' tmux-debug-sandbox-base)" >/dev/null
+podman images --quiet tmux-debug-sandbox-base | xargs podman rmi --force >/dev/null
 loaded=$(in_sandbox "$ws" true 2>&1 >/dev/null)
 contains "$loaded" "loading the image"
 lacks "$loaded" "Creating layer"
