@@ -17,6 +17,12 @@ let
     command = "/bin/tmux-debug-mcp";
   };
 
+  settings = {
+    source = "~/.gitconfig";
+    dest = "~/.gitconfig";
+    mode = "ro";
+    optional = true;
+  };
   sandbox = mkSandbox {
     profile = profiles.rust;
     mcp.tmux-debug = {
@@ -28,14 +34,7 @@ let
       PORT = "80";
       RUST_BACKTRACE = "0";
     };
-    mounts = [
-      {
-        source = "~/.gitconfig";
-        dest = "~/.gitconfig";
-        mode = "ro";
-        optional = true;
-      }
-    ];
+    mounts = [ settings ];
     agent = pkgs.busybox;
     cpus = 1.5;
     memoryMb = 512;
@@ -96,14 +95,7 @@ in
           PORT = "80";
           RUST_BACKTRACE = "0";
         };
-        mounts = [
-          {
-            source = "~/.gitconfig";
-            dest = "~/.gitconfig";
-            mode = "ro";
-            optional = true;
-          }
-        ];
+        mounts = [ settings ];
       };
     };
     testProfileOfOnesOwnNeedsANameOnly = {
