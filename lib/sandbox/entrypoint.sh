@@ -12,24 +12,40 @@ if [[ ! -w $HOME ]]; then
 	mkdir -p "$HOME"
 fi
 
-# Links, so that a home directory that is kept has no files of an older image. Files of the user's stay.
+# Adds the MCP servers of a file to the client's own, which it writes. At any moment that is whole, also where several
+# containers have one home directory.
+add_servers() {
+	local target new
+	target=$(realpath "$2")
+	new=$(mktemp "$target.XXXXXX")
+	# shellcheck disable=SC2016
+	if ! jq -n --slurpfile ours "$1" --slurpfile theirs "$target" '
+		if ($theirs | length) > 1 then error("there is more than one value") else $theirs[0] // {} end
+		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is no configuration") end
+		| .mcpServers += $ours[0].mcpServers' >"$new"; then
+		rm "$new"
+		echo "entrypoint: $2 can't be given the MCP servers, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
+		exit 1
+	fi
+	chmod --reference="$target" "$new"
+	mv -f "$new" "$target" 2>/dev/null || {
+		# A file that is a mount can't be replaced.
+		cat "$new" >"$target"
+		rm "$new"
+	}
+}
+
+# Links, so that a home directory that is kept has no files of an older image. What is not such a link stays.
 shopt -s globstar dotglob
 for file in /etc/skel/**; do
 	target=$HOME/${file#/etc/skel/}
 	if [[ -d $file ]]; then
 		mkdir -p "$target"
-	elif [[ $file != */.claude.json ]]; then
-		[[ -e $target && ! -L $target ]] || ln -sfn "$file" "$target"
-	elif [[ -s $target ]]; then
-		# The client writes this one. It gets our servers, and is whole somewhere at any moment.
-		if ! jq --slurp '.[0] * .[1]' "$target" "$file" >"$target.new"; then
-			echo "entrypoint: $target can't be given the MCP servers. It should be what Claude Code writes, a JSON object: mend it, or move it away." >&2
-			exit 1
-		fi
-		cmp --silent "$target.new" "$target" || cat "$target.new" >"$target"
-		rm "$target.new"
-	else
-		cp "$file" "$target"
+	elif [[ $file == */.claude.json ]]; then
+		[[ -e $target ]] || echo '{}' >"$target"
+		add_servers "$file" "$target"
+	elif [[ ! -e $target || $(readlink "$target") == /etc/skel/* ]]; then
+		ln -sfn "$file" "$target"
 	fi
 done
 

@@ -19,7 +19,6 @@ let
       ++ [
         pkgs.bashInteractive
         pkgs.coreutils
-        pkgs.diffutils
         pkgs.jq
       ]
     );
@@ -67,10 +66,12 @@ pkgs.dockerTools.streamLayeredImage {
   config = {
     User = "1000:1000";
     WorkingDir = "/workspace";
-    # The first process has to take over what others leave behind.
+    # The first process has to take over what others leave behind, and to pass signals on to all of the
+    # command's group, as a terminal does.
     Entrypoint = [
       (lib.getExe pkgs.tini)
       "-s"
+      "-g"
       "--"
       "/entrypoint.sh"
     ];

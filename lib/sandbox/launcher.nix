@@ -21,6 +21,7 @@ let
     "--cap-drop=all"
     "--security-opt=no-new-privileges"
     "--read-only"
+    "--http-proxy=false"
     "--pids-limit=4096"
   ]
   ++ lib.optional (memoryMb != null) "--memory=${toString memoryMb}m"
@@ -36,7 +37,10 @@ let
 in
 pkgs.writeShellApplication {
   name = "tmux-debug-sandbox";
-  runtimeInputs = [ pkgs.coreutils ];
+  runtimeInputs = [
+    pkgs.coreutils
+    pkgs.util-linux
+  ];
   text = ''
     # What users give may look like mistakes of a script.
     # shellcheck disable=all

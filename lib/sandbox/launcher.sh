@@ -41,29 +41,42 @@ while (($#)); do
 done
 
 [[ -d ${1-.} ]] || fail "'$1' is no directory. The first argument is the directory for /workspace; the command follows it."
+[[ ${1-} != *[$'\n\r']* ]] || fail "The name of the directory has a line feed in it, which podman can't take. Rename it."
 dir=$(realpath "${1-.}")
 shift $(($# > 0))
-[[ ${HOME-}/ != "${dir%/}"/* ]] || fail "'$dir' has all of your home directory in it. Choose the directory of a project."
 command -v podman >/dev/null || fail "podman is missing. Install it, for instance: sudo apt-get install podman uidmap"
 
+homes=("${HOME-}")
+user=$EUID
 # The user in the container is whoever runs this; or, where that is root, whoever has the directory.
 if ((EUID)); then
 	flags+=("--userns=keep-id:uid=1000,gid=1000")
 else
 	read -r user group < <(stat --format='%u %g' "$dir")
-	((user)) || fail "'$dir' belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 '$dir'"
+	while IFS=: read -r _ _ number _ _ home _; do
+		[[ $number != "$user" ]] || homes+=("$home")
+	done </etc/passwd
 	flags+=("--user=$user:$((group ? group : user))")
 fi
+
+for home in "${homes[@]}"; do
+	[[ -z $home || $(realpath -m "$home")/ != "${dir%/}"/* ]] ||
+		fail "'$dir' has all of a home directory in it. Choose the directory of a project."
+done
+
+((user)) || fail "'$dir' belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 '$dir'"
 
 # What podman takes is a record of CSV.
 add_mount() { flags+=("--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"); }
 add_mount "$dir" /workspace rw
-home=("--tmpfs=/home/sandbox")
+memory=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
-	source=${mounts[i]/#\~/${HOME-}}
+	source=${mounts[i]}
+	[[ $source != "~"* || -n ${HOME-} ]] || fail "'$source' is to be mounted, and HOME is not set."
+	source=${source/#"~"/"${HOME-}"}
 	if [[ -e $source ]]; then
 		add_mount "$source" "${mounts[i + 1]}" "${mounts[i + 2]}"
-		[[ ${mounts[i + 1]} != /home/sandbox ]] || home=()
+		[[ ${mounts[i + 1]} != /home/sandbox ]] || memory=()
 	elif [[ ${mounts[i + 3]} == required ]]; then
 		fail "'$source' is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
 	fi
@@ -83,4 +96,12 @@ if ! podman image exists "$image"; then
 	fi
 	rm "$log"
 fi
-exec podman run "${flags[@]}" "${home[@]}" "${more[@]}" "$image" "$@"
+
+# Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
+# removes it then.
+name=tmux-debug-sandbox-$$-$(date +%s%N)
+setsid "$BASH" -c "tail --pid=$$ --follow /dev/null; podman rm --force --time=0 $name" </dev/null >/dev/null 2>&1 &
+# Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that
+# what runs in the container has made.
+cd /proc || exit
+exec podman run "${flags[@]}" "--name=$name" "${memory[@]}" "${more[@]}" "$image" "$@"

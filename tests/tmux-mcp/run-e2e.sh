@@ -44,7 +44,11 @@ clean_up() {
 	# podman keeps a mount there, and files of others.
 	if ((EUID == 0)); then
 		! mountpoint -q "$work/own/images/overlay" || umount "$work/own/images/overlay"
-		rm -rf "$work"
+		# A launcher's last process may still be at it.
+		for _ in {1..50}; do
+			! rm -rf "$work" 2>/dev/null || break
+			sleep 0.1
+		done
 	else
 		CONTAINERS_STORAGE_CONF=$work/own/storage.conf podman unshare rm -rf "$work"
 	fi

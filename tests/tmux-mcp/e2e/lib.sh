@@ -3,6 +3,7 @@
 #
 #   in_sandbox [ARGUMENT...]    the base sandbox's command
 #   start_server_in COMMAND...  a server that this command starts; then `call` and the rest of ../lib.sh
+#   until_no_container WHAT     fails where one stays after this
 #   run COMMAND                 runs a command with tmux_run; its output is in TEXT, its end in STATUS
 
 # shellcheck source=tests/tmux-mcp/lib.sh
@@ -13,6 +14,17 @@ mkdir "$ws"
 # As root, the sandbox runs as the one who has the directory.
 ((EUID)) || chown 1000:1000 "$ws"
 owner=$(stat -c %u "$ws")
+
+# Waits until no container is left, which is soon after the launcher's end.
+until_no_container() {
+	local tries left
+	for ((tries = 0; tries < 200; tries++)); do
+		left=$(podman ps --all --quiet)
+		[[ -n $left ]] || return 0
+		sleep 0.05
+	done
+	fail "a container is left after $1: $left"
+}
 
 in_sandbox() { "$SANDBOX_BASE" "$@"; }
 
@@ -26,6 +38,7 @@ start_server_in() {
 json() {
 	local text=${1//\\/\\\\}
 	text=${text//\"/\\\"}
+	text=${text//$'\t'/\\t}
 	printf '"%s"' "${text//$'\n'/\\n}"
 }
 

@@ -41,15 +41,11 @@ start_server_in "$SANDBOX_BASE" "$ws" tmux-debug-mcp
 call create_pane '{"command": "sleep 1000"}'
 kill -KILL "$SERVER_PID"
 stop_server
-for ((tries = 0; tries < 200; tries++)); do
-	left=$(podman ps --all --quiet)
-	[[ -n $left ]] || break
-	sleep 0.05
-done
-equal "$left" ""
+until_no_container "the death of a client"
 
 # A server in a container that runs already, as in one of Kubernetes: its end leaves the container clean.
-in_sandbox --podman-arg --name=e2e-pod --podman-arg --detach "$ws" sleep infinity >/dev/null
+in_sandbox --podman-arg --name=e2e-pod "$ws" sleep infinity &
+until podman exec e2e-pod true 2>/dev/null; do sleep 0.05; done
 start_server_in podman exec --interactive e2e-pod tmux-debug-mcp
 run 'cat ~/.claude/agents/tmux-debug.md | head -n 2; setsid sleep 1000 & echo'
 contains "$TEXT" "name: tmux-debug"
@@ -64,9 +60,6 @@ done
 podman kill e2e-pod >/dev/null
 lacks "$left" "sleep 1000"
 lacks "$left" "tmux-debug-mcp"
-for ((tries = 0; tries < 200; tries++)); do
-	[[ -n $(podman ps --all --quiet) ]] || break
-	sleep 0.05
-done
+until_no_container "the end of the pod"
 
 pass

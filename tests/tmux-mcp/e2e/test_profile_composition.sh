@@ -66,7 +66,21 @@ echo '{"theme": "dark", "mcpServers": {"other": {"command": "other"}}}' >"$HOME/
 "$SANDBOX_KEPT" "$ws" true
 equal "$(part mcpServers)" "other tmux-debug"
 equal "$(part theme)" "d a r k"
-# What is no such file stays as it is.
+# Several at once do not harm each other's.
+for _ in {1..5}; do
+	"$SANDBOX_KEPT" "$ws" true &
+done
+wait
+equal "$(part mcpServers)" "other tmux-debug"
+equal "$(part theme)" "d a r k"
+equal "$(find "$HOME/kept" -maxdepth 1 -name '.claude.json*')" "$HOME/kept/.claude.json"
+# What is empty gets them, and what is no such file stays as it is.
+: >"$HOME/kept/.claude.json"
+"$SANDBOX_KEPT" "$ws" true
+equal "$(part mcpServers)" tmux-debug
+echo '{"mcpServers": ["mine"]}' >"$HOME/kept/.claude.json"
+if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
+equal "$(<"$HOME/kept/.claude.json")" '{"mcpServers": ["mine"]}'
 echo '["mine"]' >"$HOME/kept/.claude.json"
 if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
 contains "$answer" "/home/sandbox/.claude.json can't be given the MCP servers"

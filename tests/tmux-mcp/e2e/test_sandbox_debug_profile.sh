@@ -51,19 +51,43 @@ equal "$(in_sandbox --podman-arg "--volume=$work/home:/kept" --podman-arg --env=
 # Where there is no place for it, it is in /tmp.
 contains "$(in_sandbox --podman-arg --env=HOME=/nowhere "$ws" bash -c 'echo $HOME; ls $HOME/.claude/agents')" $'/tmp/home\ntmux-debug.md'
 
+# Whatever is in our environment, nothing of it comes in.
+equal "$(https_proxy=http://user:password@proxy FTP_PROXY=x OURS=x in_sandbox "$ws" env | grep -ci -e proxy -e OURS || true)" 0
+
+# However the launcher ends, the container does.
+for end in "0.1 TERM" "1 TERM" "1 INT" "1 HUP" "1 KILL"; do
+	"$SANDBOX_BASE" "$ws" bash -c 'sleep 1000; true' </dev/null 2>/dev/null &
+	sleep "${end% *}"
+	kill -s "${end#* }" $!
+	wait $! || true # its status is that of the signal
+	until_no_container "$end"
+done
+
+# A container that runs out of memory makes no file, neither in the project nor where that leads.
+ln -s "$work/victim" "$ws/oom"
+(cd "$ws" && in_sandbox --podman-arg --memory=64m . bash -c 'head -c 200m /dev/zero | tail | wc -c') >/dev/null 2>&1 || true # where there are limits
+[[ ! -e $work/victim ]] || fail "a file of the host was made"
+
 # Mistakes.
 refused() {
-	local expected=$1 answer
+	local expected=$1 status=0
 	shift
-	if answer=$(in_sandbox "$@" 2>&1); then fail "expected an error of: $*"; fi
-	contains "$answer" "$expected"
+	in_sandbox "$@" >"$work/output" 2>"$work/errors" || status=$?
+	equal "$status" 2
+	equal "$(<"$work/output")" ""
+	contains "$(<"$work/errors")" "$expected"
 }
 refused "'$work/none' is no directory" "$work/none" true
 refused "Unknown option: --volume" --volume /:/host "$ws" true
 refused "--podman-arg needs an argument" --podman-arg
-refused "has all of your home directory in it" / true
-HOME=$ws refused "has all of your home directory in it" "$ws" true
-HOME=$ws/deep/home refused "has all of your home directory in it" "$ws" true
+refused "has all of a home directory in it" / true
+HOME=$ws refused "has all of a home directory in it" "$ws" true
+HOME=$ws/deep/home refused "has all of a home directory in it" "$ws" true
+ln -s "$ws" "$work/link"
+HOME=$work/link refused "has all of a home directory in it" "$ws" true
+HOME=$work//./ws refused "has all of a home directory in it" "$work/link" true
+mkdir "$ws"/$'odd\n'
+refused "has a line feed in it" "$ws"/$'odd\n' true
 PATH=/nowhere refused "podman is missing" "$ws" true
 if ((EUID == 0)); then
 	mkdir "$work/roots"
