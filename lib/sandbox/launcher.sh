@@ -100,7 +100,12 @@ fi
 # Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
 # removes it then.
 name=tmux-debug-sandbox-$$-$(date +%s%N)
-setsid "$BASH" -c "tail --pid=$$ --follow /dev/null; podman rm --force --time=0 $name" </dev/null >/dev/null 2>&1 &
+setsid "$BASH" -c "tail --pid=$$ --follow /dev/null
+	for ((tries = 0; tries < 20; tries++)); do
+		podman container exists $name || break
+		podman rm --force --time=0 $name
+		sleep 0.2
+	done" </dev/null >/dev/null 2>&1 &
 # Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that
 # what runs in the container has made.
 cd /proc || exit

@@ -55,7 +55,7 @@ contains "$(in_sandbox --podman-arg --env=HOME=/nowhere "$ws" bash -c 'echo $HOM
 equal "$(https_proxy=http://user:password@proxy FTP_PROXY=x OURS=x in_sandbox "$ws" env | grep -ci -e proxy -e OURS || true)" 0
 
 # However the launcher ends, the container does.
-for end in "0.1 TERM" "1 TERM" "1 INT" "1 HUP" "1 KILL"; do
+for end in "1 TERM" "1 INT" "1 HUP" "1 KILL"; do
 	"$SANDBOX_BASE" "$ws" bash -c 'sleep 1000; true' </dev/null 2>/dev/null &
 	sleep "${end% *}"
 	kill -s "${end#* }" $!
