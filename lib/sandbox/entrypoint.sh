@@ -42,7 +42,7 @@ for file in /etc/skel/**; do
 	if [[ -d $file ]]; then
 		mkdir -p "$target"
 	elif [[ $file == */.claude.json ]]; then
-		[[ -e $target ]] || echo '{}' >"$target"
+		[[ -e $target ]] || (set -o noclobber && echo '{}' >"$target") || true # another container may have been first
 		add_servers "$file" "$target"
 	elif [[ ! -e $target || $(readlink "$target") == /etc/skel/* ]]; then
 		ln -sfn "$file" "$target"

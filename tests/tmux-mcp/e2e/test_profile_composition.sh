@@ -46,6 +46,11 @@ mkdir "$HOME/optional, \"odd\" \$HOME"
 # What packages from PyPI want that no package brings.
 equal "$("$SANDBOX_PYTHON" "$ws" bash -c 'uv venv --quiet --python $(realpath /bin/python3) /tmp/own && /tmp/own/bin/python -c "import ctypes; print(*map(ctypes.CDLL, [\"libstdc++.so.6\", \"libz.so.1\"]))" | grep -o libz.so.1')" libz.so.1
 
+# The limit of processors, where the kernel has it.
+if ! "$SANDBOX_FULL" "$ws" true 2>&1 | grep -q "Resource limits are not supported"; then
+	equal "$("$SANDBOX_FULL" "$ws" bash -c 'cat /sys/fs/cgroup/{cpu.max,cpu/cpu.cfs_quota_us} 2>/dev/null | cut -d " " -f 1')" 100000
+fi
+
 # The agent is what runs where no command is given.
 equal "$("$SANDBOX_FULL" "$ws")" "the agent in /workspace"
 
@@ -74,6 +79,14 @@ wait
 equal "$(part mcpServers)" "other tmux-debug"
 equal "$(part theme)" "d a r k"
 equal "$(find "$HOME/kept" -maxdepth 1 -name '.claude.json*')" "$HOME/kept/.claude.json"
+# On a full disk it stays as it is.
+"$SANDBOX_KEPT" --podman-arg --mount=type=tmpfs,destination=/small,tmpfs-size=16k,tmpfs-mode=1777 "$ws" bash -c '
+	export HOME=/small
+	echo "{\"theme\": \"dark\"}" >/small/.claude.json
+	head -c 64k /dev/zero >/small/fill 2>/dev/null
+	! /entrypoint.sh true && cat /small/.claude.json' >"$work/output" 2>"$work/errors"
+equal "$(<"$work/output")" '{"theme": "dark"}'
+contains "$(<"$work/errors")" "No space left"
 # What is empty gets them, and what is no such file stays as it is.
 : >"$HOME/kept/.claude.json"
 "$SANDBOX_KEPT" "$ws" true
