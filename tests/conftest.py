@@ -12,7 +12,7 @@ import pytest
 from support import Tools, in_process, marked, run_directories
 
 from tmux_debug_mcp.cli import pane_environment
-from tmux_debug_mcp.session import Settings
+from tmux_debug_mcp.creation import Settings
 
 # Ends are bounded by half a second; on a busy machine the census may have to look again.
 _CENSUS_S = 5.0

@@ -10,13 +10,15 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+import orjson
 from mcp import Client
 
 from tmux_debug_mcp import linux
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.server import build
-from tmux_debug_mcp.session import Session, Settings, open_session
-from tmux_debug_mcp.tools import Toolbox, debug
+from tmux_debug_mcp.session import Session, open_session
+from tmux_debug_mcp.tools import Toolbox, choose
 
 # Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
@@ -32,11 +34,18 @@ SHELLS = {
 
 
 class Tools:
-    """The tools, called by a real client."""
+    """The tools, called by a real client.
 
-    def __init__(self, client: Client, session: Session | None = None) -> None:
+    Args:
+        client: The client.
+        session: The session behind it, when it is in this process.
+        prefix: What the names of the tools begin with.
+    """
+
+    def __init__(self, client: Client, session: Session | None = None, prefix: str = "tmux_") -> None:
         self.client = client
         self.in_process = session
+        self.prefix = prefix
 
     @property
     def session(self) -> Session:
@@ -44,18 +53,23 @@ class Tools:
         assert self.in_process is not None
         return self.in_process
 
-    async def call(self, tool: str, **arguments: Any) -> types.CallToolResult:  # noqa: ANN401
+    async def call(self, tool: str, /, **arguments: Any) -> types.CallToolResult:  # noqa: ANN401
         """Call a tool and return the result, an error or not."""
         with anyio.fail_after(PATIENCE_S):
-            return await self.client.call_tool(f"tmux_{tool}", arguments)
+            return await self.client.call_tool(f"{self.prefix}{tool}", arguments)
 
-    async def blocks(self, tool: str, **arguments: Any) -> list[str]:  # noqa: ANN401
+    async def json(self, tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401
+        """Return what the only block of a call that succeeds has."""
+        [block] = await self.blocks(tool, **arguments)
+        return orjson.loads(block)
+
+    async def blocks(self, tool: str, /, **arguments: Any) -> list[str]:  # noqa: ANN401
         """Return the blocks of a call that succeeds."""
         result = await self.call(tool, **arguments)
         assert not result.is_error, texts(result)
         return texts(result)
 
-    async def error(self, tool: str, **arguments: Any) -> str:  # noqa: ANN401
+    async def error(self, tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
         """Return the text of a call that fails."""
         result = await self.call(tool, **arguments)
         assert result.is_error, texts(result)
@@ -130,10 +144,13 @@ def texts(result: types.CallToolResult) -> list[str]:
 
 
 @asynccontextmanager
-async def in_process(settings: Settings, audit: AuditLog | None = None) -> AsyncIterator[Tools]:
+async def in_process(
+    settings: Settings, audit: AuditLog | None = None, toolsets: str = "debug"
+) -> AsyncIterator[Tools]:
     """Serve in this process, to a real client in memory."""
-    async with open_session(settings) as session, Client(build(Toolbox(debug.TOOLS, session, audit))) as client:
-        yield Tools(client, session)
+    chosen = choose(toolsets)
+    async with open_session(settings) as session, Client(build(Toolbox(chosen, session, audit))) as client:
+        yield Tools(client, session, "tmux_" if toolsets == "debug" else "")
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import running, session, waiting
+from tmux_debug_mcp import archive, creation, running, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
-from tmux_debug_mcp.tools import debug
+from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -54,7 +54,7 @@ def test_table_of_options_is_that_of_the_code() -> None:
 
 
 def test_table_of_tools_is_that_of_the_code() -> None:
-    for tool in debug.TOOLS:
+    for tool in (tool for name in TOOLSETS for tool in choose(name)[0].tools):
         shown = [f"**{name}**" if name in tool.required else name for name in tool.parameters]
         assert f"| `{tool.name}` | {', '.join(shown)}{' ' if shown else ''}|" in README
 
@@ -69,10 +69,15 @@ def test_limits_are_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE))
 
     assert rows["panes"] == str(session.MAX_PANES)
-    assert rows["command"] == f"{session.MAX_COMMAND_BYTES:,} bytes"
+    assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
     assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
     assert rows["text of a wait"] == f"the last {waiting.MAX_OBSERVATION_CHARACTERS:,} characters"
     assert rows["text of a run"] == f"the last {running.MAX_OUTPUT_CHARACTERS:,} characters"
+    assert rows["history that `set_history_limit` can ask for"] == f"{session.MAX_HISTORY_LINES:,} lines"
+    assert rows["kept logs"] == f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
+    assert rows["text of `read_logs_from_tab`"] == f"the last {tabs.MAX_LOG_CHARACTERS:,} characters"
+    assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs.MAX_CHUNK_BYTES >> 20} MiB"
+    assert rows["calls that wait for a tab"] == str(running.MAX_WAITING)
     assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

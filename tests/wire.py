@@ -56,9 +56,13 @@ class Server:
         self.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
         return self
 
-    def call(self, tool: str, **arguments: Any) -> Any:  # noqa: ANN401
+    def call(self, tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401
+        """Call a tool of the toolset `debug` and return its result."""
+        return self.call_tool(f"tmux_{tool}", **arguments)
+
+    def call_tool(self, tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401
         """Call a tool and return its result."""
-        return self.ask("tools/call", name=f"tmux_{tool}", arguments=arguments)
+        return self.ask("tools/call", name=tool, arguments=arguments)
 
     def text(self, tool: str, **arguments: Any) -> str:  # noqa: ANN401
         """Return the first block of a call."""

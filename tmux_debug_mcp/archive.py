@@ -2,25 +2,35 @@
 
 ::
 
-    DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it is made
+    DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
     DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that tells how it ended
 
 How a pane ended is told by its log alone, so a server that was killed leaves nothing untold. A pane of a run is
-read as `RUN/debug-1`, also by later servers.
+read as `RUN/debug-1` or by its window, `RUN/@1`, also by later servers. A run that starts removes the oldest ones
+where there are too many; never one whose server is alive, which has its directory locked.
 """
 
+import contextlib
 import os
+import re
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from . import linux
 from .errors import PaneNotFoundError, StartError, StorageError
 from .logs import Log, PastLog
 from .panes import State, ended_state
 
+MAX_RUNS = 100
+MAX_KEPT_BYTES = 2 << 30
+
 _INDEX = "index.jsonl"
+_RUN = re.compile(r"\d{8}T\d{6}-\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class Archive:
     def __init__(self, directory: Path) -> None:
         self.run = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
         self._directory = directory
+        self._held = -1
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -60,45 +71,86 @@ class Archive:
         if not os.access(directory, os.W_OK | os.X_OK):
             raise StartError(f"The log directory {directory} can't be written. Give another one.")
 
-    def new_log(self, pane_id: str, name: str, command: str, mark: str) -> Log:
-        """Return the log of a new pane, which is in the index then.
+    @property
+    def directory(self) -> Path:
+        """The directory of this run."""
+        return self._directory / self.run
+
+    def new_log(self, pane_id: str, mark: str) -> Log:
+        """Return the log of a pane that is to be made.
 
         Raises:
             StorageError: There is no room for it.
         """
-        directory = self._directory / self.run
-        entry = {"id": pane_id, "name": name, "command": command, "mark": mark, "started_at": time.time()}
-        log = None
         try:
-            directory.mkdir(mode=0o700, exist_ok=True)
-            log = Log(directory / f"{pane_id}.log", mark, is_kept=True)
-            fd = os.open(directory / _INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+            if self._held < 0:
+                self._held = linux.hold(str(self.directory))
+                self._remove_oldest()
+            return Log(self.directory / f"{pane_id}.log", mark, is_kept=True)
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
+
+    def record(self, entry: Mapping[str, Any]) -> None:
+        """Put a pane that was made into the index.
+
+        Args:
+            entry: Its `id`, `window`, `name`, `command` and `mark`, and its terminal's `columns` and `rows`.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        line = orjson.dumps({**entry, "started_at": time.time()}) + b"\n"
+        try:
+            fd = os.open(self.directory / _INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
-                os.write(fd, orjson.dumps(entry) + b"\n")
+                os.write(fd, line)
             finally:
                 os.close(fd)
         except OSError as error:
-            if log:
-                log.close()
-            raise StorageError(str(directory), str(error.strerror)) from error
-        return log
+            raise StorageError(str(self.directory), str(error.strerror)) from error
 
     def find(self, target: str) -> PastPane:
-        """Return the pane `RUN/ID`, of this run or an earlier one.
+        """Return the pane `RUN/ID` or `RUN/@N`, of this run or an earlier one.
 
         Raises:
             PaneNotFoundError: There is none.
         """
-        run, _, pane_id = target.rpartition("/")
-        index = self._directory / run / _INDEX
-        if run in ("", ".", "..") or "/" in run:
-            raise PaneNotFoundError(target)
+        run, _, own = target.rpartition("/")
         try:
-            for line in index.read_bytes().splitlines():
-                entry = orjson.loads(line)
-                if entry["id"] == pane_id:
-                    log = PastLog(index.with_name(f"{pane_id}.log"), entry["mark"])
+            for entry in self._entries(run):
+                if own in (entry["id"], entry["window"]):
+                    log = PastLog(self._directory / run / f"{entry['id']}.log", entry["mark"])
+                    log.columns, log.rows = entry["columns"], entry["rows"]
                     return PastPane(target, entry["name"], entry["command"], log, entry["started_at"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
+
+    def earlier(self) -> Iterator[tuple[str, str, str]]:
+        """Yield run, window and name of the panes of earlier runs, the newest run first."""
+        for run in reversed(self._runs()):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                for entry in self._entries(run):
+                    yield run, entry["window"], entry["name"]
+
+    def _entries(self, run: str) -> list[dict[str, Any]]:
+        """Return what the index of a run has of its panes; nothing where there is no such run."""
+        if not _RUN.fullmatch(run):
+            return []
+        return [orjson.loads(line) for line in (self._directory / run / _INDEX).read_bytes().splitlines()]
+
+    def _runs(self) -> list[str]:
+        """Return the names of the other runs, the oldest first."""
+        return sorted(name for name in os.listdir(self._directory) if _RUN.fullmatch(name) and name != self.run)
+
+    def _remove_oldest(self) -> None:
+        kept_bytes = 0
+        for number, run in enumerate(reversed(self._runs()), start=2):
+            directory = self._directory / run
+            with contextlib.suppress(OSError):
+                kept_bytes += sum(entry.stat().st_blocks * 512 for entry in os.scandir(directory))
+                if number > MAX_RUNS or kept_bytes > MAX_KEPT_BYTES:
+                    with linux.unheld(str(directory)) as is_free:
+                        if is_free:
+                            linux.remove(str(directory))

@@ -49,6 +49,7 @@ OPTIONS = (
     ),
     Option("log-dir", "DIR", "", "keep the logs of panes in this directory, to be read after the end as RUN/ID"),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
+    Option("toolsets", "NAMES", "debug", "the tools to offer: names of toolsets, separated by commas"),
 )
 
 
@@ -115,18 +116,28 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
 
     from .archive import Archive  # noqa: PLC0415
     from .audit import AuditLog  # noqa: PLC0415
+    from .creation import Settings  # noqa: PLC0415
     from .server import serve  # noqa: PLC0415
-    from .session import Settings  # noqa: PLC0415
+    from .tools import choose  # noqa: PLC0415
 
     _check_version(tmux, answer.communicate()[0])
+    toolsets = choose(values["toolsets"])
     # Clients start servers without a shell, so nobody else expands a tilde.
     flags = ("audit", "audit-full", "log-dir")
     *paths, logs = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in flags]
+    if logs is None and any(toolset.keeps_logs for toolset in toolsets):
+        logs = _state_directory(environ) / "logs"
     audit = AuditLog(*paths) if any(paths) else None
     archive = Archive(logs) if logs else None
     env = pane_environment(environ, values["drop-env"].split(","))
     settings = Settings(env, _working_directory(), tmux, adopts=True, archive=archive)
-    anyio.run(serve, settings, audit)
+    anyio.run(serve, toolsets, settings, audit)
+
+
+def _state_directory(environ: Mapping[str, str]) -> Path:
+    """Return where a user's programs keep what is to outlive them, as freedesktop.org has it."""
+    base = environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path("~/.local/state").expanduser()) / "tmux-debug-mcp"
 
 
 def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict[str, str]:

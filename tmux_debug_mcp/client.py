@@ -42,11 +42,13 @@ class ControlClient:
         gone: Set when tmux has ended, or `serve` has.
         session: tmux's id of our session, such as $0. Known after `greet`, like the rest.
         server_pid: The tmux server's process.
+        version: tmux's version, such as 3.3a.
         cleans_pastes: Whether paste-buffer rewrites control characters unless told not to.
     """
 
     session: str
     server_pid: int
+    version: str
     cleans_pastes: bool
 
     def __init__(self, warden: Warden) -> None:
@@ -74,10 +76,12 @@ class ControlClient:
         Raises:
             TmuxGoneError: It did not start.
         """
-        [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
-        session, pid, version = line.decode().split(" ", 2)
+        session = ""
+        while not session:  # on a busy machine tmux may answer before the session is there
+            [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
+            session, pid, self.version = line.decode().split(" ", 2)
         self.session, self.server_pid = session, int(pid)
-        number = control_mode.version(version)
+        number = control_mode.version(self.version)
         self.cleans_pastes = number is None or number >= _CLEANS_PASTES
 
     async def serve(self) -> None:

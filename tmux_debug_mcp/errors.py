@@ -9,6 +9,7 @@
         │   └── CursorError         the pane has not come to this cursor yet
         ├── KeysError           the `keys` string can't be pressed or typed
         ├── LimitReachedError   one more is one too many
+        │   └── PaneLimitError      there are as many panes as there can be
         ├── PaneNotFoundError   no pane has this id or name
         ├── AmbiguousNameError  two running panes have this name
         ├── PaneExitedError     the pane's program has ended
@@ -24,10 +25,12 @@
         └── StorageError        a file of ours can't be written, most likely for want of room
 
 A class owns its sentence and call sites pass facts. What the model reads says what is wrong and which
-call comes next. Any other exception is a bug.
+call comes next. That call has another name in every toolset: the sentences here are those of `debug`, and the other
+toolsets have some of their own. Any other exception is a bug.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 _SHOWN_CHARACTERS = 80
 
@@ -41,7 +44,29 @@ class StartError(TmuxDebugError):
 
 
 class ToolError(TmuxDebugError):
-    """Raised when a call can't do what it was asked; its text is for the model."""
+    """Raised when a call can't do what it was asked; its text is for the model.
+
+    Attributes:
+        sentence: What it says, with the names of facts in braces.
+    """
+
+    sentence: ClassVar[str] = "{text}"
+
+    def __init__(self, text: str = "", **facts: object) -> None:
+        self._facts = {"text": text, **facts}
+        super().__init__(self.sentence.format_map(self._facts))
+
+    def told(self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]) -> str:
+        """Return its text in the words of a toolset.
+
+        Args:
+            sentences: The toolset's own sentences.
+            arguments: Those of the call, which are facts for these sentences, too.
+        """
+        sentence = sentences.get(type(self))
+        if sentence is None:
+            return str(self)
+        return sentence.format_map(self._facts | {name: _shown(str(value)) for name, value in arguments.items()})
 
 
 class ArgumentError(ToolError):
@@ -51,8 +76,10 @@ class ArgumentError(ToolError):
 class CursorError(ArgumentError):
     """Raised when a pane has not come to the cursor that was given."""
 
+    sentence = "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that."
+
     def __init__(self, given: int, cursor: int) -> None:
-        super().__init__(f"Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that.")
+        super().__init__(given=given, cursor=cursor)
 
 
 class KeysError(ToolError):
@@ -63,85 +90,114 @@ class LimitReachedError(ToolError):
     """Raised when a limit of the server is reached."""
 
 
+class PaneLimitError(LimitReachedError):
+    """Raised when there are as many panes as there can be."""
+
+    sentence = (
+        "There are {most} panes, the most there can be. Use tmux_kill_pane to remove those that are no longer needed."
+    )
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most=most)
+
+
 class PaneNotFoundError(ToolError):
     """Raised when no pane has the id or name that was given."""
 
+    sentence = "Pane '{target}' not found. Use tmux_list_panes to see active panes."
+
     def __init__(self, target: str) -> None:
-        super().__init__(f"Pane '{_shown(target)}' not found. Use tmux_list_panes to see active panes.")
+        super().__init__(target=_shown(target))
 
 
 class AmbiguousNameError(ToolError):
     """Raised when two or more running panes have the name that was given."""
 
+    sentence = "Name '{name}' is that of {count} running panes: {ids}. Give an id."
+
     def __init__(self, name: str, ids: Sequence[str]) -> None:
-        super().__init__(f"Name '{name}' is that of {len(ids)} running panes: {', '.join(ids)}. Give an id.")
+        super().__init__(name=name, count=len(ids), ids=", ".join(ids))
 
 
 class PaneExitedError(ToolError):
     """Raised when keys are sent to a pane whose program has ended."""
 
+    sentence = (
+        "Pane '{pane_id}' {ending}: nothing there reads keys. "
+        "Use tmux_capture_pane to read its last output or tmux_create_pane to start anew."
+    )
+
     def __init__(self, pane_id: str, ending: str) -> None:
-        super().__init__(
-            f"Pane '{pane_id}' {ending}: nothing there reads keys. "
-            "Use tmux_capture_pane to read its last output or tmux_create_pane to start anew."
-        )
+        super().__init__(pane_id=pane_id, ending=ending)
 
 
 class PaneLostError(ToolError):
     """Raised when a pane is gone although nobody killed it with a tool of ours."""
 
+    sentence = (
+        "Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
+        "Use tmux_create_pane to start it again."
+    )
+
     def __init__(self, pane_id: str) -> None:
-        super().__init__(
-            f"Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
-            "Use tmux_create_pane to start it again."
-        )
+        super().__init__(pane_id=pane_id)
 
 
 class BusyError(ToolError):
-    """Raised when a pane still runs the command of an earlier tmux_run."""
+    """Raised when a pane still runs the command of an earlier run."""
+
+    sentence = (
+        "Pane '{pane_id}' is busy: {running}, {runtime_s:.0f} s. Use tmux_wait to wait for it, "
+        "tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
+    )
 
     def __init__(self, pane_id: str, command: str, runtime_s: float) -> None:
-        super().__init__(
-            f"Pane '{pane_id}' is busy: {_shown(command)}, {runtime_s:.0f} s. Use tmux_wait to wait for it, "
-            "tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
-        )
+        super().__init__(pane_id=pane_id, running=_shown(command), runtime_s=runtime_s)
 
 
 class NotAtPromptError(ToolError):
     """Raised when a command is to run in a pane where no shell is at its prompt."""
 
+    sentence = (
+        "Pane '{pane_id}' runs {foreground}, not a shell at its prompt. Use tmux_send_keys there, "
+        "or tmux_run without pane_id. Shells can be bash, zsh, dash, fish and busybox sh."
+    )
+
     def __init__(self, pane_id: str, foreground: str | None) -> None:
-        super().__init__(
-            f"Pane '{pane_id}' runs {foreground or 'a program'}, not a shell at its prompt. Use tmux_send_keys there, "
-            "or tmux_run without pane_id. Shells can be bash, zsh, dash, fish and busybox sh."
-        )
+        super().__init__(pane_id=pane_id, foreground=foreground or "a program")
 
 
 class ForeignShellError(ToolError):
     """Raised when the shell at the prompt is another user's or in a container."""
 
+    sentence = (
+        "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the command's file. "
+        "Use tmux_send_keys with wait_for."
+    )
+
     def __init__(self, pane_id: str, shell: str) -> None:
-        super().__init__(
-            f"Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the command's file. "
-            "Use tmux_send_keys with wait_for."
-        )
+        super().__init__(pane_id=pane_id, shell=shell)
 
 
 class JobNotTakenError(ToolError):
     """Raised when a shell does not read the line that was typed at its prompt."""
 
+    sentence = (
+        "Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
+        "Use tmux_capture_pane to see what it is at."
+    )
+
     def __init__(self, pane_id: str, shell: str) -> None:
-        super().__init__(
-            f"Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
-            "Use tmux_capture_pane to see what it is at."
-        )
+        super().__init__(pane_id=pane_id, shell=shell)
 
 
 class UnknownToolError(ToolError):
     """Raised when a tool is called that the server does not have."""
 
+    sentence = "Unknown tool '{name}'. Use one of: {known}."
+
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"Unknown tool '{_shown(name)}'. Use one of: {', '.join(known)}.")
+        super().__init__(name=_shown(name), known=", ".join(known))
 
 
 class CommandError(ToolError):
@@ -151,30 +207,38 @@ class CommandError(ToolError):
         reason: What tmux said, without its final line feed.
     """
 
+    sentence = "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see what is there."
+
     def __init__(self, command: str, reason: str) -> None:
-        super().__init__(f"tmux {command} failed: {reason}. Use tmux_list_panes to see what is there.")
+        super().__init__(tmux_command=command, reason=reason)
         self.reason = reason
 
 
 class TmuxGoneError(ToolError):
     """Raised when the tmux server ends while it is asked something."""
 
+    sentence = "The tmux server has ended and its panes with it. The next tmux_create_pane starts a new one."
+
     def __init__(self) -> None:
-        super().__init__("The tmux server has ended and its panes with it. The next tmux_create_pane starts a new one.")
+        super().__init__()
 
 
 class TmuxStartError(ToolError):
     """Raised when tmux does not start."""
 
+    sentence = "tmux did not start: {last_words}. No pane was made."
+
     def __init__(self, last_words: str) -> None:
-        super().__init__(f"tmux did not start: {last_words or 'it said nothing'}. No pane was made.")
+        super().__init__(last_words=last_words or "it said nothing")
 
 
 class StorageError(ToolError):
     """Raised when a file of ours can't be written."""
 
+    sentence = "The server can't write {path} ({reason}). Make room there and call again."
+
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"The server can't write {path} ({reason}). Make room there and call again.")
+        super().__init__(path=path, reason=reason)
 
 
 def _shown(value: str) -> str:

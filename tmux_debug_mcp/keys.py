@@ -108,7 +108,14 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
         enters += 1
     if end < len(body) < len(keys):
         enters -= 1  # the word and the line feed behind it mean the same
-    return _typed(body[:end], enters)
+    return typed(body[:end], enters)
+
+
+def typed(body: str, enters: int) -> Keystrokes:
+    """Return what types the text, which is a paste where it has several lines, and presses Enter so many times."""
+    lines = body.count("\n") + 1
+    verb = f"pasted {lines} lines, {_count(len(body))}" if lines > 1 else f"typed {_count(len(body))}"
+    return Keystrokes(body, is_paste=lines > 1, keys=("Enter",) * enters, done=_typing(verb, enters))
 
 
 def key_name(word: str) -> str | None:
@@ -183,12 +190,6 @@ def _literal(keys: str) -> Keystrokes:
     typed = len(keys) - enters
     done = _typing(f"typed {_count(typed)}", enters)
     return Keystrokes(keys.replace("\n", "\r"), is_paste=False, keys=(), done=done)
-
-
-def _typed(body: str, enters: int) -> Keystrokes:
-    lines = body.count("\n") + 1
-    verb = f"pasted {lines} lines, {_count(len(body))}" if lines > 1 else f"typed {_count(len(body))}"
-    return Keystrokes(body, is_paste=lines > 1, keys=("Enter",) * enters, done=_typing(verb, enters))
 
 
 def _typing(verb: str, enters: int) -> str:

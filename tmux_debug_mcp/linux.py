@@ -358,6 +358,21 @@ def hold(directory: str) -> int:
     return fd
 
 
+@contextlib.contextmanager
+def unheld(directory: str) -> Iterator[bool]:
+    """Tell whether nobody holds an existing directory, and keep it so for the time of the block."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_free = True
+    except BlockingIOError:
+        is_free = False
+    try:
+        yield is_free
+    finally:
+        os.close(fd)
+
+
 def remove_if_unused(directory: str, deadline: float) -> None:
     """Remove the directory of a warden unless a warden holds it, and kill what carries its mark.
 
@@ -365,27 +380,20 @@ def remove_if_unused(directory: str, deadline: float) -> None:
         directory: An existing directory.
         deadline: When to give up, as time.monotonic() has it.
     """
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    else:
+    with unheld(directory) as is_free:
         mark = os.path.basename(directory)
         kin = _ancestors()
-        while time.monotonic() < deadline:
+        while is_free and time.monotonic() < deadline:
             marked = [pid for pid in _all() if pid not in kin and marker(pid).partition("/")[0] == mark]
             if not marked:
                 remove(directory)
                 return
             send_signals(marked, signal.SIGKILL)
             time.sleep(0.005)
-    finally:
-        os.close(fd)
 
 
 def remove(directory: str) -> None:
-    """Remove the directory of a warden, if it is there."""
+    """Remove a directory and the files in it, if it is there."""
     with contextlib.suppress(OSError):
         for name in os.listdir(directory):
             with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import anyio
 
 from . import linux
+from .transcript import COLUMNS, ROWS
 
 # Marks are found by reading back from the end in pieces of this size.
 _PIECE_BYTES = 1 << 16
@@ -45,6 +46,8 @@ class Log:
 
     Attributes:
         kept_from: The cursor of the oldest byte that is kept.
+        columns: The width of the terminal.
+        rows: Its height.
     """
 
     def __init__(self, path: Path, mark: str, *, is_kept: bool = False) -> None:
@@ -53,6 +56,7 @@ class Log:
         self._mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
         self._fd = self._open()
         self._last: os.stat_result | None = None
+        self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = linux.first_data(self._fd)
 
     def _open(self) -> int:

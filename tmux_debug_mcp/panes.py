@@ -100,10 +100,12 @@ class Pane:
     news: News
     client: ControlClient
     target: str  # tmux's id, such as %3
+    window: str  # that of the window that it was made in, such as @3
     process: linux.Stat  # pane.sh, the session leader
     marker: str  # linux.MARKER in the environment of all that it started
     started_at: float = field(default_factory=time.monotonic)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
+    turns: anyio.Lock = field(default_factory=anyio.Lock)  # of those who use its shell one after the other
     ended: State | None = None
     sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     prompts: Prompts = field(init=False)
@@ -397,7 +399,7 @@ class Pane:
             if state.is_running:  # pane.sh could not tell how the command ended
                 self.ended = state = await self.state()
             with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
-                await self.client.run(("kill-window", "-t", self.target))
+                await self.client.run(("kill-pane", "-t", self.target))
             await _wait_for_end(rest, _KILL_S)
             await self._end_processes((signal.SIGKILL,), 0.0)
         self.is_killed = True

@@ -1,11 +1,15 @@
-"""Logs as text: forward from a cursor, or the end of a part."""
+"""Logs as text: forward from a cursor, or the end of a part.
 
+*Clean* text is what a terminal shows; *raw* text is what it got, as far as that is characters.
+"""
+
+import re
 from typing import NamedTuple
 
 import anyio.lowlevel
 
 from .logs import Log
-from .transcript import Transcript
+from .transcript import Transcript, unfinished_character_bytes
 
 # Between pieces of this size other calls get their turn.
 _PIECE_BYTES = 1 << 16
@@ -15,13 +19,23 @@ _MOST_READ_BYTES = 1 << 20
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
 _EDITOR_MODE = b"\033[?2004"
+# A character has no more bytes.
+_CHARACTER_BYTES = 4
+# Those of a character's that are not its first.
+_INNER_BYTES = bytes(range(0x80, 0xC0))
+# Raw lines are read back from the end in pieces of this size, at first.
+_LINES_BYTES = 1 << 15
+# How many characters a line has at most, in most cases.
+_LINE_CHARACTERS = 200
+# What jobs tell us by.
+_MARKS = re.compile(r"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
 
 
 class Piece(NamedTuple):
     """A piece of a log as text: from one cursor to another, the lines between joined by line feeds.
 
     Attributes:
-        left_bytes: How much of what was to be read comes behind it.
+        left_bytes: How much of what was to be read comes behind it, but for what is unfinished at its end.
     """
 
     text: str
@@ -83,10 +97,11 @@ async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_l
         if begin > start:
             begin += (cut := data.find(b"\n") + 1)
             data = data[cut:]
-        transcript = Transcript() if begin > start or is_line else _transcript_at(log, start)
-        transcript.feed(data)
+        transcript = Transcript(log.columns, log.rows) if begin > start or is_line else _transcript_at(log, start)
+        for at in range(0, len(data), _PIECE_BYTES):
+            transcript.feed(data[at : at + _PIECE_BYTES])
+            await anyio.lowlevel.checkpoint()
         text = transcript.text()
-        await anyio.lowlevel.checkpoint()
         if len(text) > most_characters:
             return _end(data, begin, text, most_characters)
         if begin == start or size >= _MOST_READ_BYTES:
@@ -94,10 +109,79 @@ async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_l
         size *= 4
 
 
+async def read_last_lines(log: Log, end: int, lines: int, most_characters: int) -> tuple[list[str], bool]:
+    """Return the last clean lines before a cursor, and whether there were more."""
+    most = min(most_characters, lines * _LINE_CHARACTERS)
+    while True:
+        piece = await read_end(log, 0, end, most)
+        found = piece.text.removesuffix("\n").split("\n") if piece.text else []
+        is_all = piece.start == 0
+        if is_all or len(found) > lines or most >= most_characters:
+            return found[-lines:], not is_all or len(found) > lines
+        most = min(most_characters, most * 4)
+
+
+def read_last_raw_lines(log: Log, end: int, lines: int, most_bytes: int) -> tuple[list[str], bool]:
+    """Return the last raw lines before a cursor, without what ends them, and whether there were more."""
+    size = _LINES_BYTES
+    while True:
+        piece = read_raw_end(log, 0, end, min(size, most_bytes))
+        found = piece.text.removesuffix("\n").split("\n") if piece.text else []
+        if piece.start == log.kept_from or len(found) >= lines or size >= most_bytes:
+            return found[-lines:], piece.start > 0 or len(found) > lines
+        size *= 4
+
+
+def read_raw_end(log: Log, start: int, end: int, most_bytes: int) -> Piece:
+    """Return the end of a part of the log as raw text, whole lines if it has any, with line feeds between them."""
+    start = max(start, log.kept_from)
+    begin = max(start, end - most_bytes)
+    data = log.read(begin, end - begin)
+    if begin > start:
+        line_end = data.find(b"\n", 0, -1)
+        cut = line_end + 1 or len(data) - len(data.lstrip(_INNER_BYTES))
+        begin, data = begin + cut, data[cut:]
+    text = data.decode(errors="replace").replace("\r\n", "\n")
+    return Piece(_MARKS.sub("", text), begin, end)
+
+
+def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) -> Piece:
+    """Return the raw text from a cursor on, whole characters, as it is.
+
+    Args:
+        log: The log.
+        start: Where to begin; what is no longer kept is passed over.
+        end: Where the log ends.
+        max_bytes: The most to return; a first character is returned also where it has more.
+        is_final: Nothing is to come behind `end`, so what is unfinished there stays so.
+    """
+    start = min(max(start, log.kept_from), end)
+    for most in (max_bytes, _CHARACTER_BYTES):
+        data = log.read(start, min(most, end - start))
+        left_bytes = end - start - len(data)
+        held_bytes = 0 if is_final and not left_bytes else unfinished_character_bytes(data)
+        if len(data) > held_bytes:
+            break
+    data = data[: len(data) - held_bytes]
+    return Piece(data.decode(errors="replace"), start, start + len(data), left_bytes)
+
+
+async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
+    """Return the clean text of what `read_raw` would return, up to the beginning of what is unfinished there."""
+    start = min(max(start, log.kept_from), end)
+    most = max_bytes
+    while True:
+        stop = min(end, start + most)
+        piece = await read_forward(log, start, stop, most)
+        if piece.end > start or stop == end:
+            return piece._replace(left_bytes=end - stop + piece.left_bytes)
+        most *= 2  # a sequence that is longer
+
+
 def transcript_from(log: Log, start: int) -> Transcript:
     """Return a transcript that begins with the screen as it was at a cursor, and shows nothing of it."""
     before = log.read(mode_from := max(log.kept_from, start - _MODE_BYTES), start - mode_from)
-    transcript = Transcript()
+    transcript = Transcript(log.columns, log.rows)
     mode = before.rfind(_EDITOR_MODE) + len(_EDITOR_MODE)
     transcript.is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
     transcript.feed(before[-_SCREEN_BYTES:])
@@ -108,7 +192,7 @@ def transcript_from(log: Log, start: int) -> Transcript:
 def _transcript_at(log: Log, start: int) -> Transcript:
     """Return the same for a cursor that most likely stands at the beginning of a line, where all are equal."""
     is_in_line = start > log.kept_from and log.read(start - 1, 1) != b"\n"
-    return transcript_from(log, start) if is_in_line else Transcript()
+    return transcript_from(log, start) if is_in_line else Transcript(log.columns, log.rows)
 
 
 def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:

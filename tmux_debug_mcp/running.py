@@ -3,12 +3,21 @@
 import os
 import re
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
 
 from . import linux
-from .errors import BusyError, ForeignShellError, JobNotTakenError, NotAtPromptError, ToolError
+from .errors import (
+    BusyError,
+    ForeignShellError,
+    JobNotTakenError,
+    LimitReachedError,
+    NotAtPromptError,
+    ToolError,
+)
 from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth
@@ -17,6 +26,7 @@ from .reading import Piece, read_end
 from .shells import Shell
 
 MAX_OUTPUT_CHARACTERS = 40_000
+MAX_WAITING = 16
 
 _INTERRUPTED = 130
 _SYNTAX_ERROR = 2
@@ -58,6 +68,7 @@ class Outcome:
         state: The pane's state then.
         piece: The end of its output.
         start: Where its output begins.
+        end: Where it ends.
     """
 
     reason: str
@@ -66,6 +77,18 @@ class Outcome:
     state: State
     piece: Piece
     start: int
+    end: int
+
+    def note(self, timeout_s: float) -> str | None:
+        """Say how it ended other than by itself, given the time that it had."""
+        return {
+            "timed_out": f"timed out after {timeout_s:g} s and interrupted",
+            "running": f"timed out after {timeout_s:g} s, interrupted twice, and still runs",
+            "interrupted": "interrupted",
+            "given_up": "the shell gave it up",
+            "shell_ended": "the shell ended",
+            "replaced": "the shell was replaced",
+        }.get(self.reason)
 
 
 async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
@@ -86,9 +109,34 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
         shell = await _shell_at_prompt(pane)
         if error := await _unfinished(shell, command):
             state = await pane.state()
-            return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, state.cursor, state.cursor), state.cursor)
+            at = state.cursor
+            return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, at, at), at, at)
         pane.job = job = await _give(pane, shell, command)
     return await _Following(pane, job, timeout_s).outcome()
+
+
+async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Outcome:
+    """Run a command in the shell of a pane, after those that wait there already.
+
+    Raises:
+        LimitReachedError: Too many wait.
+        ToolError: As `run_in_shell` does.
+    """
+    async with turn(pane):
+        return await run_in_shell(pane, command, timeout_s)
+
+
+@asynccontextmanager
+async def turn(pane: Pane) -> AsyncIterator[None]:
+    """Wait until those who have come before are through with the pane, and have it for the time of the block.
+
+    Raises:
+        LimitReachedError: Too many wait.
+    """
+    if pane.turns.statistics().tasks_waiting >= MAX_WAITING:
+        raise LimitReachedError(f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first.")
+    async with pane.turns:
+        yield
 
 
 async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
@@ -111,7 +159,7 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
         if state.signal:
             code = linux.signal_exit_code(state.signal)
         piece = await read_end(pane.log, 0, state.cursor, MAX_OUTPUT_CHARACTERS)
-        return Outcome(reason, code, state.runtime_s, state, piece, 0)
+        return Outcome(reason, code, state.runtime_s, state, piece, 0, state.cursor)
 
 
 def _check_free(pane: Pane) -> None:
@@ -236,8 +284,9 @@ class _Following:
         asked_from = max(start, end - _QUESTION_BYTES)
         if _QUESTION.search(self._pane.log.read(asked_from, end - asked_from)):
             self._pane.is_line_used = True
-        piece = await read_end(self._pane.log, start, max(start, end), MAX_OUTPUT_CHARACTERS, is_line=True)
-        return Outcome(reason, code, job.runtime_s, state, piece, start)
+        end = max(start, end)
+        piece = await read_end(self._pane.log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
+        return Outcome(reason, code, job.runtime_s, state, piece, start, end)
 
     def _end_of_output(self, start: int, state: State) -> int:
         """Return where the output ends without a mark: before the prompt, if one has come."""

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NoReturn
 
 import anyio
@@ -20,9 +20,10 @@ from mcp.server.stdio import stdio_server
 
 from . import __version__, linux
 from .audit import AuditLog
+from .creation import Settings
 from .lifetime import on_end_signals, remove_abandoned
-from .session import Session, Settings, open_session
-from .tools import Toolbox, debug
+from .session import Session, open_session
+from .tools import Toolbox, Toolset
 
 # After the end of input, calls at work get this long to answer; and their answers, to be read.
 _LAST_CALLS_S = 0.1
@@ -112,13 +113,13 @@ def build(toolbox: Toolbox) -> Server[None]:
     return Server(
         "tmux-debug",
         version=__version__,
-        instructions=debug.INSTRUCTIONS,
+        instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
 
 
-async def serve(settings: Settings, audit: AuditLog | None) -> None:
+async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog | None) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
     linux.become_subreaper()
     remove_abandoned()
@@ -127,7 +128,7 @@ async def serve(settings: Settings, audit: AuditLog | None) -> None:
     logging.getLogger("mcp").propagate = False
     async with open_session(settings) as session:
         on_end_signals(lambda: _end(session))
-        toolbox = Toolbox(debug.TOOLS, session, audit)
+        toolbox = Toolbox(toolsets, session, audit)
         fd_in, fd_out = _claim_standard_streams()
         streams = _Input(fd_in, lambda: toolbox.running == 0), _Output(fd_out)
         async with stdio_server(*streams) as (read, write):  # type: ignore[arg-type]

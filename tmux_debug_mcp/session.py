@@ -5,13 +5,10 @@ That server starts with the first pane. When it dies its panes are lost, and the
 
 import contextlib
 import os
-import re
 import secrets
-import shutil
 import signal
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -19,12 +16,12 @@ import anyio.abc
 import anyio.to_thread
 
 from . import linux
-from .archive import Archive, PastPane
-from .client import ControlClient
+from .archive import PastPane
+from .client import Command, ControlClient
+from .creation import NewPane, Settings, check_size, directory, title, words
 from .errors import (
     AmbiguousNameError,
-    ArgumentError,
-    LimitReachedError,
+    PaneLimitError,
     PaneNotFoundError,
     StorageError,
     TmuxGoneError,
@@ -33,12 +30,11 @@ from .errors import (
 )
 from .lifetime import Warden
 from .logs import Log, News, Retention
-from .panes import SHELLS, Pane, PaneId, State
+from .panes import Pane, PaneId, State
 
 MAX_PANES = 512
-# One argument of a program, MAX_ARG_STRLEN in the kernel, with the zero at its end.
-MAX_COMMAND_BYTES = (128 << 10) - 1
-
+# tmux needs up to a kilobyte for each line of each pane.
+MAX_HISTORY_LINES = 200_000
 _PACKAGE = Path(__file__).parent
 # Windows that a person opens are numbered from here, apart from the panes.
 _PERSONS_FIRST_WINDOW = "100000"
@@ -46,50 +42,22 @@ _PERSONS_FIRST_WINDOW = "100000"
 _START_S = 10.0
 # A warden that has hundreds of stubborn processes to end takes some 200 ms. Clients lose patience after 500.
 _WARDEN_S = 0.4
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_UNSET_BY_PANE_SH = ("TMUX", "TMUX_PANE", "OLDPWD")
-# The arguments and environment of a program, with room for what tmux and the shell add.
-_ARGUMENTS_SLACK_BYTES = 16 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What panes are made with.
-
-    Attributes:
-        env: The environment that panes inherit.
-        cwd: The directory where they start unless told otherwise.
-        tmux: The tmux program, an absolute path or a name to find.
-        adopts: Whether this process is a subreaper that only serves the session, so that the descendants of a
-            warden that was killed are its to end.
-        archive: Where logs are kept after the end, if they are.
-    """
-
-    env: Mapping[str, str]
-    cwd: Path
-    tmux: str = "tmux"
-    adopts: bool = False
-    archive: Archive | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewPane:
-    """A pane to make: tmux_create_pane's parameters, `cwd` and `env` in addition to the settings'."""
-
-    command: str
-    name: str | None = None
-    cwd: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session:
-    """All panes of one server; make one with `open_session`."""
+    """All panes of one server; make one with `open_session`.
+
+    Attributes:
+        settings: What panes are made with.
+    """
 
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
-        self._settings = settings
+        self.settings = settings
         self._tasks = tasks
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
+        self._last_window = 0  # tmux's number of the last window that was made
+        self._history_limit: int | None = None
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
         self._served: anyio.Event | None = None
@@ -104,6 +72,38 @@ class Session:
         """All panes, oldest first."""
         return list(self._panes.values())
 
+    @property
+    def run(self) -> str | None:
+        """The name of this run, where logs are kept."""
+        return self.settings.archive.run if self.settings.archive else None
+
+    def earlier(self) -> list[tuple[str, str, str]]:
+        """Return run, window and name of the panes of earlier runs, the newest run first."""
+        return list(self.settings.archive.earlier()) if self.settings.archive else []
+
+    def diagnostics(self) -> dict[str, str]:
+        """Return what a person may want to know: tmux's version and socket, and where logs are kept."""
+        found = {"log_dir": str(self.settings.archive.directory)} if self.settings.archive else {}
+        if self._client and not self._client.gone.is_set():
+            found |= {"tmux": self._client.version, "socket": f"{self._client.directory}/tmux"}
+        return found
+
+    async def active_windows(self) -> set[str]:
+        """Return the windows that a person who is attached sees, one for each session."""
+        if self._client is None or self._client.gone.is_set():
+            return set()
+        try:
+            [lines] = await self._client.run(("list-windows", "-a", "-f", "#{window_active}", "-F", "#{window_id}"))
+        except TmuxGoneError:
+            return set()
+        return {line.decode() for line in lines}
+
+    async def set_history_limit(self, lines: int) -> None:
+        """Set how many lines tmux keeps of panes that are to be made."""
+        self._history_limit = lines
+        if self._client and not self._client.gone.is_set():
+            await self._client.run(_history_limit(lines))
+
     async def create(self, new: NewPane) -> tuple[Pane, State]:
         """Start a command in a new pane.
 
@@ -112,17 +112,14 @@ class Session:
 
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
-            LimitReachedError: There are 512 panes.
+            PaneLimitError: There are 512 panes.
             TmuxStartError: tmux did not start.
             StorageError: There is no room for the pane's log.
         """
         if len(self._panes) >= MAX_PANES:
-            raise LimitReachedError(
-                f"There are {MAX_PANES} panes, the most there can be. "
-                "Use tmux_kill_pane to remove those that are no longer needed."
-            )
-        cwd = self._directory(new.cwd)
-        self._check_size(new)
+            raise PaneLimitError(MAX_PANES)
+        cwd = directory(self.settings, new.cwd)
+        check_size(self.settings, new)
         with anyio.CancelScope(shield=True):  # a pane that was made is told, and on record
             pane = await self._make(new, cwd)
             await pane.settle()
@@ -156,12 +153,14 @@ class Session:
         try:
             return await self.find(target)
         except PaneNotFoundError:
-            archive = self._settings.archive
+            archive = self.settings.archive
             if archive is None:
                 raise
-            run, _, pane_id = target.rpartition("/")
-            if run == archive.run and (pane := self._panes.get(PaneId(pane_id))):
-                return pane
+            run, _, own = target.rpartition("/")
+            if run == archive.run:
+                for pane in self.panes:
+                    if own in (pane.id, pane.window):
+                        return pane
             return archive.find(target)
 
     async def kill(self, pane: Pane, first: Iterable[int] = (signal.SIGHUP, signal.SIGTERM)) -> State:
@@ -185,92 +184,58 @@ class Session:
         for pane in self.panes:
             pane.log.close()
 
-    def _directory(self, cwd: str | None) -> Path:
-        path = os.path.join(self._settings.cwd, os.path.expanduser(cwd or "."))
-        if not os.path.isdir(path):
-            raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists.")
-        if not os.access(path, os.X_OK):
-            raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory.")
-        return Path(path)
-
-    def _check_size(self, new: NewPane) -> None:
-        size = len(new.command.encode()) + _ARGUMENTS_SLACK_BYTES
-        for name, value in (*self._settings.env.items(), *new.env.items()):
-            # A pointer to each, and a zero at its end.
-            size += len(os.fsencode(name)) + len(os.fsencode(value)) + 10
-        if size > (limit := os.sysconf("SC_ARG_MAX")):
-            raise ArgumentError(
-                f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
-                f"the system takes {limit}. Put large values into files."
-            )
-
     async def _make(self, new: NewPane, cwd: Path) -> Pane:
         client = await self._connected()
         self._made += 1
         number = self._made
         pane_id = PaneId(f"debug-{number}")
+        name = new.name or pane_id
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
-        log = self._new_log(client.directory, pane_id, new, mark)
+        log = self._new_log(client.directory, pane_id, mark)
+        log.columns, log.rows = new.columns, new.rows
         # The path in a command of tmux has no character that tmux or the shell would act on.
         path = client.directory / log.path.name
         window = f"{client.session}:{number}"
-        env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
-        wrapper = ["/bin/sh", str(_PACKAGE / "pane.sh"), mark, *self._limits, str(cwd)]
-        program = [*wrapper, *self._odd_variables(new.env), self._shell, "-c", "--", new.command]
-        title = _title(new.name or pane_id)
-        new_window = ["new-window", "-d", "-P", "-F", "#{pane_id} #{pane_pid}", "-t", window, "-n", title]
+        usual_size = ("set-option", "-t", client.session, "-u", "default-size")
+        shown = [] if new.is_shown else ["-d"]
+        new_window = ["new-window", *shown, "-P", "-F", "#{pane_id} #{pane_pid} #{window_id}", "-n", title(name)]
         try:
-            [[line], _, _] = await client.run(
-                [*new_window, *env, "-e", f"{linux.MARKER}={marker}", *program],
+            [_, [line], _, _, _] = await client.run(
+                ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}"),
+                [*new_window, "-t", window, *words(self.settings, new, cwd, mark, marker)],
                 ("pipe-pane", "-t", window, f"exec cat >>'{path}'"),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", window, "window-size", "manual"),
+                usual_size,
             )
+            target, pid, window_id = line.decode().split()
+            self._last_window = int(window_id[1:])
+            if archive := self.settings.archive:
+                facts = {"id": pane_id, "window": window_id, "name": name, "command": new.command, "mark": mark}
+                archive.record(facts | {"columns": new.columns, "rows": new.rows})
         except ToolError:
             log.close()
             with contextlib.suppress(ToolError):
-                await client.run(("kill-window", "-t", window))
+                await client.run(usual_size, ("kill-window", "-t", window))
             raise
-        target, pid = line.decode().split()
         process = linux.read_stat(int(pid)) or _gone(int(pid))
-        name = new.name or pane_id
-        pane = Pane(pane_id, name, new.command, log, self._news, client, target, process, marker)
+        pane = Pane(pane_id, name, new.command, log, self._news, client, target, window_id, process, marker)
         self._panes[pane_id] = pane
         self._retention.add(log)
         return pane
 
-    def _new_log(self, directory: Path, pane_id: PaneId, new: NewPane, mark: str) -> Log:
+    def _new_log(self, directory: Path, pane_id: PaneId, mark: str) -> Log:
         """Return a log that can be written at `directory / log.path.name`."""
-        archive = self._settings.archive
+        archive = self.settings.archive
         try:
             if archive is None:
                 return Log(directory / f"{pane_id}.log", mark)
-            log = archive.new_log(pane_id, new.name or pane_id, new.command, mark)
+            log = archive.new_log(pane_id, mark)
             (directory / log.path.name).symlink_to(log.path)
         except OSError as error:
             raise StorageError(str(directory), str(error.strerror)) from error
         return log
-
-    def _odd_variables(self, env: Mapping[str, str]) -> list[str]:
-        """Return the words that set what a shell would drop: names that are none to it, and TMUX on request."""
-        both = {**self._settings.env, **env}
-        odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
-        odd += [name for name in _UNSET_BY_PANE_SH if name in env]
-        return ["env", "--", *(f"{name}={both[name]}" for name in odd)] if odd else []
-
-    @property
-    def _limits(self) -> tuple[str, str]:
-        """The limit of open files that panes have, and the program that pane.sh sleeps with."""
-        files = linux.open_files_limit()
-        return files, shutil.which("sleep", path=self._settings.env.get("PATH")) or "sleep"
-
-    @property
-    def _shell(self) -> str:
-        shell = self._settings.env.get("SHELL", "")
-        if Path(shell).name in SHELLS and os.access(shell, os.X_OK):
-            return shell
-        return shutil.which("bash", path=self._settings.env.get("PATH")) or "/bin/sh"
 
     async def _connected(self) -> ControlClient:
         async with self._starting:
@@ -284,7 +249,7 @@ class Session:
         name = f"debug-{os.getpid()}"
 
         def tmux(directory: Path) -> list[str]:
-            server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_PACKAGE / "tmux.conf")]
+            server = [self.settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_PACKAGE / "tmux.conf")]
             # A window that stays, so that killing the last pane does not end the session.
             keeper = ["-n", "panes", "printf", "The panes are the other windows."]
             return [
@@ -302,7 +267,7 @@ class Session:
                 *keeper,
             ]
 
-        warden = Warden(tmux, self._settings.env)
+        warden = Warden(tmux, self.settings.env)
         self._wardens.add(warden)
         client = ControlClient(warden)
         self._served = anyio.Event()
@@ -311,10 +276,19 @@ class Session:
             with anyio.fail_after(_START_S):
                 await client.greet()
                 await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
+                if self._history_limit is not None:
+                    await client.run(_history_limit(self._history_limit))
+                await self._pass_windows(client)
         except (TmuxGoneError, TimeoutError):
             warden.end()
             raise TmuxStartError(client.last_words) from None
         return client
+
+    async def _pass_windows(self, client: ControlClient) -> None:
+        """Use up the numbers that windows had on an earlier tmux server: none is to mean two."""
+        window = f"{client.session}:{_PERSONS_FIRST_WINDOW}"
+        pair = (("new-window", "-d", "-t", window, "exec sleep 9"), ("kill-window", "-t", window))
+        await client.run(*pair * self._last_window, ("display-message", "-p", ""))
 
     async def _serve(self, client: ControlClient, warden: Warden, served: anyio.Event) -> None:
         await client.serve()
@@ -327,10 +301,14 @@ class Session:
         for warden in wardens:
             warden.wait(_WARDEN_S)
             self._wardens.discard(warden)
-        if self._settings.adopts:
+        if self.settings.adopts:
             others = frozenset(warden.pid for warden in tuple(self._wardens))
             linux.end_descendants(os.getpid(), others)
             linux.reap_adopted(others)
+
+
+def _history_limit(lines: int) -> Command:
+    return ("set-option", "-g", "history-limit", str(lines))
 
 
 @asynccontextmanager
@@ -345,11 +323,6 @@ async def open_session(settings: Settings) -> AsyncIterator[Session]:
     finally:
         if session:
             session.close()
-
-
-def _title(name: str) -> str:
-    """Return the name as a person sees it: without what tmux or a terminal would act on."""
-    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in name)
 
 
 def _gone(pid: int) -> linux.Stat:

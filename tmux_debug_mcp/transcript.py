@@ -453,11 +453,16 @@ def _unfinished(data: bytes) -> bytes:
         return data[at:]
     if data.endswith(b"\r"):
         return data[len(data.rstrip(b"\r")) :]
+    return data[len(data) - unfinished_character_bytes(data) :]
+
+
+def unfinished_character_bytes(data: bytes) -> int:
+    """Return how many bytes at the end of UTF-8 are the beginning of a character whose end is missing."""
     for length in (1, 2, 3):
         lead = data[-length:][:1]
         if len(data) >= length and lead >= b"\xc0":
             needs = 2 if lead < b"\xe0" else 3 if lead < b"\xf0" else 4
-            return data[-length:] if length < needs else b""
+            return length if length < needs else 0
         if not b"\x80" <= lead < b"\xc0":
             break
-    return b""
+    return 0

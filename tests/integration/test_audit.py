@@ -11,8 +11,8 @@ import pytest
 from support import Tools, in_process, python
 
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.session import Settings
 
 
 def records(path: Path) -> list[dict[str, Any]]:

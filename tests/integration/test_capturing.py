@@ -6,7 +6,7 @@ import signal
 import pytest
 from support import Tools, python
 
-from tmux_debug_mcp.session import Settings
+from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
 
 

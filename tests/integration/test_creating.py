@@ -10,7 +10,8 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually, in_process, python
 
-from tmux_debug_mcp.session import MAX_COMMAND_BYTES, MAX_PANES, Settings
+from tmux_debug_mcp.creation import MAX_COMMAND_BYTES, Settings
+from tmux_debug_mcp.session import MAX_PANES
 
 
 async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from support import Tools, in_process, python
 
-from tmux_debug_mcp.session import Settings
+from tmux_debug_mcp.creation import Settings
 
 
 async def wait(tools: Tools, pane_id: str | list[str], **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401

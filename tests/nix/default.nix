@@ -27,6 +27,7 @@ let
     auditFull = "~/full";
     dropEnv = "DROPPED_*";
     logDir = "~/kept";
+    toolsets = "debug, tabs";
     tmux = lib.getExe pkgs.tmux;
   };
 

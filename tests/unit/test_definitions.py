@@ -1,41 +1,85 @@
-"""The tool definitions cost every user context: a committed snapshot, and a budget."""
+"""The tool definitions cost every user context: committed snapshots, and budgets."""
 
 from pathlib import Path
 
 import orjson
+import pytest
 
-from tmux_debug_mcp.tools import debug
+from tmux_debug_mcp.errors import StartError, ToolError
+from tmux_debug_mcp.tools import TOOLSETS, Toolset, choose
 
-SNAPSHOT = Path(__file__).parents[1] / "snapshots" / "debug.json"
-MAX_BYTES = 6000
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+MAX_BYTES = {"debug": 6000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 
-
-def definitions() -> list[dict[str, object]]:
-    return [tool.definition().model_dump(by_alias=True, exclude_unset=True) for tool in debug.TOOLS]
-
-
-def test_definitions_are_the_snapshot() -> None:
-    """After a change that is meant, write the snapshot anew: see CONTRIBUTING.md."""
-    assert definitions() == orjson.loads(SNAPSHOT.read_bytes())
+over_toolsets = pytest.mark.parametrize("toolset", [choose(name)[0] for name in TOOLSETS], ids=TOOLSETS)
 
 
-def test_definitions_and_instructions_are_within_their_budgets() -> None:
-    assert len(orjson.dumps(definitions())) <= MAX_BYTES
-    assert len(debug.INSTRUCTIONS) <= 600
+def definitions(toolset: Toolset) -> list[dict[str, object]]:
+    return [tool.definition().model_dump(by_alias=True, exclude_none=True) for tool in toolset.tools]
 
 
-def test_descriptions_are_within_what_clients_show() -> None:
-    assert all(len(tool.description) <= 1024 for tool in debug.TOOLS)
+def errors() -> set[type[ToolError]]:
+    """Return the classes of errors that have a sentence of their own."""
+    found, new = set(), [ToolError]
+    while new:
+        new += (below := new.pop().__subclasses__())
+        found |= {error for error in below if "sentence" in vars(error)}
+    return found
 
 
-def test_schemas_are_flat_as_some_clients_need() -> None:
-    for tool in debug.TOOLS:
+@over_toolsets
+def test_definitions_are_the_snapshot(toolset: Toolset) -> None:
+    """After a change that is meant, write the snapshots anew: see CONTRIBUTING.md."""
+    assert definitions(toolset) == orjson.loads((SNAPSHOTS / f"{toolset.name}.json").read_bytes())
+
+
+@over_toolsets
+def test_definitions_and_instructions_are_within_their_budgets(toolset: Toolset) -> None:
+    assert len(orjson.dumps(definitions(toolset))) <= MAX_BYTES[toolset.name]
+    assert len(toolset.instructions) <= 600
+
+
+@over_toolsets
+def test_descriptions_are_within_what_clients_show(toolset: Toolset) -> None:
+    assert all(len(tool.description) <= 1024 for tool in toolset.tools)
+
+
+@over_toolsets
+def test_schemas_are_flat_as_some_clients_need(toolset: Toolset) -> None:
+    for tool in toolset.tools:
         assert not {"anyOf", "oneOf", "allOf"} & set(tool.input_schema)
         assert set(tool.required) <= set(tool.parameters)
 
 
+@over_toolsets
+def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset) -> None:
+    others = {tool.name for name in TOOLSETS for tool in choose(name)[0].tools} - {tool.name for tool in toolset.tools}
+    for error in errors():
+        words = toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
+        assert not others & set(words), error.__name__
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("debgu", "There is no toolset 'debgu'. Choose of debug, tabs."),
+        ("", "No toolset is chosen. Choose of debug, tabs."),
+        (" , ", "No toolset is chosen. Choose of debug, tabs."),
+    ],
+)
+def test_toolsets_that_can_not_be_chosen_are_told(names: str, message: str) -> None:
+    with pytest.raises(StartError) as raised:
+        choose(names)
+    assert str(raised.value) == message
+
+
+def test_toolsets_are_in_the_order_that_was_asked_for_and_each_is_there_once() -> None:
+    assert [toolset.name for toolset in choose("tabs, debug,tabs,")] == ["tabs", "debug"]
+
+
 def test_names_and_required_parameters_are_those_of_the_specification() -> None:
-    assert {tool.name: list(tool.required) for tool in debug.TOOLS} == {
+    [debug] = choose("debug")
+    assert {tool.name: list(tool.required) for tool in debug.tools} == {
         "tmux_create_pane": ["command"],
         "tmux_send_keys": ["pane_id", "keys"],
         "tmux_capture_pane": ["pane_id"],
@@ -47,4 +91,7 @@ def test_names_and_required_parameters_are_those_of_the_specification() -> None:
 
 
 if __name__ == "__main__":
-    SNAPSHOT.write_bytes(orjson.dumps(definitions(), option=orjson.OPT_INDENT_2) + b"\n")
+    for name in TOOLSETS:
+        [toolset] = choose(name)
+        path = SNAPSHOTS / f"{name}.json"
+        path.write_bytes(orjson.dumps(definitions(toolset), option=orjson.OPT_INDENT_2) + b"\n")

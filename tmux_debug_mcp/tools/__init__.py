@@ -1,9 +1,11 @@
-"""Tools: tables of name, description, parameters and handler, and the one place where calls pass.
+"""Toolsets: tables of name, description, parameters and handler, and the one place where calls pass.
 
 A handler takes the session and checked arguments and returns an `Answer`, or raises a ToolError for the model
 to read. Everything else that a call needs happens in `Toolbox.call`.
 """
 
+import base64
+import importlib
 import sys
 import time
 import traceback
@@ -16,13 +18,15 @@ import anyio
 import mcp_types as types
 
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.errors import ToolError, UnknownToolError
+from tmux_debug_mcp.errors import StartError, ToolError, UnknownToolError
 from tmux_debug_mcp.session import Session
 
 from .arguments import check
 
 Arguments = Mapping[str, Any]
 Report = Callable[[float], Awaitable[None]]
+
+TOOLSETS = ("debug", "tabs")
 
 # Clients may give up a call that they hear nothing of.
 _PROGRESS_S = 5.0
@@ -40,12 +44,14 @@ class Answer:
         meta: The same for programs, without what is None.
         pane_id: The pane that the call was about.
         output: What of the blocks a program in a pane printed; None when none of it.
+        image: A picture to put behind the blocks, in the format PNG.
     """
 
     blocks: Sequence[str]
     meta: Mapping[str, Any] = field(default_factory=dict)
     pane_id: str | None = None
     output: str | None = None
+    image: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class Tool:
         parameters: The properties of the input's JSON Schema, by name.
         required: The parameters that must be given.
         hints: MCP's tool annotations, by their names in Python.
+        may_take_long: Whether a call with these arguments may be one to report progress of.
+        meta: The tool's `_meta`, for clients.
     """
 
     name: str
@@ -64,6 +72,8 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     required: Sequence[str] = ()
     hints: Mapping[str, bool] = field(default_factory=dict)
+    may_take_long: Callable[[Arguments], bool] = lambda _arguments: False
+    meta: Mapping[str, Any] | None = None
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -78,18 +88,69 @@ class Tool:
             description=self.description,
             input_schema=self.input_schema,
             annotations=types.ToolAnnotations.model_validate(self.hints),
+            _meta=dict(self.meta) if self.meta else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """A vocabulary for the engine.
+
+    Attributes:
+        name: As in `TOOLSETS`.
+        tools: Its tools.
+        instructions: What the server tells clients of it.
+        sentences: What errors say in its words, which are those of `debug` otherwise. A fact of an error is put in
+            place of its name in braces, and so are the arguments of the call and the defaults.
+        defaults: Arguments that a call may leave out.
+        keeps_logs: Logs are kept after the end, also when nobody says where.
+    """
+
+    name: str
+    tools: Sequence[Tool]
+    instructions: str
+    sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
+    defaults: Arguments = field(default_factory=dict)
+    keeps_logs: bool = False
+
+
+def choose(names: str) -> list[Toolset]:
+    """Return the toolsets of these names, separated by commas.
+
+    Raises:
+        StartError: There is none of a name, or two have a tool of the same name.
+    """
+    wanted = list(dict.fromkeys(name for word in names.split(",") if (name := word.strip())))
+    for name in wanted:
+        if name not in TOOLSETS:
+            raise StartError(f"There is no toolset '{name}'. Choose of {', '.join(TOOLSETS)}.")
+    if not wanted:
+        raise StartError(f"No toolset is chosen. Choose of {', '.join(TOOLSETS)}.")
+    chosen: list[Toolset] = [importlib.import_module(f"{__name__}.{name}").TOOLSET for name in wanted]
+    owners: dict[str, str] = {}
+    for toolset in chosen:
+        for tool in toolset.tools:
+            other = owners.setdefault(tool.name, toolset.name)
+            if other != toolset.name:
+                raise StartError(
+                    f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. Choose one of the two; "
+                    "another server can offer the other."
+                )
+    return chosen
 
 
 class Toolbox:
     """The tools of a server, at work on its session.
 
     Attributes:
+        instructions: What the server tells clients of them.
         running: How many calls are being made.
     """
 
-    def __init__(self, tools: Sequence[Tool], session: Session, audit: AuditLog | None) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+    def __init__(self, toolsets: Sequence[Toolset], session: Session, audit: AuditLog | None) -> None:
+        self._tools = {tool.name: tool for toolset in toolsets for tool in toolset.tools}
+        self._toolsets = {tool.name: toolset for toolset in toolsets for tool in toolset.tools}
+        self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
         self._session = session
         self._audit = audit
         self.running = 0
@@ -108,7 +169,8 @@ class Toolbox:
         """
         self.running += 1
         try:
-            if not self._may_take_long(name, arguments):
+            tool = self._tools.get(name)
+            if tool is None or not tool.may_take_long(arguments):
                 return await self._result(name, arguments)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_report, report)
@@ -118,12 +180,6 @@ class Toolbox:
         finally:
             self.running -= 1
 
-    def _may_take_long(self, name: str, arguments: Arguments) -> bool:
-        tool = self._tools.get(name)
-        if tool is None or "timeout_s" not in tool.parameters:
-            return False
-        return "wait_for" in arguments or "wait_for" not in tool.parameters
-
     async def _result(self, name: str, arguments: Arguments) -> types.CallToolResult:
         try:
             if self._audit is None:
@@ -132,13 +188,21 @@ class Toolbox:
                 self._audit.check()
                 answer = await self._audited(self._audit, name, arguments)
         except ToolError as error:
-            return types.CallToolResult(content=[_text(str(error))], is_error=True)
+            return types.CallToolResult(content=[_text(self._told(error, name, arguments))], is_error=True)
         except Exception:
             traceback.print_exc(file=sys.stderr)
             raise
         meta = {key: value for key, value in answer.meta.items() if value is not None}
         content: list[types.ContentBlock] = [_text(block) for block in answer.blocks]
+        if answer.image is not None:
+            data = base64.b64encode(answer.image).decode()
+            content.append(types.ImageContent(type="image", data=data, mime_type="image/png"))
         return types.CallToolResult(content=content, _meta=meta) if meta else types.CallToolResult(content=content)
+
+    def _told(self, error: ToolError, name: str, arguments: Arguments) -> str:
+        """Return an error in the words of the tool that was called."""
+        toolset = self._toolsets.get(name)
+        return error.told(toolset.sentences, {**toolset.defaults, **arguments}) if toolset else str(error)
 
     async def _answer(self, name: str, arguments: Arguments) -> Answer:
         tool = self._tools.get(name)
@@ -153,6 +217,9 @@ class Toolbox:
         try:
             answer = await self._answer(name, arguments)
             error = None
+        except ToolError as reason:
+            error = self._told(reason, name, arguments)
+            raise
         except Exception as reason:
             error = str(reason)
             raise

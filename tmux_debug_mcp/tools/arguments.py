@@ -6,7 +6,19 @@ from typing import Any
 
 import orjson
 
+from tmux_debug_mcp.creation import MAX_NAME_CHARACTERS
 from tmux_debug_mcp.errors import ArgumentError
+
+# Parameters that tools have in common.
+NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARACTERS}
+CWD = {"type": "string", "minLength": 1, "description": "Directory to start in"}
+ENV = {
+    "type": "object",
+    "additionalProperties": {"type": "string"},
+    "propertyNames": {"pattern": "^[^=]+$"},
+    "maxProperties": 256,
+    "description": "Environment variables to add",
+}
 
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _SHOWN_CHARACTERS = 60

@@ -1,21 +1,22 @@
 """The toolset `debug`: spec 001's five tools, with parameters added."""
 
-import re
 import signal
 from typing import Any
 
 import orjson
 
 from tmux_debug_mcp.archive import PastPane
+from tmux_debug_mcp.creation import NewPane, check
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
 from tmux_debug_mcp.reading import read_end, read_forward
 from tmux_debug_mcp.running import Outcome, run_in_pane, run_in_shell
-from tmux_debug_mcp.session import MAX_COMMAND_BYTES, NewPane, Session
+from tmux_debug_mcp.session import Session
 from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
 
-from . import Answer, Arguments, Tool
+from . import Answer, Arguments, Tool, Toolset
+from .arguments import CWD, ENV, NAME
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each long-running program in "
@@ -28,9 +29,7 @@ INSTRUCTIONS = (
 MAX_CAPTURE_CHARACTERS = 40_000
 _MAX_CAPTURE_LINES = 1000
 _DEFAULT_CAPTURE_LINES = 100
-_MAX_ENV_VALUE_BYTES = 32 << 10
 _SHOWN_COMMAND_CHARACTERS = 200
-_ID = re.compile(r"debug-\d+")
 
 _PANE_ID = {"type": "string", "minLength": 1, "description": "Pane id or name"}
 _TIMEOUT = {"type": "number", "minimum": 0, "maximum": 3600, "description": "Seconds to wait (default 30)"}
@@ -48,7 +47,7 @@ async def create_pane(session: Session, arguments: Arguments) -> Answer:
     """Start a command in a new pane."""
     conditions = _wait_for(arguments)
     new = NewPane(**{name: value for name, value in arguments.items() if name not in _WAIT_FOR})
-    _check_new(new)
+    check(new)
     pane, state = await session.create(new)
     text = f"Created pane '{pane.name}' (id: {pane.id}) running: {_shown(pane.command)}"
     if conditions:
@@ -150,7 +149,7 @@ async def run_command(session: Session, arguments: Arguments) -> Answer:
     if "pane_id" in arguments and "cwd" in arguments:
         raise ArgumentError("Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd.")
     new = NewPane(command, cwd=arguments.get("cwd"))
-    _check_new(new)
+    check(new)
     if "pane_id" in arguments:
         pane = await session.find(arguments["pane_id"])
         outcome = await run_in_shell(pane, command, timeout_s)
@@ -175,6 +174,10 @@ async def list_panes(session: Session, _arguments: Arguments) -> Answer:
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([orjson.dumps(rows).decode()])
+
+
+def _waits(arguments: Arguments) -> bool:
+    return "wait_for" in arguments
 
 
 def _wait_for(arguments: Arguments) -> Conditions | None:
@@ -216,15 +219,7 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
 
 def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     """Return what a command printed and how it ended."""
-    timed_out = f"timed out after {timeout_s:g} s"
-    notes = {
-        "timed_out": [f"{timed_out} and interrupted"],
-        "running": [f"{timed_out}, interrupted twice, and still runs"],
-        "interrupted": ["interrupted"],
-        "given_up": ["the shell gave it up"],
-        "shell_ended": ["the shell ended"],
-        "replaced": ["the shell was replaced"],
-    }.get(outcome.reason, [])
+    notes = [note] if (note := outcome.note(timeout_s)) else []
     if outcome.exit_code is not None and outcome.state.is_running:
         notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     piece = outcome.piece
@@ -233,24 +228,6 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     meta = _meta(pane, outcome.state) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
     meta |= {"start_cursor": outcome.start, "cut_bytes": cut or None, "run_s": round(outcome.runtime_s, 3)}
     return Answer([piece.text, _status(pane, outcome.state, *notes)], meta, pane.id, piece.text)
-
-
-def _check_new(new: NewPane) -> None:
-    if not new.command.strip():
-        raise ArgumentError("Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'.")
-    if (size := len(new.command.encode())) > MAX_COMMAND_BYTES:
-        raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. Write a script and run that."
-        )
-    if new.name is not None and not (new.name.isprintable() and new.name.strip()):
-        raise ArgumentError(f"Parameter 'name' is {new.name!a}. It must be printable and not blank.")
-    if new.name is not None and _ID.fullmatch(new.name):
-        raise ArgumentError(f"Parameter 'name' is '{new.name}', which looks like an id. Give another name.")
-    for name, value in new.env.items():
-        if (size := len(value.encode())) > _MAX_ENV_VALUE_BYTES:
-            raise ArgumentError(
-                f"Parameter 'env.{name}' has {size} bytes; at most {_MAX_ENV_VALUE_BYTES}. Put it into a file."
-            )
 
 
 def _signal(name: str) -> int:
@@ -312,24 +289,14 @@ TOOLS = (
                 "minLength": 1,
                 "description": "Shell command line, e.g. 'RUST_LOG=debug cargo run'",
             },
-            "name": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 64,
-                "description": "Name to use instead of the id",
-            },
-            "cwd": {"type": "string", "minLength": 1, "description": "Directory to start in"},
-            "env": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "propertyNames": {"pattern": "^[^=]+$"},
-                "maxProperties": 256,
-                "description": "Environment variables to add",
-            },
+            "name": {**NAME, "description": "Name to use instead of the id"},
+            "cwd": CWD,
+            "env": ENV,
             **_WAIT_FOR,
         },
         required=("command",),
         hints={"destructive_hint": False},
+        may_take_long=_waits,
     ),
     Tool(
         "tmux_send_keys",
@@ -349,6 +316,7 @@ TOOLS = (
         },
         required=("pane_id", "keys"),
         hints={"destructive_hint": False},
+        may_take_long=_waits,
     ),
     Tool(
         "tmux_capture_pane",
@@ -377,11 +345,12 @@ TOOLS = (
         {
             "command": {"type": "string", "minLength": 1, "description": "Shell command; may have several lines"},
             "pane_id": {**_PANE_ID, "description": "Pane with a shell at its prompt"},
-            "cwd": {"type": "string", "minLength": 1, "description": "Directory to run in, without pane_id"},
+            "cwd": {**CWD, "description": "Directory to run in, without pane_id"},
             "timeout_s": {**_TIMEOUT, "description": "Seconds to give it (default 30)"},
         },
         required=("command",),
         hints={"destructive_hint": True},
+        may_take_long=lambda _arguments: True,
     ),
     Tool(
         "tmux_wait",
@@ -413,6 +382,7 @@ TOOLS = (
         },
         required=("pane_id",),
         hints={"read_only_hint": True},
+        may_take_long=lambda _arguments: True,
     ),
     Tool(
         "tmux_kill_pane",
@@ -436,3 +406,5 @@ TOOLS = (
         hints={"read_only_hint": True},
     ),
 )
+
+TOOLSET = Toolset("debug", TOOLS, INSTRUCTIONS)

@@ -15,6 +15,7 @@ let
     dropEnv = "TMUX_DEBUG_DROP_ENV";
     logDir = "TMUX_DEBUG_LOG_DIR";
     tmux = "TMUX_DEBUG_TMUX";
+    toolsets = "TMUX_DEBUG_TOOLSETS";
   };
 
   checkOptions = closedSet {
@@ -63,6 +64,7 @@ in
       - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
       - `logDir`: a directory in which the logs of panes are kept
       - `tmux`: the tmux to use instead of the package's own, as `lib.getExe` tells it
+      - `toolsets`: the tools to offer, names of toolsets separated by commas
 
     # Type
 
@@ -72,7 +74,8 @@ in
       auditFull :: String | Null,
       dropEnv :: String | Null,
       logDir :: String | Null,
-      tmux :: String | Null
+      tmux :: String | Null,
+      toolsets :: String | Null
     } -> { command :: String, env :: { ${variable} :: String } }
     ```
 
@@ -86,7 +89,7 @@ in
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: audit, auditFull, dropEnv, logDir, tmux.
+       Known: audit, auditFull, dropEnv, logDir, tmux, toolsets.
     mkServerConfig { audit = /audit.log; }
     => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
        but it should be a string, or null for none.

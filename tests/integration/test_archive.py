@@ -1,0 +1,54 @@
+"""Kept logs do not grow for ever: the oldest runs go."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp import archive, linux
+from tmux_debug_mcp.archive import Archive
+
+
+def make_run(directory: Path, number: int, size: int = 0) -> Path:
+    run = directory / f"20260101T{number:06d}-4711"
+    run.mkdir(parents=True)
+    (run / "index.jsonl").write_text("")
+    (run / "debug-1.log").write_bytes(b"x" * size)
+    return run
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def test_runs_beyond_the_number_are_removed_the_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_RUNS", 4)
+    made = [make_run(tmp_path, number) for number in range(6)]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "20260101T000000").write_text("not a run")
+    new = Archive(tmp_path)
+    assert len(names(tmp_path)) == 8  # a server that makes no pane removes nothing
+    new.new_log("debug-1", "0" * 16).close()
+
+    assert names(tmp_path) == {run.name for run in made[3:]} | {new.run, "notes", "20260101T000000"}
+
+
+def test_runs_beyond_the_size_are_removed_the_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_KEPT_BYTES", 100_000)
+    made = [make_run(tmp_path, number, size=40_000) for number in range(5)]
+    new = Archive(tmp_path)
+    new.new_log("debug-1", "0" * 16).close()
+
+    assert names(tmp_path) == {run.name for run in made[3:]} | {new.run}
+
+
+def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_RUNS", 1)
+    alive, dead = make_run(tmp_path, 1), make_run(tmp_path, 2)
+    held = linux.hold(str(alive))
+    new = Archive(tmp_path)
+    new.new_log("debug-1", "0" * 16).close()
+    os.close(held)
+
+    assert names(tmp_path) == {alive.name, new.run}
+    assert not dead.exists()

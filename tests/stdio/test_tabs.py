@@ -1,0 +1,172 @@
+"""The toolset `tabs` over stdio: the scenarios of spec 002 §6 from end to end, and what outlives a server."""
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from support import PATIENCE_S, python
+from wire import Server
+
+NOISE = python("import itertools, time\nfor i in itertools.count(): print('line', i, flush=True); time.sleep(0.002)")
+
+
+class Tabs:
+    """A server with the toolset, spoken to in raw lines."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server.start()
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the result of a call that succeeds: one text block of JSON."""
+        result = self.server.call_tool(tool, **arguments)
+        assert not result.get("isError"), result
+        [block] = result["content"]
+        assert block["type"] == "text"
+        assert "structuredContent" not in result
+        answer: dict[str, Any] = orjson.loads(block["text"])
+        return answer
+
+    def create(self, **arguments: Any) -> str:  # noqa: ANN401
+        return str(self.call("create_tab", **arguments)["window_id"])
+
+    def shows(self, tab: str, text: str) -> str:
+        """Wait until a tab's log has the text."""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in (content := self.call("read_logs_from_tab", window_id=tab, strip_ansi=True)["content"]):
+            assert time.monotonic() < deadline, content
+        return str(content)
+
+
+@pytest.fixture
+def start(launch: Callable[..., Server], tmp_path: Path) -> Callable[[], Tabs]:
+    return lambda: Tabs(launch("--toolsets", "tabs", XDG_STATE_HOME=str(tmp_path / "state")))
+
+
+@pytest.fixture
+def tabs(start: Callable[[], Tabs]) -> Tabs:
+    return start()
+
+
+def test_scenario_a_quick_bounded_command_execution(tabs: Tabs, tmp_path: Path) -> None:
+    # create_tab, execute_command, and the log for context: the shortest useful conversation.
+    (tmp_path / "a-file").touch()
+    tab = tabs.create(cwd=str(tmp_path))
+    result = tabs.call("execute_command", window_id=tab, command="ls -la", timeout_ms=5000)
+
+    assert result["output"].startswith("total ")
+    assert " a-file\n" in result["output"]
+    assert (result["exit_code"], result["timed_out"]) == (0, False)
+    assert " a-file" in tabs.call("read_logs_from_tab", window_id=tab)["content"]
+
+
+def test_scenario_b_start_a_dev_server_and_monitor_logs(tabs: Tabs) -> None:
+    # A server in a tab of its own, its log read again and again, and a graceful end.
+    web = tabs.create(name="web")
+    server = python(
+        "import http.server as h\ns = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler)\n"
+        "print(f'port={s.server_port}', flush=True)\n"
+        "try: s.serve_forever()\nexcept KeyboardInterrupt: print('shut' + ' down')"
+    )
+    assert tabs.call("start_process", window_id=web, command=server) == {"started": True}
+    port = tabs.shows(web, "\nport=").rpartition("port=")[2].split()[0]
+    client = tabs.create(name="client")
+    request = f"curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/"
+    assert tabs.call("execute_command", window_id=client, command=request)["output"] == "200"
+
+    log = tabs.call("read_logs_from_tab", window_id=web, lines=500, strip_ansi=True)
+    assert '"GET / HTTP/1.1" 200' in log["content"]
+    assert tabs.call("stop_process", window_id=web) == {"success": True}
+    assert "shut down" in tabs.shows(web, "shut down")
+
+
+def test_scenario_c_multi_service_orchestration(tabs: Tabs) -> None:
+    # Two services and a test run beside each other; each log has its own lines alone.
+    web, db, tests = (tabs.create(name=name) for name in ("web", "db", "tests"))
+    for tab, name in ((web, "web"), (db, "db")):
+        service = python(f"import time\nwhile True: print('{name}' + '-tick', flush=True); time.sleep(0.01)")
+        tabs.call("start_process", window_id=tab, command=service)
+    check = python("print('1 passed')")
+    result = tabs.call("execute_command", window_id=tests, command=check, timeout_ms=120_000)
+    assert (result["output"], result["exit_code"]) == ("1 passed\n", 0)
+
+    assert "db-tick" not in tabs.shows(web, "web-tick")
+    assert "web-tick" not in tabs.shows(db, "db-tick")
+    listed = tabs.call("list_tabs")["tabs"]
+    assert [(row["name"], row["active"]) for row in listed] == [("web", False), ("db", False), ("tests", True)]
+
+
+def test_scenario_d_investigate_a_failure(tabs: Tabs, tmp_path: Path) -> None:
+    # Far back in the log, then a search in a file, from the same tab.
+    (tmp_path / "app.log").write_text("info: up\nERROR: no such table\ninfo: down\n")
+    tab = tabs.create(cwd=str(tmp_path))
+    tabs.call("execute_command", window_id=tab, command="seq -f 'step %g' 1 3000; false")
+    history = tabs.call("read_logs_from_tab", window_id=tab, lines=2000, strip_ansi=True)
+    assert history["returned_lines"] == 2000
+    assert history["truncated"]
+    assert "\nstep 1003\n" in history["content"]
+
+    found = tabs.call("execute_command", window_id=tab, command="grep -i error app.log", timeout_ms=10_000)
+    assert (found["output"], found["exit_code"]) == ("ERROR: no such table\n", 0)
+
+
+@pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
+def test_logs_are_read_and_streamed_on_by_the_next_server(start: Callable[[], Tabs], end: str) -> None:
+    # Durability: whatever ended the server, the next one lists the tab as exited and goes on at the same offset.
+    first = start()
+    tab = first.create(name="long job")
+    first.call("execute_command", window_id=tab, command="seq 1 1000; echo é")
+    first.call("start_process", window_id=tab, command=NOISE)
+    first.shows(tab, "line 30")
+    chunk = first.call("stream_logs_from_tab", window_id=tab, max_bytes=1000)
+    if end == "end of input":
+        first.server.finish()
+    else:
+        first.server.process.send_signal(signal.Signals[end])
+        first.server.finish()
+
+    second = start()
+    [row] = second.call("list_tabs")["tabs"]
+    assert (row["name"], row["active"], row["status"]) == ("long job", False, "exited")
+    assert row["window_id"].endswith(f"/{tab}")
+    again = second.call("stream_logs_from_tab", window_id=row["window_id"], max_bytes=1000)
+    assert again == chunk
+    at, text, is_end = chunk["next_byte"], chunk["chunk"], False
+    while not is_end:
+        chunk = second.call("stream_logs_from_tab", window_id=row["window_id"], from_byte=at)
+        at, text, is_end = chunk["next_byte"], text + chunk["chunk"], chunk["eof"]
+    assert "\r\n1000\r\né\r\n" in text
+    assert "line 30\r\n" in text
+    last = second.call("read_logs_from_tab", window_id=row["window_id"], lines=3, strip_ansi=True)
+    assert last["content"].startswith("line ")
+    assert last["truncated"]
+    error = second.server.call_tool("execute_command", window_id=row["window_id"], command="true")
+    assert error["isError"]
+
+
+def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], Tabs]) -> None:
+    # Both have an @1; the new one's is the plain id.
+    first = start()
+    first.call("execute_command", window_id=first.create(), command="echo old")
+    first.server.finish()
+    second = start()
+    tab = second.create()
+    second.call("execute_command", window_id=tab, command="echo new")
+
+    assert tab == "@1"
+    assert "old" not in second.call("read_logs_from_tab", window_id=tab)["content"]
+    ids = [row["window_id"] for row in second.call("list_tabs")["tabs"]]
+    assert ids[0] == "@1"
+    assert "\nold" in second.call("read_logs_from_tab", window_id=ids[1], strip_ansi=True)["content"]
+
+
+def test_logs_are_where_a_users_state_is(tabs: Tabs, tmp_path: Path) -> None:
+    # Kept without being asked, so in a place that users know how to find and clear.
+    tabs.create()
+    [run] = (tmp_path / "state" / "tmux-debug-mcp" / "logs").iterdir()
+
+    assert {path.name for path in run.iterdir()} == {"index.jsonl", "debug-1.log"}
+    assert tabs.call("list_tabs")["log_dir"] == str(run)

@@ -1,0 +1,173 @@
+"""What a new pane is made of: the program with its directory and environment, as words for tmux."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import linux
+from .archive import Archive
+from .errors import ArgumentError
+from .panes import SHELLS
+from .transcript import COLUMNS, ROWS
+
+# One argument of a program, MAX_ARG_STRLEN in the kernel, with the zero at its end.
+MAX_COMMAND_BYTES = (128 << 10) - 1
+
+MAX_NAME_CHARACTERS = 64
+MAX_ENV_VALUE_BYTES = 32 << 10
+
+_PANE_SH = Path(__file__).parent / "pane.sh"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ID = re.compile(r"debug-\d+")
+_UNSET_BY_PANE_SH = ("TMUX", "TMUX_PANE", "OLDPWD")
+# The arguments and environment of a program, with room for what tmux and the shell add.
+_ARGUMENTS_SLACK_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What panes are made with.
+
+    Attributes:
+        env: The environment that panes inherit.
+        cwd: The directory where they start unless told otherwise.
+        tmux: The tmux program, an absolute path or a name to find.
+        adopts: Whether this process is a subreaper that only serves the session, so that the descendants of a
+            warden that was killed are its to end.
+        archive: Where logs are kept after the end, if they are.
+    """
+
+    env: Mapping[str, str]
+    cwd: Path
+    tmux: str = "tmux"
+    adopts: bool = False
+    archive: Archive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewPane:
+    """A pane to make.
+
+    Attributes:
+        command: What a shell is to run in it; of a pane with a program of its own, what to call that.
+        name: Its name, which is its id otherwise.
+        cwd: Its directory, from that of the settings.
+        env: Variables in addition to the settings'.
+        program: A program and its arguments to run, and no command.
+        columns: Its width.
+        rows: Its height.
+        is_shown: A person who is attached is shown it at once.
+    """
+
+    command: str
+    name: str | None = None
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    program: Sequence[str] = ()
+    columns: int = COLUMNS
+    rows: int = ROWS
+    is_shown: bool = False
+
+
+def check(new: NewPane) -> None:
+    """See that a pane can be made like this.
+
+    Raises:
+        ArgumentError: It can't.
+    """
+    if not new.command.strip():
+        raise ArgumentError("Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'.")
+    if (size := len(new.command.encode())) > MAX_COMMAND_BYTES:
+        raise ArgumentError(
+            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. Write a script and run that."
+        )
+    if new.name is not None and not (new.name.isprintable() and new.name.strip()):
+        raise ArgumentError(f"Parameter 'name' is {new.name!a}. It must be printable and not blank.")
+    if new.name is not None and _ID.fullmatch(new.name):
+        raise ArgumentError(f"Parameter 'name' is '{new.name}', which looks like an id. Give another name.")
+    for name, value in new.env.items():
+        if (size := len(value.encode())) > MAX_ENV_VALUE_BYTES:
+            raise ArgumentError(
+                f"Parameter 'env.{name}' has {size} bytes; at most {MAX_ENV_VALUE_BYTES}. Put it into a file."
+            )
+
+
+def directory(settings: Settings, cwd: str | None) -> Path:
+    """Return the directory that a pane starts in.
+
+    Raises:
+        ArgumentError: There is no such directory.
+    """
+    path = os.path.join(settings.cwd, os.path.expanduser(cwd or "."))
+    if not os.path.isdir(path):
+        raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists.")
+    if not os.access(path, os.X_OK):
+        raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory.")
+    return Path(path)
+
+
+def check_size(settings: Settings, new: NewPane) -> None:
+    """See that the system takes the command and the environment.
+
+    Raises:
+        ArgumentError: They are too large.
+    """
+    size = len(new.command.encode()) + _ARGUMENTS_SLACK_BYTES
+    for name, value in (*settings.env.items(), *new.env.items()):
+        # A pointer to each, and a zero at its end.
+        size += len(os.fsencode(name)) + len(os.fsencode(value)) + 10
+    if size > (limit := os.sysconf("SC_ARG_MAX")):
+        raise ArgumentError(
+            f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
+            f"the system takes {limit}. Put large values into files."
+        )
+
+
+def words(settings: Settings, new: NewPane, cwd: Path, mark: str, marker: str) -> list[str]:
+    """Return the end of the tmux command that makes the pane: its environment and its program, within pane.sh.
+
+    Args:
+        settings: The settings.
+        new: The pane.
+        cwd: The directory to start in.
+        mark: What pane.sh tells the end of the program with.
+        marker: The value of linux.MARKER in the environment of all that is started there.
+    """
+    env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
+    sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
+    wrapper = ["/bin/sh", str(_PANE_SH), mark, linux.open_files_limit(), sleep, str(cwd)]
+    program = new.program or [_command_shell(settings), "-c", "--", new.command]
+    return [*env, "-e", f"{linux.MARKER}={marker}", *wrapper, *_odd_variables(settings, new.env), *program]
+
+
+def interactive_shell(settings: Settings) -> str:
+    """Return the shell that a person has: $SHELL where it can be run, else bash, else sh."""
+    shell = settings.env.get("SHELL", "")
+    if os.path.isabs(shell) and os.path.isfile(shell) and os.access(shell, os.X_OK):
+        return shell
+    return _bash(settings)
+
+
+def title(name: str) -> str:
+    """Return the name as a person sees it: without what tmux or a terminal would act on."""
+    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in name)
+
+
+def _command_shell(settings: Settings) -> str:
+    shell = settings.env.get("SHELL", "")
+    return shell if Path(shell).name in SHELLS and os.access(shell, os.X_OK) else _bash(settings)
+
+
+def _bash(settings: Settings) -> str:
+    return shutil.which("bash", path=settings.env.get("PATH")) or "/bin/sh"
+
+
+def _odd_variables(settings: Settings, env: Mapping[str, str]) -> list[str]:
+    """Return the words that set what a shell would drop: names that are none to it, and TMUX on request."""
+    both = {**settings.env, **env}
+    odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
+    odd += [name for name in _UNSET_BY_PANE_SH if name in env]
+    return ["env", "--", *(f"{name}={both[name]}" for name in odd)] if odd else []

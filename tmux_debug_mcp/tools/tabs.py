@@ -1,0 +1,361 @@
+"""The toolset `tabs`: specs 000 and 002, a shell in each tab and a log that outlives it.
+
+A tab is a window of tmux and its id is the window's, such as `@3`. A tab that was closed and those of earlier runs
+are read as `RUN/@3`. Results are one block of compact JSON, with what the specs have in it and, where it helps,
+more.
+"""
+
+import os
+import signal
+from typing import Any
+
+import orjson
+
+from tmux_debug_mcp.archive import PastPane
+from tmux_debug_mcp.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    BusyError,
+    CommandError,
+    ForeignShellError,
+    JobNotTakenError,
+    NotAtPromptError,
+    PaneExitedError,
+    PaneLimitError,
+    PaneLostError,
+    PaneNotFoundError,
+    TmuxGoneError,
+)
+from tmux_debug_mcp.keys import typed
+from tmux_debug_mcp.panes import Pane
+from tmux_debug_mcp.reading import read_clean, read_last_lines, read_last_raw_lines, read_raw, read_raw_end
+from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, run_in_turn, turn
+from tmux_debug_mcp.session import MAX_HISTORY_LINES, Session
+from tmux_debug_mcp.stopping import stop
+
+from . import Answer, Arguments, Tool, Toolset
+from .arguments import CWD, ENV, NAME
+
+INSTRUCTIONS = (
+    "Terminal tabs, each with a shell of its own that keeps directory and variables. execute_command runs a command "
+    "to its end and returns its output; start_process starts one that goes on, such as a server, in a tab of its own. "
+    "read_logs_from_tab shows what a tab printed last. Logs stay when a tab or this server ends: list_tabs shows "
+    "the tabs of earlier runs as RUN/@N."
+)
+
+MAX_LOG_CHARACTERS = 400_000
+_DEFAULT_LINES = 500
+_DEFAULT_CHUNK_BYTES = 65_536
+MAX_CHUNK_BYTES = 1 << 20
+_DEFAULT_TIMEOUT_MS = 10_000
+_EARLIER_TABS = 20
+# A shell that has just run something comes to its prompt.
+_PROMPT_S = 0.05
+
+_SENTENCES = {
+    PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
+    PaneExitedError: "Tab '{window_id}' {ending}: no shell is there any more. Use read_logs_from_tab to read its last "
+    "output or create_tab to make another.",
+    PaneLostError: "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab to make "
+    "another.",
+    PaneLimitError: "There are {most} tabs, the most there can be. Use close_tab to close those that are no longer "
+    "needed.",
+    BusyError: "Tab '{window_id}' is busy: {running}, {runtime_s:.0f} s. Use stop_process to stop that, or another "
+    "tab.",
+    NotAtPromptError: "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop that, "
+    "or another tab. Shells can be bash, zsh, dash, fish and busybox sh.",
+    ForeignShellError: "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
+    "command's file. Use start_process to type the command there, and read_logs_from_tab.",
+    JobNotTakenError: "Tab '{window_id}': {shell} did not take the command, and nothing was run. "
+    "Use read_logs_from_tab to see what it is at.",
+    CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there.",
+    TmuxGoneError: "The tmux server has ended and its tabs with it. The next create_tab starts a new one.",
+}
+
+
+async def create_tab(session: Session, arguments: Arguments) -> Answer:
+    """Start a shell in a new tab."""
+    shell = interactive_shell(session.settings)
+    program = [shell, *(["-l"] if arguments.get("login") else [])]
+    name = arguments.get("name", os.path.basename(shell))
+    cwd, env = arguments.get("cwd"), arguments.get("env", {})
+    new = NewPane(" ".join(program), name, cwd, env, program, is_shown=True)
+    check(new)
+    pane, state = await session.create(new)
+    ended = {} if state.is_running else {"note": f"Its shell {state}."}
+    return _answer(pane.window, {"window_id": pane.window, "name": pane.name} | ended)
+
+
+async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
+    """Return the tabs, those of earlier runs behind the others."""
+    active = await session.active_windows()
+    tabs = []
+    for pane in session.panes:
+        state = await pane.state()
+        row = {"window_id": pane.window, "name": pane.name, "active": pane.window in active}
+        row["status"] = "running" if state.is_running else "exited"
+        facts = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
+        tabs.append(row | {key: value for key, value in facts.items() if value is not None})
+    earlier = [
+        {"window_id": f"{run}/{window}", "name": name, "active": False, "status": "exited"}
+        for run, window, name in session.earlier()
+    ]
+    more = {"earlier_tabs_not_shown": len(earlier) - _EARLIER_TABS} if len(earlier) > _EARLIER_TABS else {}
+    return Answer([_json({"tabs": tabs + earlier[:_EARLIER_TABS]} | more | session.diagnostics())])
+
+
+async def read_logs(session: Session, arguments: Arguments) -> Answer:
+    """Return the last lines of a tab's log."""
+    tab = await _readable(session, arguments["window_id"])
+    lines = int(arguments.get("lines", _DEFAULT_LINES))
+    try:
+        end = (await tab.state()).cursor
+        if arguments.get("strip_ansi"):
+            found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+        else:
+            found, is_cut = read_last_raw_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+    finally:
+        _close(tab)
+    content = "\n".join(found)
+    result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
+    return _answer(arguments["window_id"], result, content)
+
+
+async def execute_command(session: Session, arguments: Arguments) -> Answer:
+    """Run a command in a tab's shell and return its output."""
+    check(NewPane(arguments["command"]))
+    pane = _tab(session, arguments["window_id"])
+    timeout_s = arguments.get("timeout_ms", _DEFAULT_TIMEOUT_MS) / 1000
+    outcome = await run_in_turn(pane, arguments["command"], timeout_s)
+    piece = outcome.piece
+    if not arguments.get("strip_ansi") and outcome.end > outcome.start:
+        piece = read_raw_end(pane.log, outcome.start, outcome.end, MAX_OUTPUT_CHARACTERS)
+    result: dict[str, Any] = {"output": piece.text, "timed_out": outcome.reason in ("timed_out", "running")}
+    if outcome.exit_code is not None:
+        result["exit_code"] = outcome.exit_code
+    if piece.start > outcome.start:
+        note = f"The beginning is cut: use stream_logs_from_tab with from_byte {outcome.start}."
+        result |= {"truncated": True, "from_byte": outcome.start, "next_byte": outcome.end, "note": note}
+    if told := outcome.note(timeout_s):
+        result["note"] = f"{told[0].upper()}{told[1:]}."
+    if not outcome.state.is_running:
+        result["note"] = f"The tab's shell {outcome.state}."
+    return _answer(pane.window, result, piece.text)
+
+
+async def start_process(session: Session, arguments: Arguments) -> Answer:
+    """Type a command into a tab."""
+    check(NewPane(arguments["command"]))
+    pane = _tab(session, arguments["window_id"])
+    enters = 1 if arguments.get("append_newline", True) else 0
+    async with turn(pane):
+        foreground = (await pane.state()).foreground
+        is_shell = await pane.prompts.wait(_PROMPT_S) is not None
+        await pane.send(typed(arguments["command"].replace("\r\n", "\n").rstrip("\n"), enters))
+    notes = [] if enters else ["Enter was not pressed."]
+    notes += [] if is_shell else [f"It was typed into {foreground}, which is in the foreground."]
+    return _answer(pane.window, {"started": True} | ({"note": " ".join(notes)} if notes else {}))
+
+
+async def stop_process(session: Session, arguments: Arguments) -> Answer:
+    """Stop what runs in the foreground of a tab."""
+    pane = _tab(session, arguments["window_id"])
+    reason = await stop(pane, signal.Signals[arguments.get("signal", "SIGINT")])
+    note = {} if reason is None else {"note": f"Not stopped: {reason}."}
+    return _answer(pane.window, {"success": reason is None} | note)
+
+
+async def stream_logs(session: Session, arguments: Arguments) -> Answer:
+    """Return the next bytes of a tab's log."""
+    tab = await _readable(session, arguments["window_id"])
+    start = int(arguments.get("from_byte", 0))
+    max_bytes = int(arguments.get("max_bytes", _DEFAULT_CHUNK_BYTES))
+    try:
+        state = await tab.state()
+        if start > tab.log.size:
+            raise ArgumentError(
+                f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. Give one up to that."
+            )
+        if arguments.get("strip_ansi"):
+            piece = await read_clean(tab.log, start, state.cursor, max_bytes)
+        else:
+            piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=not state.is_running)
+    finally:
+        _close(tab)
+    is_end = not piece.left_bytes
+    # What is unfinished when a program ends stays so.
+    next_byte = piece.end if state.is_running or not is_end else max(piece.end, state.cursor)
+    result = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
+    skipped = {"skipped_bytes": piece.start - start} if piece.start > start else {}
+    return _answer(arguments["window_id"], result | skipped, piece.text)
+
+
+async def set_history_limit(session: Session, arguments: Arguments) -> Answer:
+    """Set how many lines of scrollback the tabs that are to come keep."""
+    await session.set_history_limit(int(arguments["limit"]))
+    return Answer([_json({"success": True, "note": "It holds for tabs that are created from now on."})])
+
+
+async def close_tab(session: Session, arguments: Arguments) -> Answer:
+    """End a tab and all that runs in it."""
+    pane = _tab(session, arguments["window_id"])
+    state = await session.kill(pane)
+    kept = {"log": f"{session.run}/{pane.window}"} if session.run else {}
+    return _answer(pane.window, {"success": True, "ended": str(state)} | kept)
+
+
+def _tab(session: Session, window_id: str) -> Pane:
+    """Return the tab with this id, an earlier run's not being one to write to."""
+    for pane in session.panes:
+        if pane.window == window_id:
+            return pane
+    raise PaneNotFoundError(window_id)
+
+
+async def _readable(session: Session, window_id: str) -> Pane | PastPane:
+    """Return a tab, or one whose log is left."""
+    try:
+        return _tab(session, window_id)
+    except PaneNotFoundError:
+        return await session.find_readable(window_id if "/" in window_id else f"{session.run}/{window_id}")
+
+
+def _close(tab: Pane | PastPane) -> None:
+    if isinstance(tab, PastPane):
+        tab.log.close()
+
+
+def _answer(window_id: str, result: dict[str, Any], output: str | None = None) -> Answer:
+    return Answer([_json(result)], pane_id=window_id, output=output)
+
+
+def _json(result: dict[str, Any]) -> str:
+    return orjson.dumps(result).decode()
+
+
+_WINDOW_ID = {"type": "string", "minLength": 1, "description": "Tab id, e.g. @3"}
+_READ_ID = {**_WINDOW_ID, "description": "Tab id, e.g. @3; of an earlier run, RUN/@3"}
+_COMMAND = {"type": "string", "minLength": 1, "description": "Shell command"}
+_STRIP = {"type": "boolean", "description": "Remove ANSI sequences (default false)"}
+
+TOOLS = (
+    Tool(
+        "create_tab",
+        "Create a new terminal tab with a shell.",
+        create_tab,
+        {
+            "name": {**NAME, "description": "Name for the tab"},
+            "cwd": CWD,
+            "env": ENV,
+            "login": {"type": "boolean", "description": "Start a login shell, which reads the user's profile"},
+        },
+        hints={"destructive_hint": False},
+    ),
+    Tool(
+        "list_tabs",
+        "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
+        list_tabs,
+        hints={"read_only_hint": True},
+    ),
+    Tool(
+        "read_logs_from_tab",
+        "Read the last lines that a tab printed, also after it ended.",
+        read_logs,
+        {
+            "window_id": _READ_ID,
+            "lines": {"type": "number", "minimum": 1, "description": "Lines from the end (default 500)"},
+            "strip_ansi": _STRIP,
+        },
+        required=("window_id",),
+        hints={"read_only_hint": True},
+        meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
+    ),
+    Tool(
+        "execute_command",
+        "Run a command to its end in a tab's shell; return its output, without prompt or echo, and its exit code. On "
+        "timeout it is interrupted with C-c. Commands for one tab run one after the other.",
+        execute_command,
+        {
+            "window_id": _WINDOW_ID,
+            "command": {**_COMMAND, "description": "Shell command; may have several lines"},
+            "timeout_ms": {
+                "type": "number",
+                "minimum": 1,
+                "maximum": 3_600_000,
+                "description": "Milliseconds to give it (default 10000)",
+            },
+            "strip_ansi": _STRIP,
+        },
+        required=("window_id", "command"),
+        hints={"destructive_hint": True},
+        may_take_long=lambda _arguments: True,
+    ),
+    Tool(
+        "start_process",
+        "Type a command that goes on, such as a server, into a tab; returns at once. Read what it prints with "
+        "read_logs_from_tab.",
+        start_process,
+        {
+            "window_id": _WINDOW_ID,
+            "command": _COMMAND,
+            "append_newline": {"type": "boolean", "description": "Press Enter after it (default true)"},
+        },
+        required=("window_id", "command"),
+        hints={"destructive_hint": True},
+        may_take_long=lambda _arguments: True,
+    ),
+    Tool(
+        "stop_process",
+        "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
+        stop_process,
+        {
+            "window_id": _WINDOW_ID,
+            "signal": {
+                "type": "string",
+                "enum": ["SIGINT", "SIGTERM"],
+                "description": "SIGINT, which is C-c (default), or SIGTERM",
+            },
+        },
+        required=("window_id",),
+        hints={"destructive_hint": True},
+    ),
+    Tool(
+        "stream_logs_from_tab",
+        "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay good when the tab or "
+        "the server ends.",
+        stream_logs,
+        {
+            "window_id": _READ_ID,
+            "from_byte": {"type": "number", "minimum": 0, "description": "Offset to start at (default 0)"},
+            "max_bytes": {
+                "type": "number",
+                "minimum": 1,
+                "maximum": MAX_CHUNK_BYTES,
+                "description": "Most bytes to read (default 65536)",
+            },
+            "strip_ansi": _STRIP,
+        },
+        required=("window_id",),
+        hints={"read_only_hint": True},
+        meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
+    ),
+    Tool(
+        "set_history_limit",
+        "Set how many lines tmux keeps of each tab for a person who scrolls; logs are kept apart from that. Holds for "
+        "tabs created from then on.",
+        set_history_limit,
+        {"limit": {"type": "number", "minimum": 1, "maximum": MAX_HISTORY_LINES, "description": "Lines"}},
+        required=("limit",),
+        hints={"destructive_hint": False},
+    ),
+    Tool(
+        "close_tab",
+        "Close a tab and end all that runs in it. Its log can still be read.",
+        close_tab,
+        {"window_id": _WINDOW_ID},
+        required=("window_id",),
+        hints={"destructive_hint": True},
+    ),
+)
+
+TOOLSET = Toolset("tabs", TOOLS, INSTRUCTIONS, _SENTENCES, keeps_logs=True)
