@@ -48,7 +48,7 @@ def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(pane_environment(os.environ, ["TMUX*"]), tmp_path)
+    return Settings(pane_environment(os.environ, ["TMUX*"]), tmp_path, state=tmp_path / "state")
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import archive, creation, running, session, waiting
+from tmux_debug_mcp import archive, creation, recording, running, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
-from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs
+from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -80,4 +80,7 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["text of `read_logs_from_tab`"] == f"the last {tabs.MAX_LOG_CHARACTERS:,} characters"
     assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs.MAX_CHUNK_BYTES >> 20} MiB"
     assert rows["calls that wait for a tab"] == str(running.MAX_WAITING)
+    assert rows["text of `getContent`"].endswith(f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters")
+    assert rows["size of a terminal"] == f"{terminal.MAX_COLUMNS} columns, {terminal.MAX_ROWS} rows"
+    assert rows["recording"] == f"{recording.MAX_RECORDING_BYTES >> 20} MiB"
     assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

@@ -6,8 +6,8 @@
     DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that tells how it ended
 
 How a pane ended is told by its log alone, so a server that was killed leaves nothing untold. A pane of a run is
-read as `RUN/debug-1` or by its window, `RUN/@1`, also by later servers. A run that starts removes the oldest ones
-where there are too many; never one whose server is alive, which has its directory locked.
+read as `RUN/debug-1`, by its window, `RUN/@1`, or by its name, also by later servers. A run that starts removes the
+oldest ones where there are too many; never one whose server is alive, which has its directory locked.
 """
 
 import contextlib
@@ -111,15 +111,15 @@ class Archive:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
     def find(self, target: str) -> PastPane:
-        """Return the pane `RUN/ID` or `RUN/@N`, of this run or an earlier one.
+        """Return the pane `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one; the last of a name.
 
         Raises:
             PaneNotFoundError: There is none.
         """
         run, _, own = target.rpartition("/")
         try:
-            for entry in self._entries(run):
-                if own in (entry["id"], entry["window"]):
+            for entry in reversed(self._entries(run)):
+                if own in (entry["id"], entry["window"], entry["name"]):
                     log = PastLog(self._directory / run / f"{entry['id']}.log", entry["mark"])
                     log.columns, log.rows = entry["columns"], entry["rows"]
                     return PastPane(target, entry["name"], entry["command"], log, entry["started_at"])

@@ -125,12 +125,13 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     # Clients start servers without a shell, so nobody else expands a tilde.
     flags = ("audit", "audit-full", "log-dir")
     *paths, logs = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in flags]
+    state = _state_directory(environ)
     if logs is None and any(toolset.keeps_logs for toolset in toolsets):
-        logs = _state_directory(environ) / "logs"
+        logs = state / "logs"
     audit = AuditLog(*paths) if any(paths) else None
     archive = Archive(logs) if logs else None
     env = pane_environment(environ, values["drop-env"].split(","))
-    settings = Settings(env, _working_directory(), tmux, adopts=True, archive=archive)
+    settings = Settings(env, _working_directory(), tmux, adopts=True, archive=archive, state=state)
     anyio.run(serve, toolsets, settings, audit)
 
 

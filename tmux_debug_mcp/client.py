@@ -81,8 +81,12 @@ class ControlClient:
             [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
             session, pid, self.version = line.decode().split(" ", 2)
         self.session, self.server_pid = session, int(pid)
+        self.cleans_pastes = self.is_at_least(_CLEANS_PASTES)
+
+    def is_at_least(self, version: tuple[int, int]) -> bool:
+        """Tell whether this tmux is of this version or newer."""
         number = control_mode.version(self.version)
-        self.cleans_pastes = number is None or number >= _CLEANS_PASTES
+        return number is None or number >= version
 
     async def serve(self) -> None:
         """Carry commands and answers until tmux ends; then every call that still waits fails."""

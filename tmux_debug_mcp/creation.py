@@ -38,6 +38,7 @@ class Settings:
         adopts: Whether this process is a subreaper that only serves the session, so that the descendants of a
             warden that was killed are its to end.
         archive: Where logs are kept after the end, if they are.
+        state: A directory for what is to outlive us.
     """
 
     env: Mapping[str, str]
@@ -45,6 +46,7 @@ class Settings:
     tmux: str = "tmux"
     adopts: bool = False
     archive: Archive | None = None
+    state: Path = Path("tmux-debug-mcp")
 
 
 @dataclass(frozen=True, slots=True)

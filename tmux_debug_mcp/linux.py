@@ -235,6 +235,13 @@ def restart_output(pid: int) -> None:
             termios.tcsetattr(fd, termios.TCSANOW, modes)
 
 
+def write_terminal(pid: int, data: bytes) -> None:
+    """Write to the terminal of a session leader, as a program in it does."""
+    with _terminal(pid) as fd, contextlib.suppress(OSError):
+        if fd is not None:
+            os.write(fd, data)
+
+
 @contextlib.contextmanager
 def _terminal(pid: int) -> Iterator[int | None]:
     try:

@@ -28,7 +28,6 @@ from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, 
 from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth, Log, Mark, News
-from .screen import captured_lines
 from .shells import Prompts, Shell
 
 _CONTROL = re.compile("[\0-\037\177]+")
@@ -267,12 +266,12 @@ class Pane:
 
     async def is_watched(self) -> bool:
         """Tell whether a person is attached."""
-        [[line]] = await self._run(("display-message", "-p", "-t", self.target, "#{session_attached}"))
+        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, "#{session_attached}"))
         return int(line) > 1
 
     async def _flush(self) -> None:
         """Wait until tmux has done what it had to do before."""
-        await self._run(("display-message", "-p", ""))
+        await self.tmux(("display-message", "-p", ""))
 
     def sending(self, keystrokes: Keystrokes, shell: Shell | None) -> Sent:
         """Return what waits need to know of keys that are to be typed now, to a shell at its prompt or none."""
@@ -305,68 +304,13 @@ class Pane:
         try:
             if keystrokes.text:
                 file.write_bytes(keystrokes.text.encode())
-            await self._run(*commands)
+            await self.tmux(*commands)
         except OSError as error:
             raise StorageError(str(file.parent), str(error.strerror)) from error
         finally:
             file.unlink(missing_ok=True)
 
-    async def capture(self, lines: int, *, ansi: bool = False) -> str:
-        r"""Return the last lines of the screen and its history, or of the alternate screen alone.
-
-        Args:
-            lines: At most how many logical lines; a line that the terminal wrapped is one.
-            ansi: Keep colours and attributes as escape sequences.
-
-        Returns:
-            The lines joined by `\n`, without blanks at their ends and without blank lines at the end.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            StorageError: There is no room for the capture.
-        """
-        # The first row may be the rest of a longer line. So one line more, or all there is.
-        rows = lines + 1
-        while True:
-            with anyio.CancelScope(shield=True):  # else a buffer could stay behind in tmux
-                captured, history_rows = await self._capture_rows(rows, ansi=ansi)
-            if len(captured) > lines or rows >= history_rows:
-                return "\n".join(captured[-lines:])
-            rows *= 4
-
-    async def _capture_rows(self, rows: int, *, ansi: bool) -> tuple[list[str], int]:
-        """Return the lines of the screen with that many rows of history, and how much history there is.
-
-        On the alternate screen there is no history.
-        """
-        buffer = f"capture-{secrets.token_hex(8)}"
-        capture = ["capture-pane", "-J", "-b", buffer, "-t", self.target, *(["-e"] if ansi else [])]
-        facts = ("display-message", "-p", "-t", self.target, "#{alternate_on} #{history_size}")
-        is_buffer = f"#{{==:#{{buffer_name}},{buffer}}}"
-        size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
-        [[line], _, sizes] = await self._run(facts, [*capture, "-S", f"-{rows}"], size)
-        is_alternate, history_rows = map(int, line.split())
-        if is_alternate:
-            # As before, in case that the program has left it meanwhile: then this is an empty history.
-            [_, sizes] = await self._run(capture, size)
-            history_rows = 0
-        if not sizes:
-            return [], history_rows
-        file = self.client.directory / buffer
-        try:
-            await self._run(("save-buffer", "-b", buffer, str(file)))
-            data = file.read_bytes()
-        except (CommandError, OSError) as error:
-            raise StorageError(str(file.parent), str(error)) from error
-        finally:
-            file.unlink(missing_ok=True)
-            await self._run(("delete-buffer", "-b", buffer))
-        if len(data) != int(sizes[0]):
-            # tmux does not look whether all was written.
-            raise StorageError(str(file.parent), f"{len(data)} of {int(sizes[0])} bytes written")
-        return captured_lines(data), history_rows
-
-    async def _run(self, *commands: Command) -> list[tuple[bytes, ...]]:
+    async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
         try:
             return await self.client.run(*commands)

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -116,7 +116,24 @@ def build(toolbox: Toolbox) -> Server[None]:
         instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        **_resource_handlers(toolbox),
     )
+
+
+def _resource_handlers(toolbox: Toolbox) -> dict[str, Any]:
+    """Return the handlers of requests for resources, where a toolset has some."""
+    if not toolbox.has_screens:
+        return {}
+    from .tools.screens import Screens  # noqa: PLC0415  which others need not import
+
+    screens = Screens(toolbox.session)
+    return {
+        "on_list_resources": screens.list,
+        "on_read_resource": screens.read,
+        "on_subscribe_resource": screens.subscribe,
+        "on_unsubscribe_resource": screens.unsubscribe,
+        "on_subscriptions_listen": screens.listen,
+    }
 
 
 async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog | None) -> None:

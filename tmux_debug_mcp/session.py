@@ -21,6 +21,7 @@ from .client import Command, ControlClient
 from .creation import NewPane, Settings, check_size, directory, title, words
 from .errors import (
     AmbiguousNameError,
+    LimitReachedError,
     PaneLimitError,
     PaneNotFoundError,
     StorageError,
@@ -31,6 +32,7 @@ from .errors import (
 from .lifetime import Warden
 from .logs import Log, News, Retention
 from .panes import Pane, PaneId, State
+from .recording import Recording
 
 MAX_PANES = 512
 # tmux needs up to a kilobyte for each line of each pane.
@@ -49,11 +51,13 @@ class Session:
 
     Attributes:
         settings: What panes are made with.
+        tasks: Where what is to run as long as the session can be started.
+        naming: Held by who makes a pane of a name unless there is one.
     """
 
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
         self.settings = settings
-        self._tasks = tasks
+        self.tasks = tasks
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._last_window = 0  # tmux's number of the last window that was made
@@ -62,10 +66,12 @@ class Session:
         self._client: ControlClient | None = None
         self._served: anyio.Event | None = None
         self._news = News()
-        self._tasks.start_soon(self._news.serve)
+        self.tasks.start_soon(self._news.serve)
         self._retention = Retention()
-        self._tasks.start_soon(self._retention.serve)
+        self.tasks.start_soon(self._retention.serve)
         self._wardens: set[Warden] = set()
+        self._recordings: dict[PaneId, Recording] = {}
+        self.naming = anyio.Lock()
 
     @property
     def panes(self) -> list[Pane]:
@@ -173,6 +179,35 @@ class Session:
             raise PaneNotFoundError(pane.id)
         return await pane.end(first)
 
+    async def record(self, pane: Pane, path: Path) -> Recording:
+        """Begin to record a pane.
+
+        Raises:
+            ArgumentError: There is such a file already.
+            LimitReachedError: It is being recorded already.
+            PaneLostError: The pane is gone.
+            StorageError: The file can't be written.
+        """
+        if (other := self.recording(pane)) and not other.is_over:
+            raise LimitReachedError(f"'{pane.name}' is being recorded already, to {other.path}.")
+        await pane.check_running()
+        self._recordings[pane.id] = recording = Recording(pane, path)
+        await recording.begin()
+        self.tasks.start_soon(recording.serve)
+        return recording
+
+    def recording(self, pane: Pane) -> Recording | None:
+        """Return the recording of a pane that was begun last, unless it was taken."""
+        return self._recordings.get(pane.id)
+
+    def take_recording(self, pane: Pane) -> Recording | None:
+        """End the recording of a pane and return it, or one that has ended by itself."""
+        recording = self._recordings.pop(pane.id, None)
+        if recording and not recording.is_over:
+            recording.take()
+            recording.stop()
+        return recording
+
     def close(self) -> None:
         """End tmux and everything in it; blocks until that is done, some milliseconds."""
         wardens = tuple(self._wardens)
@@ -181,6 +216,10 @@ class Session:
         self._bury(*wardens)
         self._news.close()
         self._retention.close()
+        for recording in self._recordings.values():
+            if not recording.is_over:
+                with contextlib.suppress(StorageError):
+                    recording.take()
         for pane in self.panes:
             pane.log.close()
 
@@ -271,7 +310,7 @@ class Session:
         self._wardens.add(warden)
         client = ControlClient(warden)
         self._served = anyio.Event()
-        self._tasks.start_soon(self._serve, client, warden, self._served)
+        self.tasks.start_soon(self._serve, client, warden, self._served)
         try:
             with anyio.fail_after(_START_S):
                 await client.greet()

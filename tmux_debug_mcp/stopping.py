@@ -14,9 +14,12 @@ from .shells import foreground_shell
 _C_C = Keystrokes("", is_paste=False, keys=("C-c",), done="")
 # How long what was told to stop gets for it.
 _STOP_S = 5.0
-# A shell that was just given a command starts it soon, if it is a program.
+# Programs that come and go are told after so long.
 _SHELL_S = 0.5
 _LOOK_AGAIN_S = 0.005
+# What has the terminal is told once it has had it for so long. A C-c that comes while bash starts a program can leave
+# the terminal with that, and then bash takes its end of input for its own.
+_STEADY_S = 0.05
 # What was typed so long ago has been read by a shell at its prompt.
 _TAKE_S = 0.1
 # All that was printed has come to the log when it has been quiet for so long.
@@ -48,22 +51,27 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
             return "nothing runs there, the shell is at its prompt"
         await anyio.sleep(_LOOK_AGAIN_S)
     told: set[int] = set()
-    begin = anyio.current_time()
-    while (time_s := anyio.current_time() - begin) < _STOP_S:
+    begin = since = anyio.current_time()
+    group = -1
+    while (time_s := (now := anyio.current_time()) - begin) < _STOP_S:
         stat = linux.read_stat(pane.process.pid)
         if stat is None or stat.reaped or await _is_idle(pane, 0.0):
             await _settle(pane)
             return None
         shell = foreground_shell(pane.process.pid)
         is_shell = shell is not None and shell.is_interactive()
-        if number == signal.SIGINT and stat.tpgid not in told and not (is_shell and told):
+        if stat.tpgid != group:
+            group, since = stat.tpgid, now
+        is_steady = now > since + _STEADY_S or time_s > _SHELL_S
+        is_new = is_steady and group not in told
+        if number == signal.SIGINT and is_new and not (is_shell and told):
             await _press(pane)
-            told.add(stat.tpgid)
-        elif not is_shell and stat.tpgid not in told:
-            if not _send(stat.tpgid, number):
+            told.add(group)
+        elif not is_shell and is_new:
+            if not _send(group, number):
                 return "it belongs to another user"
-            told.add(stat.tpgid)
-        elif not told and time_s > _SHELL_S:
+            told.add(group)
+        elif time_s > _SHELL_S and not told:
             return "the shell itself is at work, which only SIGINT stops"
         await anyio.sleep(_LOOK_AGAIN_S)
     state = await pane.state()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support import Tools
 
+from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.rows import Row
 from tmux_debug_mcp.transcript import Transcript
 
@@ -38,7 +39,7 @@ async def as_tmux_shows_it(tools: Tools, data: bytes, directory: Path) -> list[s
     pane_id = await tools.create(f"stty raw -echo; cat {directory}/data")
     await tools.exited(pane_id)
     pane = await tools.session.find(pane_id)
-    lines = (await pane.capture(100_000)).split("\n")
+    lines = (await capture(pane, 100_000)).split("\n")
     await tools.blocks("kill_pane", pane_id=pane_id)
     return comparable(lines)
 

@@ -26,7 +26,7 @@ from .arguments import check
 Arguments = Mapping[str, Any]
 Report = Callable[[float], Awaitable[None]]
 
-TOOLSETS = ("debug", "tabs")
+TOOLSETS = ("debug", "tabs", "terminal")
 
 # Clients may give up a call that they hear nothing of.
 _PROGRESS_S = 5.0
@@ -104,6 +104,7 @@ class Toolset:
             place of its name in braces, and so are the arguments of the call and the defaults.
         defaults: Arguments that a call may leave out.
         keeps_logs: Logs are kept after the end, also when nobody says where.
+        has_screens: The screens of panes are resources of MCP.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Toolset:
     sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
     defaults: Arguments = field(default_factory=dict)
     keeps_logs: bool = False
+    has_screens: bool = False
 
 
 def choose(names: str) -> list[Toolset]:
@@ -145,13 +147,16 @@ class Toolbox:
     Attributes:
         instructions: What the server tells clients of them.
         running: How many calls are being made.
+        session: All panes.
+        has_screens: Whether the screens of panes are resources of MCP.
     """
 
     def __init__(self, toolsets: Sequence[Toolset], session: Session, audit: AuditLog | None) -> None:
         self._tools = {tool.name: tool for toolset in toolsets for tool in toolset.tools}
         self._toolsets = {tool.name: toolset for toolset in toolsets for tool in toolset.tools}
         self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
-        self._session = session
+        self.session = session
+        self.has_screens = any(toolset.has_screens for toolset in toolsets)
         self._audit = audit
         self.running = 0
 
@@ -208,7 +213,7 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownToolError(name, list(self._tools))
-        return await tool.handler(self._session, check(tool.name, tool.input_schema, arguments))
+        return await tool.handler(self.session, check(tool.name, tool.input_schema, arguments))
 
     async def _audited(self, audit: AuditLog, name: str, arguments: Arguments) -> Answer:
         begin = time.monotonic()

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 
 from tmux_debug_mcp.archive import PastPane
+from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.creation import NewPane, check
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
@@ -92,7 +93,7 @@ async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
-    text = await pane.capture(lines, ansi=arguments.get("ansi", False))
+    text = await capture(pane, lines, ansi=arguments.get("ansi", False))
     shown = _end_of(text)
     meta = _meta(pane, state)
     if shown == text:

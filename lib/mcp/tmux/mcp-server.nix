@@ -62,6 +62,8 @@ pythonPackages.buildPythonApplication {
     pythonPackages.jsonschema
     pythonPackages.mcp
     pythonPackages.orjson
+    # The extra `screenshot`.
+    pythonPackages.pillow
   ];
 
   nativeCheckInputs = [

@@ -162,9 +162,15 @@ let
 
       # Programs that were built for any Linux. Claude's finds what is appended to it by sections, so it can be patched.
       claude-code = loadable "claude" "python3 -m tarfile -e ${host.fetch (lib.importJSON ./claude-code.json)} ." "package/claude";
+      asciinema = final.python3.pkgs.asciinema;
       ruff = loadable "ruff" "" "${final.python3.pkgs.ruff}/bin/ruff";
       uv = loadable "uv" "" "${final.python3.pkgs.uv}/bin/uv";
       gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
+      vim = fromHost {
+        name = "vim";
+        packages = [ "vim-tiny" ];
+        links.vim = "vim.tiny";
+      };
       cacert = final.runCommand "cacert" { } ''
         mkdir -p "$out/etc/ssl/certs"
         cp ${userland}/lib/ca-certificates.crt "$out/etc/ssl/certs/ca-bundle.crt"
@@ -210,7 +216,9 @@ let
         [
           "busybox"
           "dash"
+          "dialog"
           "fish"
+          "htop"
           "shellcheck"
           "tmux"
           "zsh"

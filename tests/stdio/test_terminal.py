@@ -1,0 +1,88 @@
+"""The toolset `terminal` over stdio: what only the wire shows."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from wire import Server
+
+URI = "terminal://screen/default"
+
+
+class Terminal:
+    """A server with the toolset, whose notifications come between its answers."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server.start()
+        self.news: list[dict[str, Any]] = []
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+        number = self.server.send(method, **params)
+        while (message := self.server.read()).get("id") != number:
+            self.news.append(message)
+        result: dict[str, Any] = message["result"] if "result" in message else message["error"]
+        return result
+
+    def call(self, tool: str, /, **arguments: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+        result = self.ask("tools/call", name=tool, arguments=arguments)
+        assert not result.get("isError"), result
+        content: list[dict[str, Any]] = result["content"]
+        return content
+
+    def hear(self) -> None:
+        """Wait for a notification."""
+        if not self.news:
+            self.news.append(self.server.read())
+        assert all(one["method"] == "notifications/resources/updated" for one in self.news)
+        assert all(one["params"]["uri"] == URI for one in self.news)
+        self.news.clear()
+
+    def shows(self, text: str) -> None:
+        """Wait until the screen has the text."""
+        while text not in self.ask("resources/read", uri=URI)["contents"][0]["text"]:
+            pass
+
+
+@pytest.fixture
+def terminal(launch: Callable[..., Server]) -> Terminal:
+    return Terminal(launch("--toolsets", "terminal"))
+
+
+def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: Terminal) -> None:
+    assert terminal.ask("resources/subscribe", uri=URI) == {}
+    terminal.call("type", text="echo one-$((1))\n")
+    terminal.hear()
+    terminal.shows("one-1")
+
+    # A session that was closed and made again is the same to who subscribed.
+    terminal.call("closeSession")
+    terminal.call("type", text="echo two-$((2))\n")
+    terminal.hear()
+    terminal.shows("two-2")
+
+    assert terminal.ask("resources/unsubscribe", uri=URI) == {}
+    terminal.ask("ping")
+    terminal.news.clear()
+    terminal.call("type", text="echo three-$((3))\n")
+    terminal.shows("three-3")
+    assert terminal.news == []
+    assert "not found" in terminal.ask("resources/subscribe", uri="terminal://screen/nobody")["message"]
+
+
+def test_resources_are_a_capability_only_with_this_toolset(launch: Callable[..., Server]) -> None:
+    client = {"name": "test", "version": "1"}
+    arguments = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    with_it = launch("--toolsets", "terminal").ask("initialize", **arguments)["capabilities"]
+    without = launch("--toolsets", "tabs").ask("initialize", **arguments)["capabilities"]
+
+    assert with_it["resources"]["subscribe"] is True
+    assert "resources" not in without
+
+
+def test_picture_is_an_image_block_behind_the_text(terminal: Terminal) -> None:
+    text, image = terminal.call("takeScreenshot", format="png")
+
+    assert text["type"] == "text"
+    assert (image["type"], image["mimeType"]) == ("image", "image/png")
+    assert base64.b64decode(image["data"]).startswith(b"\x89PNG\r\n")

@@ -1,0 +1,105 @@
+"""Pictures of screens, pixel by pixel where that matters."""
+
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import tmux_debug_mcp
+from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, draw, rgb
+from tmux_debug_mcp.screen import Cell, Screen, Style, captured_cells
+
+FONTS = Path(tmux_debug_mcp.__file__).parent / "fonts"
+
+
+def drawn(text: str, columns: int = 20) -> Image.Image:
+    rows = captured_cells(text.encode(), widens_emoji=True)
+    screen = Screen(columns, len(rows), (0, 0), is_cursor_shown=False, rows=rows)
+    return Image.open(io.BytesIO(draw(screen))).convert("RGB")
+
+
+def inked(image: Image.Image, column: int, width: int = 1, row: int = 0) -> bool:
+    box = (column * CELL_WIDTH, row * CELL_HEIGHT, (column + width) * CELL_WIDTH, (row + 1) * CELL_HEIGHT)
+    return image.crop(box).getcolors() != [(width * CELL_WIDTH * CELL_HEIGHT, (0, 0, 0))]
+
+
+@pytest.fixture(autouse=True)
+def no_fonts_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what the package itself can draw, wherever the tests run."""
+    monkeypatch.setattr(shutil, "which", lambda _program: None)
+
+
+def test_fonts_are_at_most_a_megabyte() -> None:
+    assert sum(path.stat().st_size for path in FONTS.iterdir()) <= 1 << 20
+
+
+@pytest.mark.parametrize(
+    "text", [*"aZ0~é█│Ωж→✔日한ｱ⠿ไ😀🚀🀄", "\u2764\ufe0f", "e\u0301", "👨\u200d👩\u200d👧", "\U000e0041"]
+)
+@pytest.mark.parametrize("style", ["", "\033[1m", "\033[3m", "\033[1;3m"])
+def test_character_is_in_its_cell_and_nowhere_else(text: str, style: str) -> None:
+    image = drawn(f"  {style}{text}\033[0m|")
+    [row] = captured_cells(f"  {text}|".encode(), widens_emoji=True)
+    width = sum(cell.width for cell in row) - 3
+
+    assert not inked(image, 1)
+    assert not width or inked(image, 2, width)
+    assert inked(image, 2 + width)
+    assert not inked(image, 3 + width)
+
+
+def test_box_of_lines_is_closed() -> None:
+    image = drawn("┌─┐\n│ │\n└─┘", columns=3)
+    middle_x, middle_y = CELL_WIDTH // 2, CELL_HEIGHT // 2
+    columns = [x for x in range(CELL_WIDTH) if image.getpixel((x, CELL_HEIGHT + middle_y)) != (0, 0, 0)]
+    rows = [y for y in range(CELL_HEIGHT) if image.getpixel((CELL_WIDTH + middle_x, y)) != (0, 0, 0)]
+
+    assert any(all(image.getpixel((x, y)) != (0, 0, 0) for y in range(12, 2 * CELL_HEIGHT + 8)) for x in columns)
+    assert any(all(image.getpixel((x, y)) != (0, 0, 0) for x in range(6, 2 * CELL_WIDTH + 4)) for y in rows)
+
+
+def test_what_no_font_has_is_a_box() -> None:
+    assert drawn("\U000f1234").tobytes() == drawn("\U000f4321").tobytes()
+    assert inked(drawn("\U000f1234"), 0)
+
+
+@pytest.mark.parametrize(
+    ("colour", "expected"),
+    [
+        (1, (205, 0, 0)), (12, (92, 92, 255)), (16, (0, 0, 0)), (196, (255, 0, 0)), (231, (255, 255, 255)),
+        (67, (95, 135, 175)), (232, (8, 8, 8)), (255, (238, 238, 238)), ((1, 2, 3), (1, 2, 3)), (None, (9, 9, 9)),
+    ],
+)  # fmt: skip
+def test_colours_are_xterms(colour: int | tuple[int, int, int] | None, expected: tuple[int, int, int]) -> None:
+    assert rgb(colour, (9, 9, 9)) == expected
+
+
+@pytest.mark.parametrize("underline", ["single", "double", "curly", "dotted", "dashed"])
+def test_underlines_differ_and_have_their_colour(underline: str) -> None:
+    def of(style: Style) -> Image.Image:
+        screen = Screen(4, 1, (0, 0), is_cursor_shown=False, rows=[[Cell(" ", 1, style)] * 4])
+        return Image.open(io.BytesIO(draw(screen))).convert("RGB")
+
+    image = of(Style(underline=underline, underline_colour=(1, 200, 3)))
+    found = image.getcolors()
+    assert found
+    assert {colour for _, colour in found} == {(0, 0, 0), (1, 200, 3)}
+    others = {"single", "double", "curly", "dotted", "dashed"} - {underline}
+    assert all(
+        of(Style(underline=other, underline_colour=(1, 200, 3))).tobytes() != image.tobytes() for other in others
+    )
+
+
+def test_fonts_of_the_system_are_used_for_what_ours_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed(*_words: object, **_options: object) -> "subprocess.CompletedProcess[str]":
+        font = FONTS / "DejaVuSansMono.ttf"  # which stands in for one that has this character
+        return subprocess.CompletedProcess([], 0, f"{font}\t0\tFalse\t65e5 672c-672f\nbroken\t0\tTrue\t1f600\n", "")
+
+    plain = drawn("日")
+    monkeypatch.setattr(shutil, "which", lambda _program: "/usr/bin/fc-list")
+    monkeypatch.setattr(subprocess, "run", listed)
+    assert drawn("日").tobytes() != plain.tobytes()
+    assert inked(drawn("😀"), 0, 2)  # a font that can't be read is passed over

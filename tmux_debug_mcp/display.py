@@ -1,0 +1,52 @@
+"""What is done to a pane's terminal itself: another size, a clear screen."""
+
+import anyio
+
+from . import linux
+from .keys import Keystrokes
+from .panes import Pane
+
+_REDRAW = Keystrokes("", is_paste=False, keys=("C-l",), done="")
+_NEW_PROMPT = Keystrokes("", is_paste=False, keys=("Enter",), done="")
+_CLEAR = b"\033[H\033[2J"
+# A shell draws its prompt anew at once, and is through with that when it has been quiet for so long.
+_REDRAW_S = 0.3
+_QUIET_S = 0.02
+_PROMPT_S = 0.05
+
+
+async def resize(pane: Pane, columns: int, rows: int) -> None:
+    """Give a pane's window another size; programs in it are told.
+
+    Raises:
+        PaneLostError: The pane is gone.
+    """
+    await pane.tmux(("resize-window", "-t", pane.window, "-x", str(columns), "-y", str(rows)))
+    pane.log.columns, pane.log.rows = columns, rows
+
+
+async def clear(pane: Pane) -> None:
+    """Clear a terminal's screen and its history; a shell at its prompt shows that again.
+
+    The screen of a full-screen program is its own, and stays.
+
+    Raises:
+        PaneExitedError: The pane's program has ended.
+        PaneLostError: The pane is gone.
+    """
+    await pane.check_running()
+    shell = await pane.prompts.wait(_PROMPT_S)
+    [[is_alternate]] = await pane.tmux(("display-message", "-p", "-t", pane.target, "#{alternate_on}"))
+    has_editor = shell is not None and shell.name != "dash"
+    if is_alternate == b"0" and not has_editor:
+        linux.write_terminal(pane.process.pid, _CLEAR)
+    if shell:
+        async with pane.growth() as growth:
+            await pane.send(_REDRAW if has_editor else _NEW_PROMPT)
+            size = -1
+            with anyio.move_on_after(_REDRAW_S):
+                await growth.wait(_REDRAW_S)
+                while size != pane.log.size:
+                    size = pane.log.size
+                    await anyio.sleep(_QUIET_S)
+    await pane.tmux(("display-message", "-p", ""), ("clear-history", "-t", pane.target))

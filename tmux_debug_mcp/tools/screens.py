@@ -1,0 +1,150 @@
+"""The screens of sessions as resources of MCP: `terminal://screen/NAME`, with news when they change.
+
+In older protocols a client subscribes to a resource, in newer ones it listens to it; both get the same news.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote, unquote
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+
+from tmux_debug_mcp.capturing import capture_screen
+from tmux_debug_mcp.errors import ToolError
+from tmux_debug_mcp.panes import Pane
+from tmux_debug_mcp.session import Session
+
+from .terminal import DEFAULT, find
+
+_PREFIX = "terminal://screen/"
+_MIME_TYPE = "text/plain"
+# A screen that changes all the time is told of this often.
+_NEWS_S = 0.1
+# How often to look for a session that is to take the place of one that has ended.
+_SUCCESSOR_S = 0.25
+
+_Context = ServerRequestContext[None]
+_Tell = Callable[[], Awaitable[None]]
+
+
+class Screens:
+    """The handlers of MCP's requests for resources."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._listeners: Counter[str] = Counter()
+        self._watches: dict[str, anyio.CancelScope] = {}
+        self._subscribers: dict[str, _Tell] = {}
+
+    async def list(self, _ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        """Return a resource for each session, the default one also before it is made."""
+        names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._session.panes)])
+        resources = [
+            types.Resource(
+                name=name, uri=_uri(name), mime_type=_MIME_TYPE, description=f"The screen of session '{name}'"
+            )
+            for name in names
+        ]
+        return types.ListResourcesResult(resources=resources)
+
+    async def read(self, _ctx: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        """Return what a session shows."""
+        uri = str(params.uri)
+        screen = await capture_screen(await self._find(uri))
+        contents = types.TextResourceContents(uri=uri, mime_type=_MIME_TYPE, text=screen.text())
+        return types.ReadResourceResult(contents=[contents])
+
+    async def subscribe(self, ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        """Begin to tell of a screen's changes."""
+        uri = str(params.uri)
+        await self._find(uri)
+        if uri not in self._subscribers:
+            self._watch(uri)
+        self._subscribers[uri] = lambda: ctx.session.send_resource_updated(uri)
+        return types.EmptyResult()
+
+    async def unsubscribe(self, _ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        """End that."""
+        uri = str(params.uri)
+        if self._subscribers.pop(uri, None):
+            self._unwatch(uri)
+        return types.EmptyResult()
+
+    async def listen(
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Tell of the changes of screens until the request ends."""
+        uris = [uri for uri in params.notifications.resource_subscriptions or () if uri.startswith(_PREFIX)]
+        for uri in uris:
+            self._watch(uri)
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            for uri in uris:
+                self._unwatch(uri)
+
+    async def _find(self, uri: str) -> Pane:
+        if not uri.startswith(_PREFIX):
+            raise MCPError(types.INVALID_PARAMS, f"There is no resource '{uri[:80]}'. Screens are {_PREFIX}NAME.")
+        try:
+            return await find(self._session, {"session": unquote(uri.removeprefix(_PREFIX))})
+        except ToolError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+    def _watch(self, uri: str) -> None:
+        self._listeners[uri] += 1
+        if uri not in self._watches:
+            self._watches[uri] = scope = anyio.CancelScope()
+            self._session.tasks.start_soon(self._serve, uri, scope)
+
+    def _unwatch(self, uri: str) -> None:
+        self._listeners[uri] -= 1
+        if not self._listeners[uri]:
+            del self._listeners[uri]
+            self._watches.pop(uri).cancel()
+
+    async def _serve(self, uri: str, scope: anyio.CancelScope) -> None:
+        """Tell of a screen's changes until nobody wants to know."""
+        name = unquote(uri.removeprefix(_PREFIX))
+        with scope:
+            told: Pane | None = None
+            while True:
+                try:
+                    pane = await self._session.find(name)
+                except ToolError:
+                    pane = None
+                if pane is None or pane is told:
+                    await anyio.sleep(_SUCCESSOR_S)
+                    continue
+                if told:
+                    await self._tell(uri)
+                told = pane
+                await self._follow(uri, pane)
+
+    async def _follow(self, uri: str, pane: Pane) -> None:
+        """Tell of a pane's changes until it ends."""
+        size = pane.log.size
+        async with pane.growth() as growth:
+            while not await pane.ending():
+                await growth.wait(math.inf)
+                if size != (size := pane.log.size):
+                    await self._tell(uri)
+                    await anyio.sleep(_NEWS_S)
+            if size != pane.log.size:
+                await self._tell(uri)
+
+    async def _tell(self, uri: str) -> None:
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        if subscriber := self._subscribers.get(uri):
+            await subscriber()
+
+
+def _uri(name: str) -> str:
+    return _PREFIX + quote(name, safe="")
