@@ -46,10 +46,8 @@ def test_table_of_options_is_that_of_the_code() -> None:
         default = f" `{option.default}` " if option.default else " "
         first, *words = option.flag.split("-")
         in_nix = first + "".join(map(str.capitalize, words))
-        assert (
-            f"| `--{option.flag} {option.value}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |"
-            in README
-        )
+        flag = f"--{option.flag} {option.value}".strip()
+        assert f"| `{flag}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |" in README
     assert README.count("| `--") == len(OPTIONS)
 
 

@@ -58,6 +58,23 @@ async def capture_screen(pane: Pane) -> Screen:
     return Screen(columns, height, (min(x, columns - 1), y), bool(is_cursor_shown), rows)
 
 
+async def capture_rows(pane: Pane, start: int, end: int | None) -> str:
+    """Return rows of the screen and its history as they are shown, without blanks at their ends.
+
+    Args:
+        pane: The pane.
+        start: The first row: 0 is the screen's first, -1 the last of the history.
+        end: The last row, or None for the screen's last.
+
+    Raises:
+        PaneLostError: The pane is gone.
+        StorageError: There is no room for the capture.
+    """
+    words = ["capture-pane", "-S", str(start), *(["-E", str(end)] if end is not None else [])]
+    captured, _ = await _captured(pane, words, words)
+    return "\n".join(captured_lines(captured))
+
+
 async def capture_screen_as_text(pane: Pane) -> str:
     """Return what a terminal that is new has to be sent to show the same.
 

@@ -20,12 +20,13 @@ from .errors import StartError
 
 _OLDEST_TMUX = (3, 3)
 _OF_ANOTHER_TERMINAL = ("COLUMNS", "LINES")
+_OFF = ("", "0", "false", "no", "off")
 _LOCALES = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of the server: `--flag VALUE`, or the variable TMUX_DEBUG_FLAG."""
+    """An option of the server: `--flag VALUE`, or the variable TMUX_DEBUG_FLAG; without a value, a switch."""
 
     flag: str
     value: str
@@ -39,6 +40,7 @@ class Option:
 
 
 OPTIONS = (
+    Option("allow-kill", "", "", "with --socket: let tmux_kill end things there"),
     Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
     Option("audit-full", "DIR", "", "keep what calls return of panes in files in this directory"),
     Option(
@@ -48,6 +50,9 @@ OPTIONS = (
         "environment variables that panes do not inherit, separated by commas",
     ),
     Option("log-dir", "DIR", "", "keep the logs of panes in this directory, to be read after the end as RUN/ID"),
+    Option(
+        "socket", "SOCKET", "", "have toolset tmux work on the user's own tmux server: default, or the socket's path"
+    ),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
     Option("toolsets", "NAMES", "debug", "the tools to offer: names of toolsets, separated by commas"),
 )
@@ -91,11 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tmux-debug-mcp {__version__}")
     for option in OPTIONS:
         default = f"; default {option.default}" if option.default else ""
-        parser.add_argument(
-            f"--{option.flag}",
-            metavar=option.value,
-            help=f"{option.help} ({option.variable}{default})".replace("%", "%%"),
-        )
+        text = f"{option.help} ({option.variable}{default})".replace("%", "%%")
+        if option.value:
+            parser.add_argument(f"--{option.flag}", metavar=option.value, help=text)
+        else:
+            parser.add_argument(f"--{option.flag}", action="store_const", const="1", help=text)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands (default: serve)")
     commands.add_parser("demo", help="watch a client debug a small broken web service", allow_abbrev=False)
     return parser
@@ -122,6 +127,8 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
 
     _check_version(tmux, answer.communicate()[0])
     toolsets = choose(values["toolsets"])
+    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
+        raise StartError("--socket is for the toolset tmux. Choose that with --toolsets, or leave it out.")
     # Clients start servers without a shell, so nobody else expands a tilde.
     flags = ("audit", "audit-full", "log-dir")
     *paths, logs = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in flags]
@@ -131,8 +138,24 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     audit = AuditLog(*paths) if any(paths) else None
     archive = Archive(logs) if logs else None
     env = pane_environment(environ, values["drop-env"].split(","))
-    settings = Settings(env, _working_directory(), tmux, adopts=True, archive=archive, state=state)
+    settings = Settings(
+        env,
+        _working_directory(),
+        tmux,
+        adopts=True,
+        archive=archive,
+        state=state,
+        socket=_socket(values["socket"], environ),
+        allows_kill=values["allow-kill"].lower() not in _OFF,
+    )
     anyio.run(serve, toolsets, settings, audit)
+
+
+def _socket(name: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a tmux server's socket: of one that has only a name, where tmux has it."""
+    if not name or "/" in name:
+        return os.path.abspath(os.path.expanduser(name)) if name else ""
+    return os.path.join(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}", name)  # noqa: S108  tmux's own
 
 
 def _state_directory(environ: Mapping[str, str]) -> Path:

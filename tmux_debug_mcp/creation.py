@@ -39,6 +39,8 @@ class Settings:
             warden that was killed are its to end.
         archive: Where logs are kept after the end, if they are.
         state: A directory for what is to outlive us.
+        socket: That of the user's own tmux server, for the toolset `tmux`, if it is to work there.
+        allows_kill: Whether it may kill there.
     """
 
     env: Mapping[str, str]
@@ -47,6 +49,25 @@ class Settings:
     adopts: bool = False
     archive: Archive | None = None
     state: Path = Path("tmux-debug-mcp")
+    socket: str = ""
+    allows_kill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in tmux a pane is to be made, other than in a window of its own among the others.
+
+    Attributes:
+        command: The beginning of the tmux command that makes it.
+        target: What means the pane once that is done.
+        then: A command to run at last.
+        undo: A command that removes it, whichever of the others failed.
+    """
+
+    command: Sequence[str]
+    target: str
+    then: Sequence[str] = ("display-message", "-p", "")
+    undo: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +83,7 @@ class NewPane:
         columns: Its width.
         rows: Its height.
         is_shown: A person who is attached is shown it at once.
+        place: Where to make it.
     """
 
     command: str
@@ -72,6 +94,7 @@ class NewPane:
     columns: int = COLUMNS
     rows: int = ROWS
     is_shown: bool = False
+    place: Place | None = None
 
 
 def check(new: NewPane) -> None:

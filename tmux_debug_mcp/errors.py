@@ -12,6 +12,9 @@
         │   └── PaneLimitError      there are as many panes as there can be
         ├── PaneNotFoundError   no pane has this id or name
         ├── AmbiguousNameError  two running panes have this name
+        ├── TargetNotFoundError a tmux target means nothing that is there
+        ├── AmbiguousTargetError  a tmux target means several windows
+        ├── KillNotAllowedError something was to be killed on the user's own tmux server
         ├── PaneExitedError     the pane's program has ended
         ├── PaneLostError       the pane went with the tmux server it was on
         ├── BusyError           an earlier command still runs in the pane
@@ -21,6 +24,7 @@
         ├── UnknownToolError    no tool has this name
         ├── CommandError        tmux refused a command
         ├── TmuxGoneError       the tmux server ended while it was asked
+        ├── TmuxStuckError      the user's tmux server does not answer
         ├── TmuxStartError      tmux did not start
         └── StorageError        a file of ours can't be written, most likely for want of room
 
@@ -117,6 +121,33 @@ class AmbiguousNameError(ToolError):
 
     def __init__(self, name: str, ids: Sequence[str]) -> None:
         super().__init__(name=name, count=len(ids), ids=", ".join(ids))
+
+
+class TargetNotFoundError(ToolError):
+    """Raised when a tmux target means nothing that is there."""
+
+    sentence = "Target '{target}' not found: {reason}. Use tmux_list_panes to see what is there."
+
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(target=_shown(target), reason=_shown(reason))
+
+
+class AmbiguousTargetError(ToolError):
+    """Raised when a tmux target is the name of several windows."""
+
+    sentence = "Target '{target}' means {count} windows: {ids}. Give an id."
+
+    def __init__(self, target: str, ids: Sequence[str]) -> None:
+        super().__init__(target=_shown(target), count=len(ids), ids=", ".join(ids))
+
+
+class KillNotAllowedError(ToolError):
+    """Raised when something is to be killed on the user's own tmux server and that was not allowed."""
+
+    sentence = (
+        "Nothing was killed: this tmux server is the user's own, and the server was started without --allow-kill. "
+        "Ask the user to end it."
+    )
 
 
 class PaneExitedError(ToolError):
@@ -221,6 +252,15 @@ class TmuxGoneError(ToolError):
 
     def __init__(self) -> None:
         super().__init__()
+
+
+class TmuxStuckError(ToolError):
+    """Raised when the user's tmux server does not answer."""
+
+    sentence = "The tmux server at {socket} does not answer. Ask the user to look at it."
+
+    def __init__(self, socket: str) -> None:
+        super().__init__(socket=socket)
 
 
 class TmuxStartError(ToolError):

@@ -413,6 +413,16 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+@contextlib.contextmanager
+def not_a_subreaper() -> Iterator[None]:
+    """Leave to init, for the time of the block, what our children leave behind."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 0)
+    try:
+        yield
+    finally:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
 def _ancestors() -> set[int]:
     """Return this process and its parents: what started us may itself be left of a server."""
     found: set[int] = set()

@@ -18,7 +18,7 @@ import anyio.to_thread
 from . import linux
 from .archive import PastPane
 from .client import Command, ControlClient
-from .creation import NewPane, Settings, check_size, directory, title, words
+from .creation import NewPane, Place, Settings, check_size, directory, title, words
 from .errors import (
     AmbiguousNameError,
     LimitReachedError,
@@ -79,6 +79,11 @@ class Session:
         return list(self._panes.values())
 
     @property
+    def client(self) -> ControlClient | None:
+        """The connection to our tmux server, if that runs."""
+        return None if self._client is None or self._client.gone.is_set() else self._client
+
+    @property
     def run(self) -> str | None:
         """The name of this run, where logs are kept."""
         return self.settings.archive.run if self.settings.archive else None
@@ -90,16 +95,16 @@ class Session:
     def diagnostics(self) -> dict[str, str]:
         """Return what a person may want to know: tmux's version and socket, and where logs are kept."""
         found = {"log_dir": str(self.settings.archive.directory)} if self.settings.archive else {}
-        if self._client and not self._client.gone.is_set():
-            found |= {"tmux": self._client.version, "socket": f"{self._client.directory}/tmux"}
+        if client := self.client:
+            found |= {"tmux": client.version, "socket": f"{client.directory}/tmux"}
         return found
 
     async def active_windows(self) -> set[str]:
         """Return the windows that a person who is attached sees, one for each session."""
-        if self._client is None or self._client.gone.is_set():
+        if self.client is None:
             return set()
         try:
-            [lines] = await self._client.run(("list-windows", "-a", "-f", "#{window_active}", "-F", "#{window_id}"))
+            [lines] = await self.client.run(("list-windows", "-a", "-f", "#{window_active}", "-F", "#{window_id}"))
         except TmuxGoneError:
             return set()
         return {line.decode() for line in lines}
@@ -107,8 +112,8 @@ class Session:
     async def set_history_limit(self, lines: int) -> None:
         """Set how many lines tmux keeps of panes that are to be made."""
         self._history_limit = lines
-        if self._client and not self._client.gone.is_set():
-            await self._client.run(_history_limit(lines))
+        if self.client:
+            await self.client.run(_history_limit(lines))
 
     async def create(self, new: NewPane) -> tuple[Pane, State]:
         """Start a command in a new pane.
@@ -232,37 +237,44 @@ class Session:
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
         log = self._new_log(client.directory, pane_id, mark)
-        log.columns, log.rows = new.columns, new.rows
         # The path in a command of tmux has no character that tmux or the shell would act on.
         path = client.directory / log.path.name
-        window = f"{client.session}:{number}"
+        place = new.place or self._place(client, number, new, name)
+        size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
         usual_size = ("set-option", "-t", client.session, "-u", "default-size")
-        shown = [] if new.is_shown else ["-d"]
-        new_window = ["new-window", *shown, "-P", "-F", "#{pane_id} #{pane_pid} #{window_id}", "-n", title(name)]
+        command = [*place.command, "-P", "-F", "#{pane_id} #{pane_pid} #{window_id} #{pane_width} #{pane_height}"]
         try:
-            [_, [line], _, _, _] = await client.run(
-                ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}"),
-                [*new_window, "-t", window, *words(self.settings, new, cwd, mark, marker)],
-                ("pipe-pane", "-t", window, f"exec cat >>'{path}'"),
+            [_, [line], *_] = await client.run(
+                size,
+                [*command, *words(self.settings, new, cwd, mark, marker)],
+                ("pipe-pane", "-t", place.target, f"exec cat >>'{path}'"),
                 # A person with a small terminal who attaches does not change it.
-                ("set-option", "-w", "-t", window, "window-size", "manual"),
+                ("set-option", "-w", "-t", place.target, "window-size", "manual"),
                 usual_size,
+                place.then,
             )
-            target, pid, window_id = line.decode().split()
-            self._last_window = int(window_id[1:])
+            target, pid, window_id, *shape = line.decode().split()
+            log.columns, log.rows = map(int, shape)
+            self._last_window = max(self._last_window, int(window_id[1:]))
             if archive := self.settings.archive:
                 facts = {"id": pane_id, "window": window_id, "name": name, "command": new.command, "mark": mark}
-                archive.record(facts | {"columns": new.columns, "rows": new.rows})
+                archive.record(facts | {"columns": log.columns, "rows": log.rows})
         except ToolError:
             log.close()
             with contextlib.suppress(ToolError):
-                await client.run(usual_size, ("kill-window", "-t", window))
+                await client.run(usual_size, *filter(None, [place.undo]))
             raise
         process = linux.read_stat(int(pid)) or _gone(int(pid))
         pane = Pane(pane_id, name, new.command, log, self._news, client, target, window_id, process, marker)
         self._panes[pane_id] = pane
         self._retention.add(log)
         return pane
+
+    @staticmethod
+    def _place(client: ControlClient, number: int, new: NewPane, name: str) -> Place:
+        window = f"{client.session}:{number}"
+        command = ("new-window", *([] if new.is_shown else ["-d"]), "-n", title(name), "-t", window)
+        return Place(command, window, undo=("kill-window", "-t", window))
 
     def _new_log(self, directory: Path, pane_id: PaneId, mark: str) -> Log:
         """Return a log that can be written at `directory / log.path.name`."""
@@ -278,7 +290,7 @@ class Session:
 
     async def _connected(self) -> ControlClient:
         async with self._starting:
-            if self._client is None or self._client.gone.is_set():
+            if self._client is None or self.client is None:
                 if self._served is not None:
                     await self._served.wait()
                 self._client = await self._connect()
@@ -314,7 +326,7 @@ class Session:
         try:
             with anyio.fail_after(_START_S):
                 await client.greet()
-                await client.run(("set-option", "-g", "base-index", _PERSONS_FIRST_WINDOW))
+                await client.run(("set-option", "-t", client.session, "base-index", _PERSONS_FIRST_WINDOW))
                 if self._history_limit is not None:
                     await client.run(_history_limit(self._history_limit))
                 await self._pass_windows(client)

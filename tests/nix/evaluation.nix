@@ -90,8 +90,16 @@ let
       expected = true;
     };
     testServerConfigHasTheOptionsOfTheReadme = {
-      expr = (mkServerConfig (lib.mapAttrs (_: variable: "for ${variable}") variables)).env;
-      expected = lib.mapAttrs' (_: variable: lib.nameValuePair variable "for ${variable}") variables;
+      expr =
+        (mkServerConfig (lib.mapAttrs (_: variable: "for ${variable}") variables // { allowKill = true; }))
+        .env;
+      expected = lib.mapAttrs' (_: variable: lib.nameValuePair variable "for ${variable}") variables // {
+        TMUX_DEBUG_ALLOW_KILL = "1";
+      };
+    };
+    testServerConfigOfASwitchThatIsOff = {
+      expr = (mkServerConfig { allowKill = false; }).env;
+      expected.TMUX_DEBUG_ALLOW_KILL = "";
     };
 
     testConfigOfNoServers = {
@@ -212,6 +220,10 @@ let
     mkServerConfigOfANumber = {
       call = mkServerConfig { logDir = 1; };
       message = inOption "`logDir` is of type int (1)";
+    };
+    mkServerConfigOfASwitchThatIsNone = {
+      call = mkServerConfig { allowKill = "yes"; };
+      message = inServerConfig "`allowKill` is of type string (\"yes\"), but it should be a boolean, or null for false.";
     };
     mkServerConfigOfAPackage = {
       call = mkServerConfig { tmux = pkgs.tmux; };

@@ -12,6 +12,7 @@ from tmux_debug_mcp.errors import (
     JobNotTakenError,
     NotAtPromptError,
     StartError,
+    TargetNotFoundError,
     ToolError,
 )
 from tmux_debug_mcp.tools import TOOLSETS, Toolset, choose
@@ -22,8 +23,8 @@ MAX_BYTES = {"debug": 6000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 _OF_RUNS = {BusyError, CursorError, ForeignShellError, JobNotTakenError, NotAtPromptError}
 NEVER_RAISED: dict[str, set[type[ToolError]]] = {
     "debug": set(),
-    "tabs": {CursorError},
-    "terminal": _OF_RUNS,
+    "tabs": {CursorError, TargetNotFoundError},
+    "terminal": {*_OF_RUNS, TargetNotFoundError},
     "tmux": _OF_RUNS,
 }
 
@@ -79,9 +80,13 @@ def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset)
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("debgu", "There is no toolset 'debgu'. Choose of debug, tabs, terminal."),
-        ("", "No toolset is chosen. Choose of debug, tabs, terminal."),
-        (" , ", "No toolset is chosen. Choose of debug, tabs, terminal."),
+        ("debgu", "There is no toolset 'debgu'. Choose of debug, tabs, terminal, tmux."),
+        ("", "No toolset is chosen. Choose of debug, tabs, terminal, tmux."),
+        (" , ", "No toolset is chosen. Choose of debug, tabs, terminal, tmux."),
+        (
+            "debug,tabs,tmux",
+            "Toolsets 'debug' and 'tmux' both have a tool 'tmux_list_panes'. Choose one of the two.",
+        ),
     ],
 )
 def test_toolsets_that_can_not_be_chosen_are_told(names: str, message: str) -> None:

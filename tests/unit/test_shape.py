@@ -34,6 +34,10 @@ ALLOWED = {
     "display": {"keys", "linux", "panes"},
     "recording": {"capturing", "errors", "panes"},
     "running": {"errors", "jobs", "keys", "linux", "logs", "panes", "reading", "shells"},
+    "targets": {"errors"},
+    "servers": {"capturing", "control_mode", "creation", "errors", "keys", "linux", "panes", "screen", "session"}
+    | {"targets", "transcript"},
+    "tools.tmux": {"errors", "keys", "servers", "session", "targets", "tools", "tools.arguments"},
     "stopping": {"keys", "linux", "panes", "shells"},
     "waiting": {"echo", "errors", "logs", "panes", "reading"},
     "archive": {"errors", "linux", "logs", "panes"},

@@ -26,7 +26,7 @@ from .arguments import check
 Arguments = Mapping[str, Any]
 Report = Callable[[float], Awaitable[None]]
 
-TOOLSETS = ("debug", "tabs", "terminal")
+TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
 # Clients may give up a call that they hear nothing of.
 _PROGRESS_S = 5.0
@@ -105,6 +105,7 @@ class Toolset:
         defaults: Arguments that a call may leave out.
         keeps_logs: Logs are kept after the end, also when nobody says where.
         has_screens: The screens of panes are resources of MCP.
+        uses_socket: It can work on the user's own tmux server.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Toolset:
     defaults: Arguments = field(default_factory=dict)
     keeps_logs: bool = False
     has_screens: bool = False
+    uses_socket: bool = False
 
 
 def choose(names: str) -> list[Toolset]:
@@ -134,10 +136,8 @@ def choose(names: str) -> list[Toolset]:
         for tool in toolset.tools:
             other = owners.setdefault(tool.name, toolset.name)
             if other != toolset.name:
-                raise StartError(
-                    f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. Choose one of the two; "
-                    "another server can offer the other."
-                )
+                both = f"'{other}' and '{toolset.name}'"
+                raise StartError(f"Toolsets {both} both have a tool '{tool.name}'. Choose one of the two.")
     return chosen
 
 

@@ -90,12 +90,13 @@ async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
     """Return the tabs, those of earlier runs behind the others."""
     active = await session.active_windows()
     tabs = []
-    for pane in session.panes:
+    for pane in {pane.window: pane for pane in reversed(session.panes)}.values():  # the first pane of each
         state = await pane.state()
         row = {"window_id": pane.window, "name": pane.name, "active": pane.window in active}
         row["status"] = "running" if state.is_running else "exited"
         facts = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
         tabs.append(row | {key: value for key, value in facts.items() if value is not None})
+    tabs.reverse()
     earlier = [
         {"window_id": f"{run}/{window}", "name": name, "active": False, "status": "exited"}
         for run, window, name in session.earlier()

@@ -10,17 +10,21 @@ let
 
   # The README's table of options has the same rows.
   variables = {
+    allowKill = "TMUX_DEBUG_ALLOW_KILL";
     audit = "TMUX_DEBUG_AUDIT";
     auditFull = "TMUX_DEBUG_AUDIT_FULL";
     dropEnv = "TMUX_DEBUG_DROP_ENV";
     logDir = "TMUX_DEBUG_LOG_DIR";
+    socket = "TMUX_DEBUG_SOCKET";
     tmux = "TMUX_DEBUG_TMUX";
     toolsets = "TMUX_DEBUG_TOOLSETS";
   };
 
   checkOptions = closedSet {
     kind = "option";
-    checks = lib.mapAttrs (_: _: isOrNull "a string" "none" lib.isString) variables;
+    checks = lib.mapAttrs (_: _: isOrNull "a string" "none" lib.isString) variables // {
+      allowKill = isOrNull "a boolean" "false" lib.isBool;
+    };
   };
 in
 {
@@ -57,12 +61,15 @@ in
     # Inputs
 
     `options`
-    : strings; each is the server's option of that name, and null is the same as none:
+    : strings, but `allowKill`, which is a boolean; each is the server's option of that name, and null is the same as
+      none:
 
+      - `allowKill`: with `socket`, whether tmux_kill may end things there
       - `audit`: a file to which a record of every call is appended
       - `auditFull`: a directory for what calls return of panes
       - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
       - `logDir`: a directory in which the logs of panes are kept
+      - `socket`: the user's own tmux server for the toolset tmux, a socket's path or default
       - `tmux`: the tmux to use instead of the package's own, as `lib.getExe` tells it
       - `toolsets`: the tools to offer, names of toolsets separated by commas
 
@@ -70,10 +77,12 @@ in
 
     ```
     mkServerConfig :: {
+      allowKill :: Bool | Null,
       audit :: String | Null,
       auditFull :: String | Null,
       dropEnv :: String | Null,
       logDir :: String | Null,
+      socket :: String | Null,
       tmux :: String | Null,
       toolsets :: String | Null
     } -> { command :: String, env :: { ${variable} :: String } }
@@ -89,7 +98,7 @@ in
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: audit, auditFull, dropEnv, logDir, tmux, toolsets.
+       Known: allowKill, audit, auditFull, dropEnv, logDir, socket, tmux, toolsets.
     mkServerConfig { audit = /audit.log; }
     => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
        but it should be a string, or null for none.
@@ -104,6 +113,7 @@ in
     in
     {
       command = lib.getExe package;
-      env = lib.mapAttrs' (option: lib.nameValuePair variables.${option}) given;
+      # Of a boolean, true is "1" and false the empty string, which is none.
+      env = lib.mapAttrs' (option: value: lib.nameValuePair variables.${option} (toString value)) given;
     };
 }

@@ -1,0 +1,390 @@
+"""The toolset `tmux`: spec 004, on our own server and on the user's."""
+
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support import PATIENCE_S, Tools, eventually, in_process, socket_of
+
+from tmux_debug_mcp.creation import Settings
+
+EXPLAINED = "Use tmux_list_panes to see what is there."
+
+
+class User:
+    """A tmux server of the user's, with sessions of its own."""
+
+    def __init__(self, socket: Path, configuration: Path) -> None:
+        self.socket = socket
+        self._configuration = configuration
+
+    def tmux(self, *words: str) -> str:
+        command = ["tmux", "-u", "-S", str(self.socket), "-f", str(self._configuration), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=self.env).stdout
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "SHELL": "/bin/bash"}
+
+    def state(self) -> list[str]:
+        """Return what must not change: options, hooks, key bindings, buffers, pipes, and the user's own panes."""
+        words = ["show-options -s", "show-options -g", "show-options -wg", "show-hooks -g", "list-keys", "list-buffers"]
+        found = [self.tmux(*word.split()) for word in words]
+        mine = "#{session_name} #{window_id} #{window_name} #{pane_id} #{pane_pid} #{pane_pipe} #{pane_in_mode}"
+        mine += " #{window_width} #{pane_width} #{pane_height} #{window_active} #{pane_active} #{session_attached}"
+        found += [self.tmux("list-panes", "-s", "-t", f"={name}:", "-F", mine) for name in ("mine", "other")]
+        return [*found, self.tmux("show-options", "-t", "=mine:"), self.tmux("show-options", "-w", "-t", "=mine:")]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    configuration = tmp_path / "user.conf"
+    configuration.write_text(
+        "set -g base-index 1\nset -g status off\nset -g history-limit 777\nset -s set-clipboard off\n"
+    )
+    user = User(tmp_path / "user", configuration)
+    user.tmux("new-session", "-d", "-s", "mine", "-x", "100", "-y", "30", "exec cat")
+    user.tmux("new-window", "-t", "mine:", "-n", "logs", "exec sleep 1000")
+    user.tmux("split-window", "-t", "mine:", "exec sleep 1001")
+    user.tmux("new-session", "-d", "-s", "other", "exec sleep 1002")
+    user.tmux("set-buffer", "-b", "precious", "text")
+    yield user
+    user.tmux("kill-server")
+
+
+@pytest.fixture
+async def tools(settings: Settings) -> AsyncIterator[Tools]:
+    async with in_process(settings, toolsets="tmux") as tools:
+        tools.prefix = "tmux_"
+        yield tools
+
+
+@pytest.fixture
+async def on_users(settings: Settings, user: User) -> AsyncIterator[Tools]:
+    async with in_process(replace(settings, socket=str(user.socket)), toolsets="tmux") as tools:
+        tools.prefix = "tmux_"
+        yield tools
+
+
+async def text(tools: Tools, tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
+    [block] = await tools.blocks(tool, **arguments)
+    return block
+
+
+async def rows(tools: Tools, what: str, **arguments: Any) -> list[list[str]]:  # noqa: ANN401
+    return [line.split("\t") for line in (await text(tools, f"list_{what}", **arguments)).splitlines()]
+
+
+async def shows(tools: Tools, target: str, wanted: str) -> str:
+    """Wait until a pane shows a text."""
+    content = ""
+    with anyio.fail_after(PATIENCE_S):
+        while wanted not in content:
+            await anyio.sleep(0.005)
+            content = await text(tools, "read_pane", target=target)
+    return content
+
+
+class TestOwnServer:
+    async def test_nothing_is_there_and_that_is_said(self, tools: Tools) -> None:
+        assert await text(tools, "list_sessions") == "No sessions found."
+        assert await text(tools, "list_windows") == "No windows found."
+        assert await text(tools, "list_panes") == "No panes found."
+        error = await tools.error("send_keys", target="work", keys="x")
+        assert error == f"Target 'work' not found: there is no session 'work'. {EXPLAINED}"
+
+    async def test_creation_returns_the_ids_of_what_was_made(self, tools: Tools) -> None:
+        answer = await text(tools, "create_session", name="work", window_name="first")
+        assert answer == "Session 'work' created. session_id=$1 window_id=@1 pane_id=%1"
+        answer = await text(tools, "create_window", session="work", name="second", command="exec cat")
+        assert answer == "Window created in session 'work'. window_id=@2 window_index=1 pane_id=%2"
+        assert await text(tools, "split_window", target="work:second", command="exec sleep 99") == (
+            "Pane created. pane_id=%3"
+        )
+        await eventually_runs(tools, "%3", "sleep")
+        assert await rows(tools, "sessions") == [["work", "$1", "2 windows", "0 attached"]]
+        assert await rows(tools, "windows") == [
+            ["work", "0", "@1", "first", "0", "1 panes", "%1"],
+            ["work", "1", "@2", "second", "1", "2 panes", "%3"],
+        ]
+        assert await rows(tools, "panes") == [
+            ["work", "0", "%1", "0", "200x50", "1", "bash"],
+            ["work", "1", "%2", "0", "100x50", "0", "cat"],
+            ["work", "1", "%3", "1", "99x50", "1", "sleep"],
+        ]
+
+    async def test_lists_of_a_part_have_all_of_it_and_nothing_else(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="one")
+        await text(tools, "create_window", session="one")
+        await text(tools, "create_session", name="two")
+
+        assert len(await rows(tools, "panes", target="one")) == 2  # of all its windows
+        assert len(await rows(tools, "panes", target="one:1")) == 1
+        assert len(await rows(tools, "panes", target="@1")) == 1
+        assert [row[0] for row in await rows(tools, "windows", session="two")] == ["two"]
+        assert "no session 'o'" in await tools.error("list_panes", target="o")
+        assert "no session 'o'" in await tools.error("list_windows", session="o")
+
+    async def test_splits_are_as_the_eye_has_them(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        await text(tools, "split_window", target="w", horizontal=True, size="10")
+        await text(tools, "split_window", target="w:0.0", size="25%")
+
+        shapes = {row[2]: row[4] for row in await rows(tools, "panes")}
+        assert shapes == {"%1": "149x39", "%2": "200x10", "%3": "50x39"}
+        assert "Parameter 'size' is 'half'" in await tools.error("split_window", target="w", size="half")
+
+    async def test_resizing_moves_borders_or_says_why_not(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        await text(tools, "split_window", target="w")
+        before = int((await rows(tools, "panes"))[0][4].partition("x")[0])
+        assert await text(tools, "resize_pane", target="w:0.0", direction="right") == "Pane 'w:0.0' resized."
+        assert (await rows(tools, "panes"))[0][4] == f"{before + 5}x50"
+        await text(tools, "resize_pane", target="w:0.0", width=30)
+        assert (await rows(tools, "panes"))[0][4] == "30x50"
+        # The terminal's size is known to what reads its log.
+        assert [pane.log.columns for pane in tools.session.panes] == [30, 169]
+
+        assert "Give 'direction'" in await tools.error("resize_pane", target="w")
+        assert "one of up, down, left, right" in await tools.error("resize_pane", target="w", direction="over")
+        assert "stays 30x50" in await tools.error("resize_pane", target="w:0.0", direction="up")
+        await text(tools, "create_window", session="w")
+        await text(tools, "resize_pane", target="w:1", width=80, height=24)  # alone in its window
+        assert (await rows(tools, "panes", target="w:1"))[0][4] == "80x24"
+
+    async def test_keys_are_typed_and_what_came_of_them_is_read(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        answer = await text(tools, "send_keys", target="w", keys="echo $((40+2)); echo '-x;' Enter")
+        assert answer == "Sent keys to pane 'w' (typed 26 characters; Enter pressed)"
+        assert "\n42\n-x;\n" in await shows(tools, "w", "\n-x;")
+        await text(tools, "send_keys", target="w", keys="echo Enter;", literal=True)
+        assert "Enter;" in await shows(tools, "w", "Enter;")
+        await text(tools, "send_keys", target="w", keys="C-c")
+        assert "looks like a key and is none" in await tools.error("send_keys", target="w", keys="C-")
+
+    async def test_lines_are_read_from_where_they_are_asked_for(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w", command="seq 1 80; exec sleep 99")
+        await shows(tools, "w", "\n80")
+
+        assert (await text(tools, "read_pane", target="w")).startswith("32\n33\n")
+        assert await text(tools, "read_pane", target="w", line_count=3) == "78\n79\n80"
+        assert await text(tools, "read_pane", target="w", start_line=0, line_count=2) == "32\n33"
+        assert await text(tools, "read_pane", target="w", start_line=-2, line_count=3) == "30\n31\n32"
+        assert (await text(tools, "read_pane", target="w", start_line=-31)).startswith("1\n2\n")
+        assert "at least 1" in await tools.error("read_pane", target="w", line_count=0)
+
+    async def test_selecting_and_renaming(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        await text(tools, "create_window", session="w", name="b")
+        await text(tools, "split_window", target="w:b")
+        assert await text(tools, "select_window", target="w:0") == "Selected window 'w:0'."
+        assert [row[4] for row in await rows(tools, "windows")] == ["1", "0"]
+        assert await text(tools, "select_pane", target="w:b.0") == "Selected pane 'w:b.0'."
+        assert [row[5] for row in await rows(tools, "panes", target="w:b")] == ["1", "0"]
+        assert await text(tools, "rename_window", target="w:b", new_name="c d") == "Window 'w:b' renamed to 'c d'."
+        assert await text(tools, "rename_session", old_name="w", new_name="v") == "Session 'w' renamed to 'v'."
+        assert [row[0] for row in await rows(tools, "panes", target="v:c d")] == ["v", "v"]
+        await text(tools, "create_session", name="w")
+        assert "duplicate session: v" in await tools.error("rename_session", old_name="w", new_name="v")
+
+    @pytest.mark.parametrize(
+        "name", ["a b", "#S", "#(touch pwned)", "##", "#[fg=red]x", "é日😀", "-t", "%1x", "{x}", "~'\"$;", "a,b=c"]
+    )
+    async def test_names_are_data(self, tools: Tools, tmp_path: Path, name: str) -> None:
+        await text(tools, "create_session", name=name, window_name=name)
+        assert [row[0] for row in await rows(tools, "sessions")] == [name]
+        assert [row[3] for row in await rows(tools, "windows", session=name)] == [name]
+        await text(tools, "rename_session", old_name=name, new_name="x")
+        await text(tools, "rename_session", old_name="x", new_name=name)
+        await text(tools, "rename_window", target=f"{name}:0", new_name="x")
+        await text(tools, "rename_window", target=f"{name}:x", new_name=name)
+        assert [row[3] for row in await rows(tools, "windows", session=name)] == [name]
+        await text(tools, "send_keys", target=f"{name}:{name}.0", keys="C-l")
+        assert not (tmp_path / "pwned").exists()
+
+    async def test_colons_and_dots_in_names_are_as_tmux_keeps_them(self, tools: Tools) -> None:
+        answer = await text(tools, "create_session", name="a.b:c")
+        assert answer.startswith("Session 'a_b_c' created.")
+        assert await rows(tools, "panes", target="a_b_c")
+
+    @pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31m"])
+    async def test_what_is_no_name_is_told(self, tools: Tools, name: str) -> None:
+        assert await tools.error("create_session", name=name)
+        await text(tools, "create_session", name="ok")
+        assert await tools.error("rename_session", old_name="ok", new_name=name)
+
+    async def test_kill_ends_what_was_meant_and_all_that_runs_in_it(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="a", command="nohup setsid sleep 4801 & exec sleep 4802")
+        await text(tools, "create_window", session="a", name="w", command="exec sleep 4803")
+        await text(tools, "split_window", target="a:w", command="exec sleep 4804")
+        await text(tools, "create_session", name="aa")
+        await eventually_runs(tools, "a:w.1", "sleep")
+        assert await text(tools, "kill", target="a:w.1") == "Killed pane 'a:w.1'."
+        assert subprocess.run(["pgrep", "-f", "sleep 4804"], check=False).returncode == 1
+        assert await text(tools, "kill", target="a:w", type="window") == "Killed window 'a:w'."
+        assert await text(tools, "kill", target="a", type="session") == "Killed session 'a'."
+        assert subprocess.run(["pgrep", "-f", "sleep 480[1234]"], check=False).returncode == 1
+        assert [row[0] for row in await rows(tools, "sessions")] == ["aa"]
+        assert "not found" in await tools.error("kill", target="a", type="session")
+        assert "one of session, window, pane" in await tools.error("kill", target="aa", type="server")
+
+    async def test_panes_stay_when_their_program_exits(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w", command="echo last; exit 3")
+        await eventually_runs(tools, "w", "exited with code 3")
+        assert await text(tools, "read_pane", target="w") == "last"
+        error = await tools.error("send_keys", target="w", keys="x")
+        assert error.startswith("Pane 'w' exited with code 3 after ")
+        assert error.endswith("Use tmux_read_pane to read its last output or tmux_create_window to start anew.")
+
+    async def test_what_fails_leaves_others_alone(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w", command="exec cat")
+        await text(tools, "split_window", target="w", size="1", command="exec cat")
+        error = await tools.error("split_window", target="w:0.1")
+        assert error.startswith("tmux split-window failed: ")
+        assert error.endswith(EXPLAINED)
+        assert "duplicate session: w" in await tools.error("create_session", name="w")
+
+        assert len(await rows(tools, "panes")) == 2
+        assert len(await rows(tools, "sessions")) == 1
+        assert len(tools.session.panes) == 2
+        await eventually_runs(tools, "w:0.1", "cat")
+
+    async def test_session_that_holds_the_panes_of_other_toolsets_hides_what_is_ours(self, settings: Settings) -> None:
+        async with in_process(settings, toolsets="tmux,tabs") as tools:
+            [tab] = await tools.blocks("create_tab", name="shell")
+            listed = [line.split("\t") for line in (await tools.blocks("tmux_list_windows"))[0].splitlines()]
+            assert '"window_id":"@1"' in tab
+            assert [(row[0], row[2], row[3]) for row in listed] == [(f"debug-{os.getpid()}", "@1", "shell")]
+            await tools.blocks("tmux_split_window", target="@1", command="exec cat")
+            assert len((await tools.blocks("tmux_list_panes", target="@1"))[0].splitlines()) == 2
+            listed_tabs = (await tools.json("list_tabs"))["tabs"]
+            assert [row["window_id"] for row in listed_tabs] == ["@1"]
+            await tools.blocks("tmux_kill", target=f"debug-{os.getpid()}", type="session")
+            assert (await tools.blocks("tmux_list_panes"))[0] == "No panes found."
+            await tools.blocks("create_tab")  # our session is still there
+
+    async def test_ids_are_tmuxs(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        command = ["tmux", "-S", socket_of(os.getpid()), "list-panes", "-t", "=w:", "-F", "#{pane_id}"]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "%1\n"
+
+
+class TestUsersServer:
+    async def test_users_sessions_survive_everything_and_nothing_of_theirs_changes(
+        self, settings: Settings, user: User
+    ) -> None:
+        before = user.state()
+        async with in_process(replace(settings, socket=str(user.socket)), toolsets="tmux") as tools:
+            tools.prefix = "tmux_"
+            assert {row[0] for row in await rows(tools, "sessions")} == {"mine", "other"}
+            assert len(await rows(tools, "panes", target="mine")) == 3
+            await text(tools, "read_pane", target="mine:logs.0", line_count=10)
+            made = await text(tools, "create_session", name="made", command="exec cat")
+            await text(tools, "create_window", session="made", name="second")
+            await text(tools, "split_window", target="made:second", horizontal=True)
+            await text(tools, "send_keys", target="made:second.1", keys="for i in 1 2; do\necho got-$i\ndone\n")
+            await shows(tools, "made:second.1", "got-1\ngot-2")
+            await text(tools, "select_pane", target="made:second.0")
+            await text(tools, "resize_pane", target="made:second.0", height=8)
+            await text(tools, "rename_window", target="made:second", new_name="#(touch pwned)")
+            await text(tools, "select_window", target="made:1")
+            for kind, target in (
+                ("pane", "mine:logs.0"),
+                ("window", "mine:logs"),
+                ("session", "mine"),
+                ("pane", "made"),
+            ):
+                error = await tools.error("kill", target=target, type=kind)
+                assert error.startswith("Nothing was killed: this tmux server is the user's own")
+        assert user.state() == before
+        assert "made\n" in user.tmux("list-sessions", "-F", "#{session_name}\n")
+        assert made.startswith("Session 'made' created. session_id=$2 ")
+        assert user.tmux("list-clients") == ""
+
+    async def test_what_is_created_does_not_take_the_users_place(self, on_users: Tools, user: User) -> None:
+        # Whoever is typing goes on typing into the same pane.
+        before = user.tmux("list-windows", "-t", "=mine:", "-F", "#{window_id} #{window_active} #{window_layout}")
+        await text(on_users, "create_window", session="mine", name="new", command="exec sleep 1003")
+        windows = user.tmux("list-windows", "-t", "=mine:", "-F", "#{window_id} #{window_active} #{window_layout}")
+        assert windows.startswith(before)
+        await text(on_users, "split_window", target="mine:logs", command="exec sleep 1004")
+        active = user.tmux("list-panes", "-t", "=mine:logs", "-F", "#{pane_active} #{pane_start_command}")
+        assert "1" not in {line[0] for line in active.splitlines() if "1004" in line}
+
+    @pytest.mark.parametrize(
+        "keys", ["a;", ";", "-x", "#{pane_id} #(id)", "$HOME `id` ~ \"q\" 'r' \\", "é日😀", "x" * 9000 + ";"]
+    )
+    async def test_text_arrives_as_it_is(self, on_users: Tools, user: User, tmp_path: Path, keys: str) -> None:
+        await text(on_users, "create_session", name="c", command=f"stty raw -echo; exec cat >{tmp_path}/typed")
+        await eventually_runs(on_users, "c", "cat")
+        await text(on_users, "send_keys", target="c", keys=keys, literal=True)
+        await eventually(lambda: (tmp_path / "typed").read_text() == keys)
+        assert user.tmux("list-buffers", "-F", "#{buffer_name}") == "precious\n"
+
+    async def test_paste_is_bracketed_where_that_is_asked_for(self, on_users: Tools, tmp_path: Path) -> None:
+        command = f"stty raw -echo; printf '\\033[?2004h'; exec cat >{tmp_path}/typed"
+        await text(on_users, "create_session", name="c", command=command)
+        await eventually_runs(on_users, "c", "cat")
+        await text(on_users, "send_keys", target="c", keys="one\ntwo\n")
+        await eventually(lambda: (tmp_path / "typed").read_bytes() == b"\033[200~one\rtwo\033[201~\r")
+
+    async def test_pane_that_the_user_scrolls_through_gets_its_keys(self, on_users: Tools, user: User) -> None:
+        user.tmux("copy-mode", "-t", "=mine:1.0")
+        await text(on_users, "send_keys", target="mine:1", keys="typed Enter")
+        assert "typed\ntyped" in await shows(on_users, "mine:1", "typed\ntyped")
+
+    async def test_killing_that_was_allowed_kills_just_that(self, settings: Settings, user: User) -> None:
+        allowed = replace(settings, socket=str(user.socket), allows_kill=True)
+        async with in_process(allowed, toolsets="tmux") as tools:
+            tools.prefix = "tmux_"
+            assert "not found" in await tools.error("kill", target="min", type="session")
+            await text(tools, "kill", target="mine:logs.1")
+            await text(tools, "kill", target="other", type="session")
+        assert user.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_name}.#{pane_index}").count("mine:") == 2
+
+    async def test_server_that_is_not_there_is_started_and_stays(self, settings: Settings, tmp_path: Path) -> None:
+        socket = tmp_path / "new"
+        try:
+            async with in_process(replace(settings, socket=str(socket)), toolsets="tmux") as tools:
+                tools.prefix = "tmux_"
+                assert await text(tools, "list_sessions") == "No sessions found."
+                answer = await text(tools, "create_session", name="fresh")
+                assert answer == "Session 'fresh' created. session_id=$0 window_id=@0 pane_id=%0"
+            listed = ["tmux", "-S", str(socket), "list-sessions", "-F", "#{session_name}"]
+            assert subprocess.run(listed, capture_output=True, text=True, check=True).stdout == "fresh\n"
+        finally:
+            subprocess.run(["tmux", "-S", str(socket), "kill-server"], check=False)
+
+    async def test_server_that_hangs_is_told(
+        self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tmux_debug_mcp.servers._ANSWER_S", 0.3)
+        pid = int(user.tmux("display-message", "-p", "#{pid}"))
+        os.kill(pid, 19)
+        try:
+            error = await on_users.error("list_sessions")
+        finally:
+            os.kill(pid, 18)
+        assert error == f"The tmux server at {user.socket} does not answer. Ask the user to look at it."
+        assert len(await rows(on_users, "sessions")) == 2
+
+    async def test_program_that_ends_at_once_is_told(self, on_users: Tools) -> None:
+        # There panes do not stay, unless the user has it so.
+        result = await on_users.call("create_window", session="mine", command="true")
+        assert result.content[0].type == "text"
+        assert result.content[0].text.startswith(("Window created", "Pane '%"))
+
+
+async def eventually_runs(tools: Tools, target: str, command: str) -> None:
+    """Wait until a pane's last column is this."""
+    row: list[str] = []
+    with anyio.fail_after(PATIENCE_S):
+        while not row or row[-1] != command:
+            found = await rows(tools, "panes", target=target)
+            row = next((one for one in found if target in (one[2], f"{one[0]}:{one[1]}.{one[3]}")), found[-1])
+            await anyio.sleep(0.005)

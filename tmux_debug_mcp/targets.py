@@ -1,0 +1,132 @@
+"""What is on a tmux server, and what targets mean there: no I/O.
+
+Targets are tmux's: `session:window.pane`, each a name, an index or an id, or an id alone. They are looked up here and
+exactly, since tmux itself takes a prefix for a name and what is active for what is not there. Only ids go to tmux.
+
+1. `%3`, `@1` and `$0` are ids, which mean the same everywhere.
+2. Without a colon, a target that is no id is the name of a session.
+3. Behind the colon stands a window: its index, its id or its name. A window's name may have dots; a dot and a number at
+   the end, or an id, are a pane in it.
+4. Where a window or a pane is wanted and not told, it is the active one.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .errors import AmbiguousTargetError, TargetNotFoundError
+
+_PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
+_PANE_ID, _WINDOW_ID = re.compile(r"%\d+"), re.compile(r"@\d+")
+
+# What is asked of tmux for every pane. Text that others choose comes between separators that nobody can guess.
+FIELDS = (
+    *("session_id", "session_name", "session_attached", "window_id", "window_index", "window_name", "window_active"),
+    *("pane_id", "pane_index", "pane_active", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_pid"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PaneRow:
+    """A pane of a tmux server, with its window and session: tmux's variables of these names."""
+
+    session_id: str
+    session_name: str
+    session_attached: str
+    window_id: str
+    window_index: str
+    window_name: str
+    window_active: str
+    pane_id: str
+    pane_index: str
+    pane_active: str
+    pane_width: str
+    pane_height: str
+    pane_dead: str
+    pane_dead_status: str
+    pane_pid: str
+
+
+def panes_format(separator: str) -> str:
+    """Return the format to give to `list-panes -a -F`."""
+    return separator + f"{separator}".join(f"#{{{field}}}" for field in FIELDS) + separator
+
+
+def parse(output: str, separator: str) -> list[PaneRow]:
+    """Return the panes of what tmux printed with that format; a window that is in two sessions is in both."""
+    words = output.split(separator)[1:]
+    size = len(FIELDS) + 1  # behind the last one comes the line's end
+    return [PaneRow(*words[start : start + size - 1]) for start in range(0, len(words) - size + 1, size)]
+
+
+def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
+    """Return a row of the session that a target means.
+
+    Raises:
+        TargetNotFoundError: There is none.
+    """
+    if _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target):
+        return find_pane(rows, target)
+    name = target.partition(":")[0].removeprefix("=")
+    found = _sessions(rows, name)
+    if not found:
+        raise TargetNotFoundError(target, f"there is no session '{name}'")
+    return found[0]
+
+
+def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
+    """Return the row of the pane that a target means; of a window or a session, its active one.
+
+    Raises:
+        TargetNotFoundError: There is none.
+        AmbiguousTargetError: Several windows of the session have the name.
+    """
+    if _PANE_ID.fullmatch(target):
+        return _first(rows, lambda row: row.pane_id == target, target, "there is no pane of this id")
+    try:
+        return _active(_panes_of_window(rows, target, target))
+    except TargetNotFoundError:
+        match = _PANE.fullmatch(target)
+        if match is None:
+            raise
+    window, pane = match.groups()
+    panes = _panes_of_window(rows, window, target)
+    return _first(panes, lambda row: pane in (row.pane_index, row.pane_id), target, f"its window has no pane '{pane}'")
+
+
+def _panes_of_window(rows: Sequence[PaneRow], target: str, whole: str) -> list[PaneRow]:
+    """Return the panes of a window; of a session's name alone, those of its active one."""
+    session, _, window = target.partition(":")
+    if _WINDOW_ID.fullmatch(target):
+        found = [row for row in rows if row.window_id == target]
+        if not found:
+            raise TargetNotFoundError(whole, "there is no window of this id")
+        return found
+    panes = _sessions(rows, session.removeprefix("="))
+    if not panes:
+        raise TargetNotFoundError(whole, f"there is no session '{session}'")
+    if not window:
+        return [row for row in panes if row.window_active == "1"]
+    window = window.removeprefix("=")
+    by_number = [row for row in panes if window in (row.window_index, row.window_id)]
+    found = by_number or [row for row in panes if row.window_name == window]
+    if len(ids := list(dict.fromkeys(row.window_id for row in found))) > 1:
+        raise AmbiguousTargetError(whole, ids)
+    if not found:
+        raise TargetNotFoundError(whole, f"session '{panes[0].session_name}' has no window '{window}'")
+    return found
+
+
+def _sessions(rows: Iterable[PaneRow], name: str) -> list[PaneRow]:
+    return [row for row in rows if name in (row.session_name, row.session_id)]
+
+
+def _active(panes: Sequence[PaneRow]) -> PaneRow:
+    return next((row for row in panes if row.pane_active == "1"), panes[0])
+
+
+def _first(rows: Iterable[PaneRow], is_meant: Callable[[PaneRow], bool], target: str, reason: str) -> PaneRow:
+    for row in rows:
+        if is_meant(row):
+            return row
+    raise TargetNotFoundError(target, reason)

@@ -1,0 +1,407 @@
+"""The toolset `tmux`: spec 004, sessions, windows and panes by tmux's targets.
+
+On our own tmux server, or with a socket on the user's. Results are the spec's texts, lists a line for each, separated
+by tabs.
+"""
+
+import re
+from collections.abc import Sequence
+
+from tmux_debug_mcp.errors import (
+    AmbiguousNameError,
+    ArgumentError,
+    CommandError,
+    PaneExitedError,
+    PaneLimitError,
+    PaneLostError,
+    PaneNotFoundError,
+    TmuxGoneError,
+    ToolError,
+)
+from tmux_debug_mcp.keys import parse
+from tmux_debug_mcp.servers import OwnServer, TmuxServer, UsersServer, escaped
+from tmux_debug_mcp.session import Session
+from tmux_debug_mcp.targets import PaneRow, find_pane, find_session
+
+from . import Answer, Arguments, Tool, Toolset
+from .arguments import NAME
+
+INSTRUCTIONS = (
+    "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or ids such as $0, @1, %3, "
+    "which are safest; tools that create something return its ids. Type with tmux_send_keys, see what came of it with "
+    "tmux_read_pane."
+)
+
+MAX_LINES = 1000
+_MAX_CELLS = 10_000
+_SIZE = re.compile(r"[1-9]\d{0,4}%?")
+_ID = re.compile(r"[@%]\d+")
+_ANY_ID = re.compile(r"[$@%]\d+")
+_DIRECTIONS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
+_NO_SUCH = "Use tmux_list_panes to see what is there."
+
+_SENTENCES: dict[type[ToolError], str] = {
+    PaneNotFoundError: "Target '{target}' is gone. " + _NO_SUCH,
+    AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
+    PaneExitedError: "Pane '{target}' {ending}: nothing there reads keys. "
+    "Use tmux_read_pane to read its last output or tmux_create_window to start anew.",
+    PaneLostError: "Pane '{target}' was lost: its window or the tmux server ended from outside. " + _NO_SUCH,
+    PaneLimitError: "There are {most} panes, the most there can be. Use tmux_kill to remove those that are no longer "
+    "needed.",
+    CommandError: "tmux {tmux_command} failed: {reason}. " + _NO_SUCH,
+    TmuxGoneError: "The tmux server has ended and its panes with it. The next tmux_create_session starts a new one.",
+}
+
+
+def _server(session: Session) -> TmuxServer:
+    settings = session.settings
+    return UsersServer(settings) if settings.socket else OwnServer(session)
+
+
+async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
+    """Return the sessions."""
+    found: dict[str, list[PaneRow]] = {}
+    for row in await _server(session).rows():
+        found.setdefault(row.session_id, []).append(row)
+    lines = [
+        f"{rows[0].session_name}\t{rows[0].session_id}\t{len({row.window_id for row in rows})} windows"
+        f"\t{rows[0].session_attached} attached"
+        for rows in found.values()
+    ]
+    return _list(lines, "No sessions found.")
+
+
+async def create_session(session: Session, arguments: Arguments) -> Answer:
+    """Make a session with a window."""
+    name, server = arguments["name"], _server(session)
+    _check_names(name, arguments.get("window_name"))
+    pane_id = await server.create_session(name, arguments.get("window_name"), arguments.get("command"))
+    row = await _made(server, pane_id)
+    text = (
+        f"Session '{row.session_name}' created. session_id={row.session_id} window_id={row.window_id} pane_id={pane_id}"
+    )
+    return Answer([text], pane_id=pane_id)
+
+
+async def rename_session(session: Session, arguments: Arguments) -> Answer:
+    """Give a session another name."""
+    server, new = _server(session), arguments["new_name"]
+    _check_names(new)
+    row = find_session(await server.rows(), arguments["old_name"])
+    await server.run("rename-session", "-t", row.session_id, "--", escaped(new))
+    name = find_session(await server.rows(), row.session_id).session_name
+    return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
+
+
+async def kill(session: Session, arguments: Arguments) -> Answer:
+    """End a session, a window or a pane."""
+    server, target, kind = _server(session), arguments["target"], arguments.get("type", "pane")
+    rows = await server.rows()
+    row = {"session": find_session, "window": find_pane, "pane": find_pane}[kind](rows, target)
+    await server.kill(kind, row)
+    return Answer([f"Killed {kind} '{target}'."], pane_id=row.pane_id if kind == "pane" else None)
+
+
+async def list_windows(session: Session, arguments: Arguments) -> Answer:
+    """Return the windows of a session or of all."""
+    rows = await _server(session).rows()
+    if "session" in arguments:
+        session_id = find_session(rows, arguments["session"]).session_id
+        rows = [row for row in rows if row.session_id == session_id]
+    windows: dict[tuple[str, str], list[PaneRow]] = {}
+    for row in rows:
+        windows.setdefault((row.session_id, row.window_id), []).append(row)
+    lines = []
+    for panes in windows.values():
+        active = next((row for row in panes if row.pane_active == "1"), panes[0])
+        words = [active.session_name, active.window_index, active.window_id, active.window_name, active.window_active]
+        lines.append("\t".join([*words, f"{len(panes)} panes", active.pane_id]))
+    return _list(lines, "No windows found.")
+
+
+async def create_window(session: Session, arguments: Arguments) -> Answer:
+    """Make a window in a session."""
+    server, target = _server(session), arguments["session"]
+    _check_names(arguments.get("name"))
+    found = find_session(await server.rows(), target)
+    pane_id = await server.create_window(found.session_id, arguments.get("name"), arguments.get("command"))
+    row = await _made(server, pane_id)
+    ids = f"window_id={row.window_id} window_index={row.window_index} pane_id={pane_id}"
+    return Answer([f"Window created in session '{target}'. {ids}"], pane_id=pane_id)
+
+
+async def select_window(session: Session, arguments: Arguments) -> Answer:
+    """Make a window the one that is shown."""
+    server, target = _server(session), arguments["target"]
+    row = find_pane(await server.rows(), target)
+    await server.run("select-window", "-t", f"{row.session_id}:{row.window_id}")
+    return Answer([f"Selected window '{target}'."])
+
+
+async def rename_window(session: Session, arguments: Arguments) -> Answer:
+    """Give a window another name."""
+    server, target, new = _server(session), arguments["target"], arguments["new_name"]
+    _check_names(new)
+    row = find_pane(await server.rows(), target)
+    await server.run("rename-window", "-t", row.window_id, "--", escaped(new))
+    return Answer([f"Window '{target}' renamed to '{new}'."])
+
+
+async def list_panes(session: Session, arguments: Arguments) -> Answer:
+    """Return the panes of a window, of a session or of all."""
+    server = _server(session)
+    rows = await server.rows()
+    if "target" in arguments:
+        target = arguments["target"]
+        if ":" in target or _ID.fullmatch(target):
+            window_id = find_pane(rows, target).window_id
+            rows = [row for row in rows if row.window_id == window_id]
+        else:
+            session_id = find_session(rows, target).session_id
+            rows = [row for row in rows if row.session_id == session_id]
+    lines = []
+    for row in rows:
+        size = f"{row.pane_width}x{row.pane_height}"
+        words = [row.session_name, row.window_index, row.pane_id, row.pane_index, size, row.pane_active]
+        lines.append("\t".join([*words, await server.command_of(row)]))
+    return _list(lines, "No panes found.")
+
+
+async def split_window(session: Session, arguments: Arguments) -> Answer:
+    """Split a pane in two."""
+    server, size = _server(session), arguments.get("size")
+    if size is not None and not _SIZE.fullmatch(size):
+        raise ArgumentError(f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such as '50%'.")
+    row = find_pane(await server.rows(), arguments["target"])
+    flags = ["-v" if arguments.get("horizontal") else "-h", *(["-l", size] if size else [])]
+    pane_id = await server.split(row.pane_id, flags, arguments.get("command"))
+    return Answer([f"Pane created. pane_id={pane_id}"], pane_id=pane_id)
+
+
+async def select_pane(session: Session, arguments: Arguments) -> Answer:
+    """Make a pane the active one of its window."""
+    server, target = _server(session), arguments["target"]
+    row = find_pane(await server.rows(), target)
+    await server.run("select-pane", "-t", row.pane_id)
+    return Answer([f"Selected pane '{target}'."], pane_id=row.pane_id)
+
+
+async def resize_pane(session: Session, arguments: Arguments) -> Answer:
+    """Resize a pane, by a direction or to a size."""
+    server, target = _server(session), arguments["target"]
+    width, height, direction = (arguments.get(name) for name in ("width", "height", "direction"))
+    if width is None and height is None and direction is None:
+        raise ArgumentError("Give 'direction', or 'width' or 'height'.")
+    row = find_pane(await server.rows(), target)
+    flags: list[str] = [*(["-x", str(int(width))] if width else []), *(["-y", str(int(height))] if height else [])]
+    if direction is not None and not flags:
+        flags = [_DIRECTIONS[direction], str(int(arguments.get("amount", 5)))]
+    await server.resize(row, flags)
+    after = find_pane(await server.rows(), row.pane_id)
+    size = int(after.pane_width), int(after.pane_height)
+    is_wanted = (width or size[0], height or size[1]) == size and (width or height)
+    if (int(row.pane_width), int(row.pane_height)) == size and not is_wanted:
+        raise ArgumentError(
+            f"Pane '{target}' stays {after.pane_width}x{after.pane_height}: its window has no room for that, or no "
+            "other pane to take it from."
+        )
+    return Answer([f"Pane '{target}' resized."], pane_id=row.pane_id)
+
+
+async def send_keys(session: Session, arguments: Arguments) -> Answer:
+    """Type and press what `keys` says."""
+    server, target = _server(session), arguments["target"]
+    keystrokes = parse(arguments["keys"], literal=arguments.get("literal", False))
+    row = find_pane(await server.rows(), target)
+    await server.send(row.pane_id, keystrokes)
+    return Answer([f"Sent keys to pane '{target}' ({keystrokes.done})"], pane_id=row.pane_id)
+
+
+async def read_pane(session: Session, arguments: Arguments) -> Answer:
+    """Return what a pane shows."""
+    server = _server(session)
+    start, count = arguments.get("start_line"), arguments.get("line_count")
+    row = find_pane(await server.rows(), arguments["target"])
+    text = await server.read(row.pane_id, start, None if count is None else min(count, MAX_LINES))
+    return Answer([text], pane_id=row.pane_id, output=text)
+
+
+async def _made(server: TmuxServer, pane_id: str) -> PaneRow:
+    """Return the row of a pane that was just made."""
+    for row in await server.rows():
+        if row.pane_id == pane_id:
+            return row
+    raise ToolError(f"Pane '{pane_id}' was made, and its program ended at once. Give a command that goes on.")
+
+
+def _check_names(*names: str | None) -> None:
+    for name in names:
+        if name is not None and not (name.isprintable() and name.strip()):
+            raise ArgumentError(f"The name {name!a} can't be one. It must be printable and not blank.")
+        if name is not None and _ANY_ID.fullmatch(name):
+            raise ArgumentError(f"The name '{name}' looks like an id. Give another one.")
+
+
+def _list(lines: Sequence[str], nothing: str) -> Answer:
+    return Answer(["\n".join(lines) or nothing])
+
+
+_TARGET = {"type": "string", "minLength": 1}
+_PANE = {**_TARGET, "description": "Pane: %3 or session:window.pane"}
+_WINDOW = {**_TARGET, "description": "Window: @1 or session:window"}
+_SESSION = {**_TARGET, "description": "Session: name or $0"}
+_NEW_NAME = {**NAME, "description": "New name"}
+_COMMAND = {"type": "string", "minLength": 1, "description": "Command to run instead of a shell"}
+_CELLS = {"type": "integer", "minimum": 1, "maximum": _MAX_CELLS}
+_CREATES = {"destructive_hint": False}
+_READS = {"read_only_hint": True}
+
+TOOLS = (
+    Tool(
+        "tmux_list_sessions",
+        "List all sessions: name, id, number of windows, clients attached.",
+        list_sessions,
+        hints=_READS,
+    ),
+    Tool(
+        "tmux_create_session",
+        "Create a session with a window. Returns the ids of session, window and pane.",
+        create_session,
+        {
+            "name": {**NAME, "description": "Name for the session"},
+            "command": _COMMAND,
+            "window_name": {**NAME, "description": "Name for its window"},
+        },
+        required=("name",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_rename_session",
+        "Rename a session.",
+        rename_session,
+        {"old_name": _SESSION, "new_name": _NEW_NAME},
+        required=("old_name", "new_name"),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_kill",
+        "End a session, window or pane with all that runs in it.",
+        kill,
+        {
+            "target": {**_TARGET, "description": "Target of that type"},
+            "type": {
+                "type": "string",
+                "enum": ["session", "window", "pane"],
+                "description": "What to end (default pane)",
+            },
+        },
+        required=("target",),
+        hints={"destructive_hint": True},
+    ),
+    Tool(
+        "tmux_list_windows",
+        "List windows: session name, index, id, name, active (1 or 0), number of panes, active pane.",
+        list_windows,
+        {"session": {**_SESSION, "description": "Only those of this session"}},
+        hints=_READS,
+    ),
+    Tool(
+        "tmux_create_window",
+        "Create a window in a session. Returns the ids of window and pane.",
+        create_window,
+        {"session": _SESSION, "name": {**NAME, "description": "Name for the window"}, "command": _COMMAND},
+        required=("session",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_select_window",
+        "Switch to a window.",
+        select_window,
+        {"target": _WINDOW},
+        required=("target",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_rename_window",
+        "Rename a window.",
+        rename_window,
+        {"target": _WINDOW, "new_name": _NEW_NAME},
+        required=("target", "new_name"),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_list_panes",
+        "List panes: session name, window index, id, index, size, active (1 or 0), command or how it ended.",
+        list_panes,
+        {"target": {**_TARGET, "description": "Only those of this session or window"}},
+        hints=_READS,
+    ),
+    Tool(
+        "tmux_split_window",
+        "Split a pane in two. Returns the new pane's id.",
+        split_window,
+        {
+            "target": {**_PANE, "description": "Pane or window to split"},
+            "horizontal": {
+                "type": "boolean",
+                "description": "Divide by a horizontal line, top and bottom (default false: left and right)",
+            },
+            "size": {"type": "string", "description": "Size of the new pane: '50%', or lines or columns '20'"},
+            "command": _COMMAND,
+        },
+        required=("target",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_select_pane",
+        "Focus a pane.",
+        select_pane,
+        {"target": _PANE},
+        required=("target",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_resize_pane",
+        "Resize a pane: by direction and amount, or to a width or height.",
+        resize_pane,
+        {
+            "target": _PANE,
+            "direction": {"type": "string", "enum": list(_DIRECTIONS), "description": "Direction to grow"},
+            "amount": {**_CELLS, "description": "Cells to grow by (default 5)"},
+            "width": {**_CELLS, "description": "Columns to have, instead"},
+            "height": {**_CELLS, "description": "Rows to have, instead"},
+        },
+        required=("target",),
+        hints=_CREATES,
+    ),
+    Tool(
+        "tmux_send_keys",
+        "Type into a pane. Key names alone are pressed: 'C-c', 'Up Enter'. Anything else is typed exactly; end it with "
+        "' Enter' to press Enter after it: 'ls -la Enter'.",
+        send_keys,
+        {
+            "target": _PANE,
+            "keys": {"type": "string", "description": "Text to type, or keys to press"},
+            "literal": {"type": "boolean", "description": "Type exactly this, key names too; a line feed is Enter"},
+        },
+        required=("target", "keys"),
+        hints={"destructive_hint": True},
+    ),
+    Tool(
+        "tmux_read_pane",
+        "Read a pane's screen, or its last lines, or lines from one on.",
+        read_pane,
+        {
+            "target": _PANE,
+            "line_count": {"type": "integer", "minimum": 1, "description": "How many (max 1000)"},
+            "start_line": {
+                "type": "integer",
+                "description": "First line: 0 is the top of the screen, -1 the last of the history",
+            },
+        },
+        required=("target",),
+        hints=_READS,
+    ),
+)
+
+TOOLSET = Toolset("tmux", TOOLS, INSTRUCTIONS, _SENTENCES, {"target": "it"}, uses_socket=True)
