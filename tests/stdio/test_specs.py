@@ -1,0 +1,148 @@
+"""The tools are those of the specifications, over stdio: tests/specs has what those say, as it was generated."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from wire import Server
+
+SPECS = Path(__file__).parents[1] / "specs"
+TOOLSETS = ("debug", "tabs", "terminal", "tmux")
+# What the specifications leave open, and is there besides.
+ADDED_TOOLS = {"tabs": {"close_tab"}}
+
+
+def spec(toolset: str) -> dict[str, dict[str, Any]]:
+    return {tool["name"]: tool for tool in json.loads((SPECS / f"{toolset}.json").read_text())}
+
+
+def start(launch: Callable[..., Server], toolset: str, tmp_path: Path) -> Server:
+    return launch("--toolsets", toolset, XDG_STATE_HOME=str(tmp_path)).start()
+
+
+@pytest.mark.parametrize("toolset", TOOLSETS)
+def test_tools_have_the_names_parameters_types_and_defaults_of_their_specification(
+    launch: Callable[..., Server], toolset: str, tmp_path: Path
+) -> None:
+    wanted = spec(toolset)
+    offered = {tool["name"]: tool for tool in start(launch, toolset, tmp_path).ask("tools/list")["tools"]}
+
+    assert set(offered) == set(wanted) | ADDED_TOOLS.get(toolset, set())
+    for name, tool in wanted.items():
+        schema = offered[name]["inputSchema"]
+        assert schema["type"] == "object"
+        if tool["parameters"] is None:
+            continue
+        assert set(schema["properties"]) == set(tool["parameters"]), name
+        assert sorted(schema.get("required", [])) == sorted(tool["required"]), name
+        for parameter, facts in tool["parameters"].items():
+            has = schema["properties"][parameter]
+            if "type" in facts:
+                assert has["type"] == facts["type"], (name, parameter)
+            if facts.get("default") is not None:
+                is_flag = facts["default"] is False and has["type"] == "boolean"
+                assert is_flag or told_default(has["description"], facts["default"]), (name, parameter)
+
+
+def told_default(description: str, default: object) -> bool:
+    """Tell whether a description has a default."""
+    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    return bool(re.search(rf"default:? {shown}\b|{shown},? [^()]*\(default\)", description))
+
+
+class Tabs:
+    """Calls with results of JSON."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def __call__(self, tool: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        [block] = self.server.call_tool(tool, **arguments)["content"]
+        assert block["type"] == "text"
+        result: dict[str, Any] = orjson.loads(block["text"])
+        return result
+
+
+def test_results_of_tabs_have_the_fields_of_the_specification(launch: Callable[..., Server], tmp_path: Path) -> None:
+    call = Tabs(start(launch, "tabs", tmp_path))
+    results = {"create_tab": call("create_tab", name="a b")}
+    results["list_tabs"] = call("list_tabs")
+    results["execute_command"] = call("execute_command", window_id="@1", command="echo x")
+    results["read_logs_from_tab"] = call("read_logs_from_tab", window_id="@1")
+    results["stream_logs_from_tab"] = call("stream_logs_from_tab", window_id="@1")
+    results["start_process"] = call("start_process", window_id="@1", command="sleep 99")
+    results["stop_process"] = call("stop_process", window_id="@1")
+    results["set_history_limit"] = call("set_history_limit", limit=5000)
+    types = {"string": str, "number": int, "boolean": bool, "array": list}
+
+    wanted = spec("tabs")
+    assert set(results) == set(wanted)
+    for name, tool in wanted.items():
+        for field, kind in tool["result"]["fields"].items():
+            assert type(results[name][field]) is types[kind], (name, field)
+    [tab] = results["list_tabs"]["tabs"]
+    assert (tab["window_id"], tab["name"], tab["active"]) == ("@1", "a b", True)
+
+
+def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = start(launch, "tmux", tmp_path)
+    kinds = {
+        "session_id": r"\$\d+",
+        "window_id": r"@\d+",
+        "pane_id": r"%\d+",
+        "window_active": "[01]",
+        "pane_active": "[01]",
+    }
+    kinds |= {"session_name": "work", "window_name": "w", "pane_current_command": "cat", "window_panes": r"\d panes"}
+    texts = {"tmux_create_session": server.text("create_session", name="work", window_name="w", command="exec cat")}
+    texts["tmux_list_windows"] = server.text("list_windows")
+    texts["tmux_list_panes"] = server.text("list_panes")
+    texts["tmux_create_window"] = server.text("create_window", session="work")
+    texts["tmux_split_window"] = server.text("split_window", target="work:w")
+
+    wanted = spec("tmux")
+    for name, text in texts.items():
+        formats = wanted[name]["result"]["formats"]
+        if name.startswith("tmux_list"):
+            # Width and height share a column.
+            patterns = [kinds.get(field, r"\d+") for field in formats if field != "pane_height"]
+            patterns = [
+                r"\d+x\d+" if field == "pane_width" else pattern
+                for field, pattern in zip([field for field in formats if field != "pane_height"], patterns, strict=True)
+            ]
+            assert re.fullmatch("\t".join(patterns), text), text
+        else:
+            for field in formats:
+                shown = rf"{field}={kinds.get(field, '[0-9]+')}\b"
+                assert re.search(shown, text) or (name, field) == ("tmux_create_window", "session_id"), (name, field)
+    assert texts["tmux_create_session"] == "Session 'work' created. session_id=$1 window_id=@1 pane_id=%1"
+    assert texts["tmux_create_window"] == "Window created in session 'work'. window_id=@2 window_index=1 pane_id=%2"
+    assert texts["tmux_split_window"] == "Pane created. pane_id=%3"
+
+
+def test_results_of_terminal_are_those_of_its_table(launch: Callable[..., Server], tmp_path: Path) -> None:
+    server = start(launch, "terminal", tmp_path)
+
+    def text(tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
+        return str(server.call_tool(tool, **arguments)["content"][0]["text"])
+
+    wanted = spec("terminal")
+    answers = {
+        "type": text("type", text="é!").replace("2", "N"),
+        "sendKey": text("sendKey", key="Enter").replace("Enter", "K"),
+        "clear": text("clear"),
+    }
+    for name, answer in answers.items():
+        assert wanted[name]["result"].startswith(f"`{answer}`"), name
+    text("createSession", name="silent", command="sleep 99")
+    assert f"`{text('getContent', session='silent')}`" in wanted["getContent"]["result"]
+    shot = json.loads(text("takeScreenshot"))
+    assert set(shot) == {"content", "cursor", "dimensions"}
+    assert set(shot["cursor"]) == {"x", "y"}
+    assert shot["dimensions"] == {"cols": 120, "rows": 40}
