@@ -13,7 +13,7 @@ import mcp_types as types
 import orjson
 from mcp import Client
 
-from tmux_debug_mcp import linux
+from tmux_debug_mcp import lifetime, linux
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.server import build
@@ -162,7 +162,7 @@ async def eventually(is_so: Callable[[], bool]) -> None:
 
 def run_directories(pid: int) -> list[Path]:
     """Return the directories that a server has made for its tmux servers."""
-    return list(Path("/tmp").glob(f"tmux-debug-mcp-{pid}-*"))  # noqa: S108
+    return list(lifetime._base().glob(f"tmux-debug-mcp-{pid}-*"))
 
 
 def socket_of(pid: int) -> str:

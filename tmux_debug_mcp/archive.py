@@ -71,6 +71,12 @@ class Archive:
         if not os.access(directory, os.W_OK | os.X_OK):
             raise StartError(f"The log directory {directory} can't be written. Give another one.")
 
+    def close(self) -> None:
+        """Let go of this run's directory."""
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
     @property
     def directory(self) -> Path:
         """The directory of this run."""

@@ -17,6 +17,8 @@ import orjson
 
 from .errors import StartError, ToolError
 
+# What ids and names may have and names of files had better not.
+_NO_FILE_NAME = re.compile(r"[^\w@%.-]")
 _CAPTURE_NUMBER = re.compile(r"-capture-(\d+)\.txt$")
 
 
@@ -142,6 +144,7 @@ def _make_directory(path: Path) -> None:
 
 
 def _new_capture(directory: Path, pane_id: str) -> BinaryIO:
+    pane_id = _NO_FILE_NAME.sub("-", pane_id)
     found = (_CAPTURE_NUMBER.search(path.name) for path in directory.glob(f"{pane_id}-capture-*.txt"))
     number = max((int(match[1]) for match in found if match), default=0)
     while True:

@@ -70,7 +70,7 @@ class ToolError(TmuxDebugError):
         sentence = sentences.get(type(self))
         if sentence is None:
             return str(self)
-        return sentence.format_map(self._facts | {name: _shown(str(value)) for name, value in arguments.items()})
+        return sentence.format_map({name: _shown(str(value)) for name, value in arguments.items()} | self._facts)
 
 
 class ArgumentError(ToolError):

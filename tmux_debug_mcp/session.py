@@ -227,6 +227,8 @@ class Session:
                     recording.take()
         for pane in self.panes:
             pane.log.close()
+        if self.settings.archive:
+            self.settings.archive.close()
 
     async def _make(self, new: NewPane, cwd: Path) -> Pane:
         client = await self._connected()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import anyio
 import pytest
 from support import Tools, in_process, python
 
+from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.errors import StartError
@@ -278,3 +280,39 @@ def test_servers_in_processes_of_their_own_share_a_file(tmp_path: Path, environm
         server.communicate("".join(f'kill_pane\t{{"pane_id": "{"x" * 5000}"}}\n' for _ in range(50)), timeout=60)
 
     assert [record["tool"] for record in records(path)] == ["kill_pane"] * 150
+
+
+async def test_every_toolset_is_on_record_by_its_own_ids(settings: Settings, tmp_path: Path) -> None:
+    path, full = tmp_path / "audit.log", tmp_path / "full"
+    archive = Archive(tmp_path / "logs")
+    audited = replace(settings, archive=archive)
+    async with in_process(audited, AuditLog(path, full), "tabs,terminal,tmux") as tools:
+        await tools.blocks("create_tab", name="web", env={"TOKEN": "s3cret"})
+        await tools.blocks("execute_command", window_id="@1", command="echo one")
+        await tools.blocks("close_tab", window_id="@1")
+        await tools.blocks("read_logs_from_tab", window_id=f"{archive.run}/@1")
+        await tools.blocks("createSession", name="../x [*]/y", command="echo two; sleep 99")
+        await tools.blocks("getContent", session="../x [*]/y")
+        await tools.blocks("tmux_read_pane", target="@2")
+        await tools.error("tmux_kill", target="nobody")
+
+    shown = [(record["tool"], record.get("pane_id"), record["ok"]) for record in records(path)]
+    run = archive.run
+    assert shown == [
+        ("create_tab", "@1", True),
+        ("execute_command", "@1", True),
+        ("close_tab", "@1", True),
+        ("read_logs_from_tab", f"{run}/@1", True),
+        ("createSession", "../x [*]/y", True),
+        ("getContent", "../x [*]/y", True),
+        ("read_pane", "%2", True),
+        ("kill", None, False),
+    ]
+    assert "s3cret" not in path.read_text()
+    assert {file.name for file in full.iterdir()} == {
+        "@1-capture-001.txt",
+        f"{run}-@1-capture-001.txt",
+        "..-x-----y-capture-001.txt",
+        "%2-capture-001.txt",
+    }
+    assert (full / "@1-capture-001.txt").read_text() == "one\n"

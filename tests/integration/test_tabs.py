@@ -1,6 +1,7 @@
 """The toolset `tabs`: the checklists of spec 000 §7 and §8, in their order, and what they leave open."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -116,7 +117,7 @@ class TestPhase1:
     @pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "fish"])
     async def test_shell_of_a_tab_is_the_users(self, settings: Settings, shell: str) -> None:
         # A tab is the terminal that the user knows: $SHELL itself, interactive, also where it is not POSIX.
-        path = f"/usr/bin/{shell}"
+        path = shutil.which(shell) or "it is missing"
         shell_settings = replace(settings, env={**settings.env, "SHELL": path})
         async with in_process(shell_settings, toolsets="tabs") as tabs:
             tab = await new_tab(tabs)
