@@ -30,6 +30,7 @@ MAX_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
+_KEYS = {"id", "window", "name", "command", "mark", "columns", "rows", "started_at"}
 _RUN = re.compile(r"\d{8}T\d{6}-\d+")
 
 
@@ -122,29 +123,34 @@ class Archive:
         Raises:
             PaneNotFoundError: There is none.
         """
-        run, _, own = target.rpartition("/")
+        run, _, own = target.partition("/")
         try:
-            for entry in reversed(self._entries(run)):
+            entries = list(reversed(self._entries(run)))
+            for entry in sorted(entries, key=lambda entry: own not in (entry["id"], entry["window"])):
                 if own in (entry["id"], entry["window"], entry["name"]):
                     log = PastLog(self._directory / run / f"{entry['id']}.log", entry["mark"])
                     log.columns, log.rows = entry["columns"], entry["rows"]
                     return PastPane(target, entry["name"], entry["command"], log, entry["started_at"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
 
     def earlier(self) -> Iterator[tuple[str, str, str]]:
-        """Yield run, window and name of the panes of earlier runs, the newest run first."""
+        """Yield run, window and name of the panes of runs whose server has ended, the newest run first."""
         for run in reversed(self._runs()):
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                for entry in self._entries(run):
+            with contextlib.suppress(OSError), linux.unheld(str(self._directory / run)) as is_over:
+                for entry in self._entries(run) if is_over else ():
                     yield run, entry["window"], entry["name"]
 
     def _entries(self, run: str) -> list[dict[str, Any]]:
         """Return what the index of a run has of its panes; nothing where there is no such run."""
-        if not _RUN.fullmatch(run):
-            return []
-        return [orjson.loads(line) for line in (self._directory / run / _INDEX).read_bytes().splitlines()]
+        entries: list[dict[str, Any]] = []
+        if _RUN.fullmatch(run):
+            for line in (self._directory / run / _INDEX).read_bytes().splitlines():
+                with contextlib.suppress(ValueError):  # of a server that ended amid a line
+                    entry = orjson.loads(line)
+                    entries += [entry] if entry.keys() >= _KEYS else []
+        return entries
 
     def _runs(self) -> list[str]:
         """Return the names of the other runs, the oldest first."""

@@ -23,6 +23,7 @@ async def resize(pane: Pane, columns: int, rows: int) -> None:
     """
     await pane.tmux(("resize-window", "-t", pane.window, "-x", str(columns), "-y", str(rows)))
     pane.log.columns, pane.log.rows = columns, rows
+    pane.news.tell(pane.log)
 
 
 async def clear(pane: Pane) -> None:

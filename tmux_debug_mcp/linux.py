@@ -158,8 +158,7 @@ def send_signals(pids: Iterable[int], *signals: int) -> None:
 
 def signal_exit_code(name: str) -> int:
     """Return the exit code by which a shell tells that this signal ended a program."""
-    base, _, more = name.partition("+")
-    return 128 + signal.Signals[base] + int(more or 0)
+    return 128 + signal.Signals[name.partition("+")[0]] + int(name.partition("+")[2] or 0)
 
 
 def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
@@ -235,8 +234,21 @@ def restart_output(pid: int) -> None:
             termios.tcsetattr(fd, termios.TCSANOW, modes)
 
 
+def restore_terminal(pid: int) -> bool:
+    """Have a raw terminal of a session leader hand over lines, echo and heed keys again; tell whether it was one."""
+    with _terminal(pid) as fd, contextlib.suppress(termios.error):
+        if fd is not None and not (termios.tcgetattr(fd)[3] & termios.ICANON):
+            modes = termios.tcgetattr(fd)
+            modes[0] |= termios.ICRNL
+            modes[1] |= termios.OPOST
+            modes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+            termios.tcsetattr(fd, termios.TCSAFLUSH, modes)
+            return True
+    return False
+
+
 def write_terminal(pid: int, data: bytes) -> None:
-    """Write to the terminal of a session leader, as a program in it does."""
+    """Write to the terminal of a session leader."""
     with _terminal(pid) as fd, contextlib.suppress(OSError):
         if fd is not None:
             os.write(fd, data)
@@ -408,19 +420,9 @@ def remove(directory: str) -> None:
         os.rmdir(directory)
 
 
-def become_subreaper() -> None:
-    """Make orphaned descendants children of this process instead of init's."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-@contextlib.contextmanager
-def not_a_subreaper() -> Iterator[None]:
-    """Leave to init, for the time of the block, what our children leave behind."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 0)
-    try:
-        yield
-    finally:
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def become_subreaper(*, is_one: bool = True) -> None:
+    """Make orphaned descendants children of this process instead of init's, or again of init."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, int(is_one))
 
 
 def _ancestors() -> set[int]:

@@ -221,6 +221,14 @@ class News:
                 for growth in self._waiting.get(number, ()):
                     growth.tell()
 
+    def tell(self, log: Log) -> None:
+        """Wake those who wait for a log, for another reason than its growth."""
+        number = linux.watch(self._fd, str(log.path)) if self._fd >= 0 else -1
+        for growth in self._waiting.get(number, ()):
+            growth.tell()
+        if number >= 0 and number not in self._waiting:
+            linux.unwatch(self._fd, number)
+
     @contextmanager
     def of(self, log: Log) -> Iterator["Growth"]:
         """Watch a log: what it grows by within the block is not missed."""

@@ -425,6 +425,9 @@ def _foreground(shell: linux.Stat) -> str | None:
     """Return the name of the program that has the terminal of a pane.sh."""
     if shell.tpgid != shell.pgrp:
         leader = linux.read_stat(shell.tpgid)
+        if leader is None or leader.state in "ZX":  # the first of a pipe may end before the others
+            others = filter(None, map(linux.read_stat, linux.descendants(shell.pid)))
+            leader = next((stat for stat in others if stat.pgrp == shell.tpgid), None)
         return _printable(leader.comm) if leader else None
     below = linux.children(shell.pid)
     command = linux.read_stat(below[0]) if below else None

@@ -41,6 +41,7 @@ _PALETTE = (
     *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
     *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
 )
+_BRIGHT = 8
 _CUBE = (0, 95, 135, 175, 215, 255)
 
 _Rgb = tuple[int, int, int]
@@ -54,11 +55,21 @@ def draw(screen: Screen) -> bytes:
         painter.row(number, row)
     if screen.is_cursor_shown:
         x, y = screen.cursor[0] * CELL_WIDTH, screen.cursor[1] * CELL_HEIGHT
-        box = (x, y, x + CELL_WIDTH - 1, y + CELL_HEIGHT - 1)
+        box = (x, y, x + _width_at(screen, screen.cursor) - 1, y + CELL_HEIGHT - 1)
         ImageDraw.Draw(image).rectangle(box, outline=_FOREGROUND)
     file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
+    image.save(file, "PNG")
     return file.getvalue()
+
+
+def _width_at(screen: Screen, place: tuple[int, int]) -> int:
+    """Return the width of the cell at a column of a row."""
+    column = 0
+    for cell in screen.rows[place[1]] if place[1] < len(screen.rows) else ():
+        if column == place[0]:
+            return cell.width * CELL_WIDTH
+        column += cell.width
+    return CELL_WIDTH
 
 
 def rgb(colour: Colour | None, default: _Rgb) -> _Rgb:
@@ -127,7 +138,10 @@ class _Painter:
 
 def _colours(style: Style) -> tuple[_Rgb, _Rgb]:
     """Return the colours of a style's text and background."""
-    foreground, background = rgb(style.foreground, _FOREGROUND), rgb(style.background, _BACKGROUND)
+    number = style.foreground
+    if style.bold and isinstance(number, int) and number < _BRIGHT:
+        number += _BRIGHT  # as in xterm
+    foreground, background = rgb(number, _FOREGROUND), rgb(style.background, _BACKGROUND)
     if style.reverse:
         foreground, background = background, foreground
     if style.dim:
@@ -235,7 +249,10 @@ class _Fonts:
                 pairs = (word.partition("-") for word in ranges.split())
                 spans = [(int(start, 16), int(end or start, 16)) for start, _, end in pairs]
                 fonts.append(_SystemFont(path, int(index), colour == "True", spans))
-        return sorted(fonts, key=lambda font: ("Mono" not in font.path, "Bold" in font.path, font.path))
+        styles = ("Bold", "Oblique", "Italic")
+        return sorted(
+            fonts, key=lambda font: ("Mono" not in font.path, any(word in font.path for word in styles), font.path)
+        )
 
     def _unifont(self, character: str) -> Image.Image:
         """Return a bitmap of 8 or 16 by 16, or an empty box for what Unifont does not have."""

@@ -25,6 +25,7 @@ class Recording:
     """A recording that goes on until `stop`, or the end of the pane's program.
 
     Attributes:
+        pane: What it is of.
         path: Its file.
         events: How many it has.
         is_over: Whether it has ended.
@@ -34,7 +35,7 @@ class Recording:
         self.path = path
         self.events = 0
         self.is_over = False
-        self._pane = pane
+        self.pane = pane
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._position = pane.log.size
         self._size = pane.log.columns, pane.log.rows
@@ -47,7 +48,9 @@ class Recording:
         except FileExistsError:
             raise ArgumentError(f"Parameter 'path' is '{path}', which is there already. Give another one.") from None
         except OSError as error:
-            raise StorageError(str(path), str(error.strerror)) from error
+            raise ArgumentError(
+                f"Parameter 'path' is '{path}', which can't be written ({error.strerror}). Give another one."
+            ) from error
 
     async def begin(self) -> None:
         """Write the header, and what the screen shows.
@@ -57,15 +60,15 @@ class Recording:
             StorageError: There is no room.
         """
         header = {"version": 2, "width": self._size[0], "height": self._size[1], "timestamp": int(time.time())}
-        self._write(header | {"title": self._pane.name, "env": {"TERM": "tmux-256color"}})
-        self._position = self._pane.log.size
-        self._event("o", await capture_screen_as_text(self._pane))
+        self._write(header | {"title": self.pane.name, "env": {"TERM": "tmux-256color"}})
+        self._position = self.pane.log.size
+        self._event("o", await capture_screen_as_text(self.pane))
 
     async def serve(self) -> None:
         """Record until the end, or until there is no more room."""
-        async with self._pane.growth() as growth:
+        async with self.pane.growth() as growth:
             while not self.is_over:
-                ended = await self._pane.ending()
+                ended = await self.pane.ending()
                 with contextlib.suppress(StorageError):
                     self.take()
                 if ended:
@@ -79,7 +82,7 @@ class Recording:
         Raises:
             StorageError: There is no room; the recording is over then.
         """
-        log = self._pane.log
+        log = self.pane.log
         if (size := (log.columns, log.rows)) != self._size:
             self._size = size
             self._event("r", f"{size[0]}x{size[1]}")

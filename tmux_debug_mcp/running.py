@@ -174,11 +174,12 @@ def _check_free(pane: Pane) -> None:
 
 async def _shell_at_prompt(pane: Pane) -> Shell:
     """Return the shell at its prompt, with nothing typed there."""
-    shell = None
-    with anyio.move_on_after(_PROMPT_S):
-        # A program that a prompt's hook runs has the terminal for a while.
-        while not (shell := await pane.prompts.wait(_PROMPT_S)):
-            await anyio.sleep(_HOOK_S)
+    begin = anyio.current_time()
+    # A program that a prompt's hook runs has the terminal for a while.
+    while (
+        not (shell := await pane.prompts.wait(_PROMPT_S, is_to_run=True)) and anyio.current_time() < begin + _PROMPT_S
+    ):
+        await anyio.sleep(_HOOK_S)
     if shell and (pane.is_line_used or await pane.is_watched()):
         await _clear_line(pane)
         shell = await pane.prompts.wait(_TAKE_S)
@@ -343,6 +344,9 @@ class _Following:
             stat = linux.read_stat(job.shell.pid)
             is_same = stat is not None and stat.starttime == job.shell.start[0] and stat.state != "Z"
             return "replaced" if is_same else "shell_ended"
+        # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
+        if job.shell.name == "dash" and linux.restore_terminal(pane.process.pid):
+            await _interrupt(pane, is_second=False)
         if await pane.prompts.wait(_TAKE_S) is None:
             return None
         return "timed_out" if self._interrupts else "given_up"

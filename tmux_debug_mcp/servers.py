@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import anyio
@@ -189,7 +189,7 @@ class UsersServer:
         title = ["-n", escaped(window_name)] if window_name else []
         cwd = ["-c", escaped(str(self._settings.cwd))]
         # A server that this starts is the user's from then on, and not ours to end.
-        with linux.not_a_subreaper() if self._settings.adopts else contextlib.nullcontext():
+        with _left_to_init() if self._settings.adopts else contextlib.nullcontext():
             return await self._create(["new-session", "-d", "-s", escaped(name), *title, *cwd], command)
 
     async def create_window(self, session_id: str, name: str | None, command: str | None) -> str:
@@ -259,6 +259,16 @@ class UsersServer:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_ANSWER_S)
             return os.path.exists(self._settings.socket) and connection.connect_ex(self._settings.socket) == 0
+
+
+@contextlib.contextmanager
+def _left_to_init() -> Iterator[None]:
+    """Leave what our children leave behind, for the time of the block, to init."""
+    linux.become_subreaper(is_one=False)
+    try:
+        yield
+    finally:
+        linux.become_subreaper()
 
 
 def escaped(name: str) -> str:

@@ -53,6 +53,7 @@ class Session:
         settings: What panes are made with.
         tasks: Where what is to run as long as the session can be started.
         naming: Held by who makes a pane of a name unless there is one.
+        drawing: Has room for one who draws a picture, which takes memory.
     """
 
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
@@ -72,6 +73,7 @@ class Session:
         self._wardens: set[Warden] = set()
         self._recordings: dict[PaneId, Recording] = {}
         self.naming = anyio.Lock()
+        self.drawing = anyio.CapacityLimiter(1)
 
     @property
     def panes(self) -> list[Pane]:
@@ -167,7 +169,7 @@ class Session:
             archive = self.settings.archive
             if archive is None:
                 raise
-            run, _, own = target.rpartition("/")
+            run, _, own = target.partition("/")
             if run == archive.run:
                 for pane in self.panes:
                     if own in (pane.id, pane.window):
@@ -205,13 +207,16 @@ class Session:
         """Return the recording of a pane that was begun last, unless it was taken."""
         return self._recordings.get(pane.id)
 
-    def take_recording(self, pane: Pane) -> Recording | None:
-        """End the recording of a pane and return it, or one that has ended by itself."""
-        recording = self._recordings.pop(pane.id, None)
-        if recording and not recording.is_over:
-            recording.take()
-            recording.stop()
-        return recording
+    def take_recording(self, target: str) -> Recording | None:
+        """End the last recording of a pane with this id or name, if it has not ended with it, and return it."""
+        for pane_id, recording in reversed(self._recordings.items()):
+            if target in (pane_id, recording.pane.name):
+                del self._recordings[pane_id]
+                if not recording.is_over:
+                    recording.take()
+                    recording.stop()
+                return recording
+        return None
 
     def close(self) -> None:
         """End tmux and everything in it; blocks until that is done, some milliseconds."""

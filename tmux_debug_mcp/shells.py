@@ -72,11 +72,16 @@ builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
 
 _ZSH = _POSIX.replace("command ", "builtin ")  # its `command` runs programs only
 
+# In a file that it reads, fish gives programs a process group of their own only if it is told to.
 _FISH = r"""set -l mcp_status $status
+set -l mcp_jobs interactive
+status is-full-job-control && set mcp_jobs full
+status job-control full
 builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
 {restore}
 source '{file}'
 set mcp_status $status
+status job-control $mcp_jobs
 builtin printf '\033]7777;{mark};%d\007' $mcp_status >/dev/tty
 return $mcp_status
 """
@@ -178,11 +183,12 @@ class Prompts:
         self._flush = flush
         self._known: set[tuple[int, int]] = set()
 
-    async def wait(self, patience_s: float) -> Shell | None:
+    async def wait(self, patience_s: float, *, is_to_run: bool = False) -> Shell | None:
         """Wait until the shell that has the pane's terminal is at its prompt.
 
         Args:
             patience_s: How long to wait for a shell that has been at its prompt before.
+            is_to_run: A command is to be run there, so what a starting shell runs itself is waited for, too.
 
         Returns:
             The shell, or None when none has the terminal, or one that does not come to its prompt.
@@ -197,8 +203,9 @@ class Prompts:
             now, look = anyio.current_time(), self._look(shell)
             if look != before:
                 before, quiet_since = look, now
-            is_starting = shell.start not in self._known and now < min(begin + _STARTING_S, quiet_since + _QUIET_S)
-            is_starting = is_starting and shell.is_interactive()
+            is_busy = now < quiet_since + _QUIET_S or (is_to_run and linux.children(shell.pid))
+            is_starting = shell.start not in self._known and now < begin + _STARTING_S and is_busy
+            is_starting = bool(is_starting) and shell.is_interactive()
             is_coming = now < quiet_since + patience_s and now < begin + _COMING_S
             if not is_starting and not is_coming and now > begin + patience_s:
                 return None

@@ -12,6 +12,8 @@ from .panes import Pane
 from .shells import foreground_shell
 
 _C_C = Keystrokes("", is_paste=False, keys=("C-c",), done="")
+# Shells that we can't tell a prompt of.
+_OTHER_SHELLS = ("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh", "yash", "elvish", "nu", "xonsh", "pwsh")
 # How long what was told to stop gets for it.
 _STOP_S = 5.0
 # Programs that come and go are told after so long.
@@ -32,7 +34,7 @@ _PROMPT_S = 0.05
 async def stop(pane: Pane, number: signal.Signals) -> str | None:
     """Stop what runs in the foreground of a pane whose program is a shell, until that is at its prompt.
 
-    What follows in a list of commands is stopped, too.
+    What follows in a list of commands is stopped, too. At its prompt, C-c clears what stands on the line.
 
     Args:
         pane: The pane.
@@ -48,34 +50,72 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
     await pane.check_running()
     while await _is_idle(pane, _PROMPT_S):
         if not pane.sent or time.time() > pane.sent[-1].at + _TAKE_S:
+            if pane.is_line_used and number == signal.SIGINT:
+                await _press(pane)
+                pane.is_line_used = False
             return "nothing runs there, the shell is at its prompt"
         await anyio.sleep(_LOOK_AGAIN_S)
-    told: set[int] = set()
-    begin = since = anyio.current_time()
-    group = -1
-    while (time_s := (now := anyio.current_time()) - begin) < _STOP_S:
+    stopping = _Stopping(pane, number)
+    while stopping.time_s < _STOP_S:
         stat = linux.read_stat(pane.process.pid)
         if stat is None or stat.reaped or await _is_idle(pane, 0.0):
             await _settle(pane)
             return None
-        shell = foreground_shell(pane.process.pid)
-        is_shell = shell is not None and shell.is_interactive()
-        if stat.tpgid != group:
-            group, since = stat.tpgid, now
-        is_steady = now > since + _STEADY_S or time_s > _SHELL_S
-        is_new = is_steady and group not in told
-        if number == signal.SIGINT and is_new and not (is_shell and told):
-            await _press(pane)
-            told.add(group)
-        elif not is_shell and is_new:
-            if not _send(group, number):
-                return "it belongs to another user"
-            told.add(group)
-        elif time_s > _SHELL_S and not told:
-            return "the shell itself is at work, which only SIGINT stops"
+        if reason := await stopping.step(stat.tpgid):
+            return reason
         await anyio.sleep(_LOOK_AGAIN_S)
     state = await pane.state()
-    return f"{state.foreground or 'it'} still runs {_STOP_S:g} s after that" if state.is_running else None
+    other = "SIGTERM" if number == signal.SIGINT else "SIGINT"
+    running = f"{state.foreground or 'it'} still runs {_STOP_S:g} s after that; {other} may help"
+    return running if state.is_running else None
+
+
+class _Stopping:
+    """What was told to stop, and since when."""
+
+    def __init__(self, pane: Pane, number: signal.Signals) -> None:
+        self._pane = pane
+        self._number = number
+        self._begin = self._since = anyio.current_time()
+        self._group = -1
+        self._told: set[int] = set()
+
+    @property
+    def time_s(self) -> float:
+        return anyio.current_time() - self._begin
+
+    async def step(self, group: int) -> str | None:
+        """Tell the process group that has the terminal, if it is time for that; return why it can't be."""
+        if group != self._group:
+            self._group, self._since = group, anyio.current_time()
+        is_steady = anyio.current_time() > self._since + _STEADY_S or self.time_s > _SHELL_S
+        if not is_steady:
+            return None
+        shell = foreground_shell(self._pane.process.pid)
+        if shell is None or not shell.is_interactive():
+            return None if group in self._told else await self._tell(group)
+        # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
+        if shell.name == "dash" and self._told and linux.restore_terminal(self._pane.process.pid):
+            await _press(self._pane)
+        if self._told:
+            return None
+        if self._number == signal.SIGINT:
+            return await self._tell(group)
+        is_late = self.time_s > _SHELL_S
+        return "the shell itself is at work, which only SIGINT stops" if is_late else None
+
+    async def _tell(self, group: int) -> str | None:
+        self._told.add(group)
+        if self._number == signal.SIGINT:
+            await _press(self._pane)
+            return None
+        try:
+            os.killpg(group, self._number)
+        except PermissionError:
+            return "it belongs to another user"
+        except ProcessLookupError:  # it has ended meanwhile
+            return None
+        return None
 
 
 async def _is_idle(pane: Pane, patience_s: float) -> bool:
@@ -84,9 +124,9 @@ async def _is_idle(pane: Pane, patience_s: float) -> bool:
         return True
     stat, below = linux.read_stat(pane.process.pid), linux.children(pane.process.pid)
     main = linux.read_stat(below[0]) if below else None
-    if stat is None or main is None or stat.tpgid != main.pgrp or foreground_shell(pane.process.pid):
+    if stat is None or main is None or stat.tpgid != main.pgrp:
         return False
-    return linux.program(main.pid) == os.path.basename(pane.command.split(" ")[0])
+    return linux.program(main.pid) in _OTHER_SHELLS
 
 
 async def _settle(pane: Pane) -> None:
@@ -100,14 +140,3 @@ async def _press(pane: Pane) -> None:
     with anyio.CancelScope(shield=True):
         async with pane.typing:
             await pane.type(_C_C)
-
-
-def _send(group: int, number: signal.Signals) -> bool:
-    """Signal a process group; tell whether we may."""
-    try:
-        os.killpg(group, number)
-    except PermissionError:
-        return False
-    except ProcessLookupError:  # it has ended meanwhile
-        return True
-    return True

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import orjson
 import pytest
 
 from tmux_debug_mcp import archive, linux
@@ -52,3 +53,42 @@ def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: 
 
     assert names(tmp_path) == {alive.name, new.run}
     assert not dead.exists()
+
+
+def entry(directory: Path, run: Path, pane_id: str, window: str, name: str) -> None:
+    """Put a pane into the index of a run, with a log that has its id."""
+    facts = {"id": pane_id, "window": window, "name": name, "command": "x", "mark": "0", "columns": 80, "rows": 24}
+    with (directory / run / "index.jsonl").open("ab") as file:
+        file.write(orjson.dumps(facts | {"started_at": 1.0}) + b"\n")
+    (directory / run / f"{pane_id}.log").write_text(pane_id)
+
+
+def test_pane_is_found_by_id_and_window_before_names_and_then_the_last_of_a_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path, 1)
+    for pane_id, window, name in (("debug-1", "@1", "a/b"), ("debug-2", "@2", "@1"), ("debug-3", "@3", "a/b")):
+        entry(tmp_path, run, pane_id, window, name)
+    archive_here = Archive(tmp_path)
+
+    for target, pane_id in (("@1", "debug-1"), ("debug-1", "debug-1"), ("a/b", "debug-3"), ("@3", "debug-3")):
+        pane = archive_here.find(f"{run.name}/{target}")
+        assert pane.log.read(0, 99) == pane_id.encode()
+        assert (pane.log.columns, pane.log.rows) == (80, 24)
+        pane.log.close()
+
+
+def test_torn_line_hides_only_itself(tmp_path: Path) -> None:
+    run = make_run(tmp_path, 1)
+    entry(tmp_path, run, "debug-1", "@1", "one")
+    with (run / "index.jsonl").open("ab") as file:
+        file.write(b'{"id":"debug-2","win')
+
+    assert list(Archive(tmp_path).earlier()) == [(run.name, "@1", "one")]
+
+
+def test_run_of_a_server_that_lives_is_not_listed_as_over(tmp_path: Path) -> None:
+    run = make_run(tmp_path, 1)
+    entry(tmp_path, run, "debug-1", "@1", "one")
+    held = linux.hold(str(run))
+    assert list(Archive(tmp_path).earlier()) == []
+    os.close(held)
+    assert len(list(Archive(tmp_path).earlier())) == 1

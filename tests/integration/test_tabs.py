@@ -64,6 +64,12 @@ async def shows(tabs: Tools, tab: str, text: str) -> str:
     return content
 
 
+async def ends_with(tabs: Tools, tab: str, command: str) -> None:
+    """Have a command's output as the last thing in the log: no prompt comes after it."""
+    await tabs.json("start_process", window_id=tab, command=f"{command}; echo the-$((1))-end; exec sleep 99")
+    await shows(tabs, tab, "\nthe-1-end")
+
+
 async def rows(tabs: Tools) -> dict[str, dict[str, Any]]:
     """Return what list_tabs has of each tab."""
     return {row["window_id"]: row for row in (await tabs.json("list_tabs"))["tabs"]}
@@ -179,8 +185,7 @@ class TestPhase2:
 
     async def test_truncated_tells_whether_there_were_more_lines(self, tabs: Tools, tab: str) -> None:
         # So that an agent knows whether it has seen the beginning.
-        await tabs.json("start_process", window_id=tab, command="seq 1 20; exec sleep 99")
-        await shows(tabs, tab, "\n20")
+        await ends_with(tabs, tab, "seq 1 20")
         everything = await read(tabs, tab)
         assert not everything["truncated"]
         total = everything["returned_lines"]
@@ -271,6 +276,11 @@ class TestPhase3:
 
         assert "first\n" in of_tmux("capture-pane", "-p", "-t", tab)
 
+    async def test_shell_that_is_still_starting_is_waited_for(self, tabs: Tools) -> None:
+        # nvm, pyenv and the like keep a start-up file quiet for seconds; the command has time for that.
+        Path("~/.bashrc").expanduser().write_text("sleep 1.5; export READY=yes\n")
+        assert await output(tabs, await new_tab(tabs), "echo $READY") == "yes\n"
+
     async def test_tabs_do_not_wait_for_each_other(self, tabs: Tools, tab: str, tmp_path: Path) -> None:
         # A test run in one tab must not keep the agent from the others.
         other = await new_tab(tabs)
@@ -322,7 +332,7 @@ class TestPhase3:
         # The tab stays, with its log and how it ended.
         result = await execute(tabs, tab, "echo bye; exit 4")
         assert (result["output"], result["exit_code"]) == ("bye\n", 4)
-        assert result["note"].startswith("The tab's shell exited with code 4")
+        assert result["note"].startswith("The tab has ended: exited with code 4")
 
         assert (await rows(tabs))[tab]["exit_code"] == 4
         assert "exited with code 4" in await tabs.error("execute_command", window_id=tab, command="true")
@@ -399,6 +409,49 @@ class TestPhase4:
         await tabs.json("start_process", window_id=tab, command="for i in 1 2; do\necho loop-$i\ndone\n")
         assert "loop-1\nloop-2" in await shows(tabs, tab, "loop-1\nloop-2")
 
+    async def test_tabs_in_a_command_are_typed_and_complete_nothing(self, tabs: Tools, tab: str) -> None:
+        # A line editor takes a tab for the key, unless it is pasted.
+        await tabs.json("start_process", window_id=tab, command="printf 'a\tb-%d\n' 7 | od -An -c")
+        assert "a  \\t   b   -   7" in await shows(tabs, tab, "b   -   7")
+
+    async def test_pipe_whose_first_program_has_ended_has_a_foreground(self, tabs: Tools, tab: str) -> None:
+        # The group lives on without its leader, and is what is stopped.
+        await tabs.json("start_process", window_id=tab, command="true | sleep 99")
+        await eventually_foreground(tabs, tab, "sleep")
+        assert await tabs.json("stop_process", window_id=tab) == {"success": True}
+
+    async def test_line_that_is_not_finished_is_cleared(self, tabs: Tools, tab: str) -> None:
+        # A quotation that is open takes every command that follows for its text.
+        await tabs.json("start_process", window_id=tab, command="echo 'open")
+        await shows(tabs, tab, "open\n> ")
+        await tabs.json("stop_process", window_id=tab)
+        await tabs.json("start_process", window_id=tab, command="echo fr''ee")
+        await shows(tabs, tab, "\nfree")
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "dash"])
+    async def test_program_that_leaves_the_terminal_raw_leaves_a_tab_that_works(
+        self, settings: Settings, shell: str
+    ) -> None:
+        # Killed editors and pagers do; dash has no line editor that would mend it.
+        path = shutil.which(shell) or "it is missing"
+        async with in_process(replace(settings, env={**settings.env, "SHELL": path}), toolsets="tabs") as tabs:
+            tab = await new_tab(tabs)
+            raw = python("import tty, time; tty.setraw(0); print('raw', flush=True); time.sleep(99)")
+            result = await execute(tabs, tab, raw, timeout_ms=700)
+            assert result["timed_out"]
+            if "exit_code" not in result:
+                assert (await tabs.json("stop_process", window_id=tab, signal="SIGTERM"))["success"]
+            await tabs.json("start_process", window_id=tab, command=raw)
+            await eventually_foreground(tabs, tab, Path(sys.executable).name)
+            assert (await tabs.json("stop_process", window_id=tab, signal="SIGTERM"))["success"]
+            assert await output(tabs, tab, "echo works") == "works\n"
+
+    async def test_pane_of_another_toolset_is_stopped_for_what_it_is(self, settings: Settings) -> None:
+        # One registry: what is no shell has no prompt that it could be at.
+        async with in_process(settings, toolsets="tabs,debug") as tools:
+            await tools.blocks("tmux_create_pane", command="exec sleep 100")
+            assert await tools.json("stop_process", window_id="@1") == {"success": True}
+
     @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
     async def test_signals_go_to_the_whole_foreground_process_group(self, tabs: Tools, tab: str, signal: str) -> None:
         # A pipeline or a script with children stops as one, and the shell and what it has in the background do not.
@@ -419,7 +472,7 @@ class TestPhase4:
         await tabs.json("start_process", window_id=tab, command="sh -c 'trap \"\" TERM; echo up; exec sleep 55'")
         await shows(tabs, tab, "\nup")
         answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
-        assert answer == {"success": False, "note": "Not stopped: sleep still runs 0.2 s after that."}
+        assert answer == {"success": False, "note": "Not stopped: sleep still runs 0.2 s after that; SIGINT may help."}
 
         monkeypatch.undo()
         assert (await tabs.json("stop_process", window_id=tab))["success"]
@@ -471,7 +524,7 @@ class TestPhase5:
 
     async def test_chunks_in_a_row_are_the_log_without_gaps(self, tabs: Tools, tab: str) -> None:
         # Byte for byte what the terminal got, whatever the size of the chunks, and no character in two halves.
-        await execute(tabs, tab, "for i in $(seq 200); do printf '%s é 日本 😀\\n' $i; done")
+        await ends_with(tabs, tab, "for i in $(seq 200); do printf '%s é 日本 😀\\n' $i; done")
         log = tabs.session.panes[0].log
         for max_bytes in (1, 2, 3, 7, 100, 4096):
             text, at, is_end = "", 0, False
@@ -487,7 +540,7 @@ class TestPhase5:
 
     async def test_clean_chunks_in_a_row_are_the_clean_log(self, tabs: Tools, tab: str) -> None:
         # Also where a chunk ends amid an escape sequence.
-        await execute(tabs, tab, r"for i in $(seq 99); do printf '\033[38;5;%dmline %d\033[0m\n' $i $i; done")
+        await ends_with(tabs, tab, r"for i in $(seq 99); do printf '\033[38;5;%dmline %d\033[0m\n' $i $i; done")
         clean = (await read(tabs, tab, strip_ansi=True))["content"]
         for max_bytes in (1, 10, 64, 1000):
             text, at, is_end = "", 0, False
@@ -500,7 +553,7 @@ class TestPhase5:
 
     async def test_smaller_offset_reads_again(self, tabs: Tools, tab: str) -> None:
         # Backwards seeking: offsets are absolute, and reading takes nothing away.
-        await execute(tabs, tab, "echo one; echo two")
+        await ends_with(tabs, tab, "echo one; echo two")
         first = await tabs.json("stream_logs_from_tab", window_id=tab)
         assert await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=0) == first
         at = first["chunk"].encode().index(b"two\r\n")
@@ -509,16 +562,22 @@ class TestPhase5:
 
     async def test_end_is_told_and_goes_on_when_more_comes(self, tabs: Tools, tab: str) -> None:
         # eof is the end for now; next_byte is where to look for more.
-        await execute(tabs, tab, "echo one")
+        await tabs.json(
+            "start_process", window_id=tab, command="stty -echo; echo o-$((1)); read x; echo $x; exec sleep 99"
+        )
+        await shows(tabs, tab, "\no-1")
         whole = await tabs.json("stream_logs_from_tab", window_id=tab)
         assert whole["eof"]
-        again = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=whole["next_byte"])
-        assert again == {"chunk": "", "next_byte": whole["next_byte"], "eof": True}
+        at = whole["next_byte"]
+        again = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=at)
+        assert again == {"chunk": "", "next_byte": at, "eof": True}
 
-        await execute(tabs, tab, "echo more-of-it")
-        later = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=whole["next_byte"], max_bytes=10)
-        assert not later["eof"]
-        assert later["next_byte"] == whole["next_byte"] + len(later["chunk"].encode())
+        await tabs.json("start_process", window_id=tab, command="more-of-it")
+        await shows(tabs, tab, "more-of-it")
+        later = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=at, max_bytes=6)
+        assert later == {"chunk": "more-o", "next_byte": at + 6, "eof": False}
+        last = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=at + 6)
+        assert last == {"chunk": "f-it\r\n", "next_byte": at + 12, "eof": True}
 
     async def test_default_chunk_is_64_kib_and_a_megabyte_the_most(self, tabs: Tools, tab: str) -> None:
         # A log of gigabytes is read in pieces that fit into memory and context.
@@ -531,7 +590,7 @@ class TestPhase5:
 
     async def test_offset_beyond_the_end_is_an_error_with_the_end(self, tabs: Tools, tab: str) -> None:
         # An offset of another tab is a mistake that should not read as "nothing new".
-        await execute(tabs, tab, "true")
+        await ends_with(tabs, tab, "true")
         size = tabs.session.panes[0].log.size
         error = await tabs.error("stream_logs_from_tab", window_id=tab, from_byte=size + 1)
         assert error == f"Parameter 'from_byte' is {size + 1}, and the log has {size} bytes. Give one up to that."
@@ -603,13 +662,15 @@ class TestTools:
     @pytest.mark.parametrize("limit", [0, -1, 200_001, 1e12])
     async def test_history_limit_out_of_range_is_refused(self, tabs: Tools, limit: float) -> None:
         # Memory is not for one call to use up.
-        assert "It must be a number of at least 1 and at most 200000" in await tabs.error(
+        assert "It must be a whole number of at least 1 and at most 200000" in await tabs.error(
             "set_history_limit", limit=limit
         )
 
     async def test_closed_tab_ends_all_that_runs_in_it_and_its_log_stays(self, tabs: Tools, tab: str) -> None:
         # Also what ignores hanging up; what it printed can be looked at afterwards, by either id.
-        await tabs.json("start_process", window_id=tab, command="nohup setsid sleep 4711 & echo kept; sleep 4712")
+        await tabs.json(
+            "start_process", window_id=tab, command="nohup setsid sleep 4711 >/dev/null 2>&1 & echo kept; sleep 4712"
+        )
         await eventually_foreground(tabs, tab, "sleep")
         closed = await tabs.json("close_tab", window_id=tab)
 
@@ -620,7 +681,7 @@ class TestTools:
         for window_id in (closed["log"], tab):
             assert "\nkept" in (await read(tabs, window_id, strip_ansi=True))["content"]
         assert "not found" in await tabs.error("close_tab", window_id=tab)
-        assert "not found" in await tabs.error("start_process", window_id=closed["log"], command="ls")
+        assert "at best its log is left" in await tabs.error("start_process", window_id=closed["log"], command="ls")
 
     async def test_list_has_diagnostics_for_a_person(self, tabs: Tools, tab: str) -> None:
         # How to attach, which tmux it is, and where the logs are.
@@ -638,6 +699,9 @@ class TestTools:
             ("create_tab", {"name": "x" * 65}, "at most 64 characters"),
             ("create_tab", {"env": {"A": 1}}, "Parameter 'env.A'"),
             ("create_tab", {"login": "yes"}, "It must be true or false"),
+            ("create_tab", {"name": "@7"}, "which looks like an id"),
+            ("read_logs_from_tab", {"window_id": "@1", "lines": 1.5}, "It must be a whole number"),
+            ("execute_command", {"window_id": "RUN/@1", "command": "x"}, "has ended, and at best its log is left"),
             ("execute_command", {"window_id": "@1"}, "Parameter 'command' is missing"),
             ("execute_command", {"window_id": "@1", "command": " "}, "Parameter 'command' is blank"),
             ("execute_command", {"window_id": "@1", "command": "x", "timeout_ms": 0}, "at least 1"),

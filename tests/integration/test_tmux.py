@@ -238,7 +238,7 @@ class TestOwnServer:
         await eventually_runs(tools, "w", "exited with code 3")
         assert await text(tools, "read_pane", target="w") == "last"
         error = await tools.error("send_keys", target="w", keys="x")
-        assert error.startswith("Pane 'w' exited with code 3 after ")
+        assert error.startswith("Pane 'w' has ended (exited with code 3 after ")
         assert error.endswith("Use tmux_read_pane to read its last output or tmux_create_window to start anew.")
 
     async def test_what_fails_leaves_others_alone(self, tools: Tools) -> None:

@@ -103,3 +103,17 @@ def test_fonts_of_the_system_are_used_for_what_ours_lack(monkeypatch: pytest.Mon
     monkeypatch.setattr(subprocess, "run", listed)
     assert drawn("日").tobytes() != plain.tobytes()
     assert inked(drawn("😀"), 0, 2)  # a font that can't be read is passed over
+
+
+def test_bold_text_in_a_dark_colour_is_bright_as_in_xterm() -> None:
+    assert inked(drawn("\033[1;30mX"), 0)
+    assert drawn("\033[1;31mX").tobytes() == drawn("\033[1;91mX").tobytes()
+    assert drawn("\033[1;37;47mX").getcolors() != [(200, (229, 229, 229)), (3800, (0, 0, 0))]
+
+
+def test_cursor_on_a_wide_character_is_as_wide() -> None:
+    rows = captured_cells("日x".encode(), widens_emoji=True)
+    picture = Image.open(io.BytesIO(draw(Screen(4, 1, (0, 0), is_cursor_shown=True, rows=rows)))).convert("RGB")
+
+    assert picture.getpixel((19, 0)) == picture.getpixel((0, 19)) == (229, 229, 229)
+    assert picture.getpixel((9, 1)) == (0, 0, 0)

@@ -1,5 +1,6 @@
 """Arguments checked against a tool's schema, with sentences that say what is wrong and what is wanted."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,6 +48,9 @@ def check(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) ->
         if name not in properties:
             takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
             raise ArgumentError(f"{tool} has no parameter '{_cut(name)}'. {takes}.")
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"Parameter '{name}' is {value}. It must be {_wanted(properties[name])}.")
     _check_values(schema, given)
     for name, text in _strings(given):
         if _NO_CHARACTER.search(text):
@@ -77,6 +81,7 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         return " or ".join(map(_wanted, schema["anyOf"]))
     wanted = schema.get("type", "other")
+    wanted = "integer" if schema.get("multipleOf") == 1 else wanted
     text = _ARTICLES.get(wanted, f"what fits {orjson.dumps(schema).decode()}")
     if "minimum" in schema:
         text += f" of at least {schema['minimum']}"

@@ -19,7 +19,7 @@ from tmux_debug_mcp.errors import ToolError
 from tmux_debug_mcp.panes import Pane
 from tmux_debug_mcp.session import Session
 
-from .terminal import DEFAULT, find
+from .terminal import DEFAULT, TOOLSET, find
 
 _PREFIX = "terminal://screen/"
 _MIME_TYPE = "text/plain"
@@ -93,10 +93,11 @@ class Screens:
     async def _find(self, uri: str) -> Pane:
         if not uri.startswith(_PREFIX):
             raise MCPError(types.INVALID_PARAMS, f"There is no resource '{uri[:80]}'. Screens are {_PREFIX}NAME.")
+        name = unquote(uri.removeprefix(_PREFIX))
         try:
-            return await find(self._session, {"session": unquote(uri.removeprefix(_PREFIX))})
+            return await find(self._session, {"session": name})
         except ToolError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+            raise MCPError(types.INVALID_PARAMS, error.told(TOOLSET.sentences, {"session": name})) from error
 
     def _watch(self, uri: str) -> None:
         self._listeners[uri] += 1
@@ -130,20 +131,24 @@ class Screens:
 
     async def _follow(self, uri: str, pane: Pane) -> None:
         """Tell of a pane's changes until it ends."""
-        size = pane.log.size
+        look = _look(pane)
         async with pane.growth() as growth:
             while not await pane.ending():
                 await growth.wait(math.inf)
-                if size != (size := pane.log.size):
+                if look != (look := _look(pane)):
                     await self._tell(uri)
                     await anyio.sleep(_NEWS_S)
-            if size != pane.log.size:
+            if look != _look(pane):
                 await self._tell(uri)
 
     async def _tell(self, uri: str) -> None:
         await self._bus.publish(ResourceUpdated(uri=uri))
         if subscriber := self._subscribers.get(uri):
             await subscriber()
+
+
+def _look(pane: Pane) -> tuple[int, int, int]:
+    return pane.log.size, pane.log.columns, pane.log.rows
 
 
 def _uri(name: str) -> str:

@@ -6,7 +6,9 @@ more.
 """
 
 import os
+import re
 import signal
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -44,6 +46,7 @@ INSTRUCTIONS = (
 )
 
 MAX_LOG_CHARACTERS = 400_000
+_ID = re.compile(r"@\d+")
 _DEFAULT_LINES = 500
 _DEFAULT_CHUNK_BYTES = 65_536
 MAX_CHUNK_BYTES = 1 << 20
@@ -54,8 +57,8 @@ _PROMPT_S = 0.05
 
 _SENTENCES = {
     PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
-    PaneExitedError: "Tab '{window_id}' {ending}: no shell is there any more. Use read_logs_from_tab to read its last "
-    "output or create_tab to make another.",
+    PaneExitedError: "Tab '{window_id}' has ended ({ending}): no shell is there any more. Use read_logs_from_tab to "
+    "read its last output, or create_tab to make another.",
     PaneLostError: "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab to make "
     "another.",
     PaneLimitError: "There are {most} tabs, the most there can be. Use close_tab to close those that are no longer "
@@ -78,11 +81,13 @@ async def create_tab(session: Session, arguments: Arguments) -> Answer:
     shell = interactive_shell(session.settings)
     program = [shell, *(["-l"] if arguments.get("login") else [])]
     name = arguments.get("name", os.path.basename(shell))
+    if _ID.fullmatch(name):
+        raise ArgumentError(f"Parameter 'name' is '{name}', which looks like an id. Give another name.")
     cwd, env = arguments.get("cwd"), arguments.get("env", {})
     new = NewPane(" ".join(program), name, cwd, env, program, is_shown=True)
     check(new)
     pane, state = await session.create(new)
-    ended = {} if state.is_running else {"note": f"Its shell {state}."}
+    ended = {} if state.is_running else {"note": f"It has ended: {state}."}
     return _answer(pane.window, {"window_id": pane.window, "name": pane.name} | ended)
 
 
@@ -94,7 +99,8 @@ async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
         state = await pane.state()
         row = {"window_id": pane.window, "name": pane.name, "active": pane.window in active}
         row["status"] = "running" if state.is_running else "exited"
-        facts = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
+        facts: dict[str, Any] = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
+        facts["lost"] = state.is_lost or None
         tabs.append(row | {key: value for key, value in facts.items() if value is not None})
     tabs.reverse()
     earlier = [
@@ -135,12 +141,13 @@ async def execute_command(session: Session, arguments: Arguments) -> Answer:
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
     if piece.start > outcome.start:
-        note = f"The beginning is cut: use stream_logs_from_tab with from_byte {outcome.start}."
-        result |= {"truncated": True, "from_byte": outcome.start, "next_byte": outcome.end, "note": note}
+        begin = max(outcome.start, pane.log.kept_from)
+        note = f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}."
+        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end, "note": note}
     if told := outcome.note(timeout_s):
         result["note"] = f"{told[0].upper()}{told[1:]}."
     if not outcome.state.is_running:
-        result["note"] = f"The tab's shell {outcome.state}."
+        result["note"] = f"The tab has ended: {outcome.state}."
     return _answer(pane.window, result, piece.text)
 
 
@@ -149,10 +156,14 @@ async def start_process(session: Session, arguments: Arguments) -> Answer:
     check(NewPane(arguments["command"]))
     pane = _tab(session, arguments["window_id"])
     enters = 1 if arguments.get("append_newline", True) else 0
+    text = arguments["command"].replace("\r\n", "\n").rstrip("\n")
+    keystrokes = typed(text, enters)
+    if not text.isprintable():  # a line editor takes a tab for one only in a paste
+        keystrokes = replace(keystrokes, is_paste=True)
     async with turn(pane):
-        foreground = (await pane.state()).foreground
+        foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.prompts.wait(_PROMPT_S) is not None
-        await pane.send(typed(arguments["command"].replace("\r\n", "\n").rstrip("\n"), enters))
+        await pane.send(keystrokes)
     notes = [] if enters else ["Enter was not pressed."]
     notes += [] if is_shell else [f"It was typed into {foreground}, which is in the foreground."]
     return _answer(pane.window, {"started": True} | ({"note": " ".join(notes)} if notes else {}))
@@ -206,19 +217,26 @@ async def close_tab(session: Session, arguments: Arguments) -> Answer:
 
 
 def _tab(session: Session, window_id: str) -> Pane:
-    """Return the tab with this id, an earlier run's not being one to write to."""
+    """Return the tab with this id, to be used."""
     for pane in session.panes:
         if pane.window == window_id:
             return pane
+    if "/" in window_id:
+        raise ArgumentError(
+            f"Tab '{window_id[:80]}' has ended, and at best its log is left. Use read_logs_from_tab, or create_tab to "
+            "make another."
+        )
     raise PaneNotFoundError(window_id)
 
 
 async def _readable(session: Session, window_id: str) -> Pane | PastPane:
     """Return a tab, or one whose log is left."""
+    if "/" in window_id:
+        return await session.find_readable(window_id)
     try:
         return _tab(session, window_id)
     except PaneNotFoundError:
-        return await session.find_readable(window_id if "/" in window_id else f"{session.run}/{window_id}")
+        return await session.find_readable(f"{session.run}/{window_id}")
 
 
 def _close(tab: Pane | PastPane) -> None:
@@ -236,6 +254,7 @@ def _json(result: dict[str, Any]) -> str:
 
 _WINDOW_ID = {"type": "string", "minLength": 1, "description": "Tab id, e.g. @3"}
 _READ_ID = {**_WINDOW_ID, "description": "Tab id, e.g. @3; of an earlier run, RUN/@3"}
+_WHOLE = {"type": "number", "multipleOf": 1}
 _COMMAND = {"type": "string", "minLength": 1, "description": "Shell command"}
 _STRIP = {"type": "boolean", "description": "Remove ANSI sequences (default false)"}
 
@@ -264,7 +283,7 @@ TOOLS = (
         read_logs,
         {
             "window_id": _READ_ID,
-            "lines": {"type": "number", "minimum": 1, "description": "Lines from the end (default 500)"},
+            "lines": {**_WHOLE, "minimum": 1, "description": "Lines from the end (default 500)"},
             "strip_ansi": _STRIP,
         },
         required=("window_id",),
@@ -327,9 +346,9 @@ TOOLS = (
         stream_logs,
         {
             "window_id": _READ_ID,
-            "from_byte": {"type": "number", "minimum": 0, "description": "Offset to start at (default 0)"},
+            "from_byte": {**_WHOLE, "minimum": 0, "description": "Offset to start at (default 0)"},
             "max_bytes": {
-                "type": "number",
+                **_WHOLE,
                 "minimum": 1,
                 "maximum": MAX_CHUNK_BYTES,
                 "description": "Most bytes to read (default 65536)",
@@ -345,7 +364,7 @@ TOOLS = (
         "Set how many lines tmux keeps of each tab for a person who scrolls; logs are kept apart from that. Holds for "
         "tabs created from then on.",
         set_history_limit,
-        {"limit": {"type": "number", "minimum": 1, "maximum": MAX_HISTORY_LINES, "description": "Lines"}},
+        {"limit": {**_WHOLE, "minimum": 1, "maximum": MAX_HISTORY_LINES, "description": "Lines"}},
         required=("limit",),
         hints={"destructive_hint": False},
     ),

@@ -5,6 +5,7 @@ A session is a pane by its name. The one called `default` is made when it is fir
 
 import os
 import time
+from collections import Counter
 from typing import Any
 
 import anyio.to_thread
@@ -54,9 +55,9 @@ _KEYS = (
 
 _SENTENCES: dict[type[ToolError], str] = {
     PaneNotFoundError: "Session '{session}' not found. Use listSessions to see the sessions, or createSession.",
-    AmbiguousNameError: "Name '{name}' is that of {count} sessions. Use closeSession to close one.",
-    PaneExitedError: "Session '{session}' {ending}: nothing there reads keys. Use getContent to read its last output, "
-    "or createSession to start anew.",
+    AmbiguousNameError: "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead.",
+    PaneExitedError: "Session '{session}' has ended ({ending}): nothing there reads keys. Use getContent to read its "
+    "last output, or createSession to start anew.",
     PaneLostError: "Session '{session}' was lost: its tmux window or server ended from outside. Use createSession to "
     "make another.",
     PaneLimitError: "There are {most} sessions, the most there can be. Use closeSession to close those that are no "
@@ -80,7 +81,15 @@ async def find(session: Session, arguments: Arguments, *, to_write: bool = False
     """
     name = arguments.get("session", DEFAULT)
     if name != DEFAULT:
-        return await session.find(name)
+        try:
+            return await session.find(name)
+        except PaneNotFoundError:
+            if "/" not in name:
+                raise
+            raise ArgumentError(
+                f"Session '{name[:80]}' has ended, and at best its log is left. Use getContent, or createSession to "
+                "make another."
+            ) from None
     async with session.naming:
         try:
             pane = await session.find(name)
@@ -148,8 +157,11 @@ async def get_content(session: Session, arguments: Arguments) -> Answer:
     else:
         text = await capture(pane, _MAX_LINES)
     shown = text[-MAX_CONTENT_CHARACTERS:]
-    cut = [] if shown == text else [f"[the first {len(text) - len(shown)} characters are cut]"]
-    return Answer([shown or "(empty terminal)", *cut], pane_id=pane.name, output=shown)
+    if len(shown) < len(text):
+        shown = shown.partition("\n")[2] or shown
+    is_cut = len(shown) < len(text) or text.count("\n") + 1 == _MAX_LINES
+    notes = [f"[the last {shown.count(chr(10)) + 1} lines; what came before is left out]"] if is_cut else []
+    return Answer([shown or "(empty terminal)", *notes], pane_id=pane.name, output=shown)
 
 
 async def take_screenshot(session: Session, arguments: Arguments) -> Answer:
@@ -171,7 +183,7 @@ async def take_screenshot(session: Session, arguments: Arguments) -> Answer:
                 "A PNG needs Pillow, which is not installed: pip install 'tmux-debug-mcp[screenshot]'. "
                 "Use format 'text'."
             ) from None
-        image = await anyio.to_thread.run_sync(draw, screen)
+        image = await anyio.to_thread.run_sync(draw, screen, limiter=session.drawing)
     return Answer([orjson.dumps(result).decode()], pane_id=pane.name, output=text, image=image)
 
 
@@ -213,7 +225,10 @@ async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
         facts = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
         facts["recording"] = str(recording.path) if recording and not recording.is_over else None
         rows.append(row | {key: value for key, value in facts.items() if value is not None})
-    earlier = [{"session": f"{run}/{name}", "status": "exited"} for run, _, name in session.earlier()]
+    kept = session.earlier()
+    names = Counter((run, name) for run, _, name in kept)
+    shown = [(run, name if names[run, name] == 1 else window) for run, window, name in kept]
+    earlier = [{"session": f"{run}/{name}", "status": "exited"} for run, name in shown]
     return Answer([orjson.dumps(rows + earlier[:_EARLIER_SESSIONS]).decode()])
 
 
@@ -240,20 +255,20 @@ async def start_recording(session: Session, arguments: Arguments) -> Answer:
 
 async def stop_recording(session: Session, arguments: Arguments) -> Answer:
     """End a recording."""
-    pane = await session.find(arguments.get("session", DEFAULT))
-    recording = session.take_recording(pane)
+    name = arguments.get("session", DEFAULT)
+    recording = session.take_recording(name)
     if recording is None:
-        raise ToolError(f"Session '{pane.name}' is not being recorded. Use startRecording first.")
+        await session.find(name)
+        raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
     text = f"Recorded {recording.duration_s:.1f} s, {recording.events} events: {recording.path}"
-    return Answer([text], pane_id=pane.name)
+    return Answer([text], pane_id=name)
 
 
 async def _find_readable(session: Session, arguments: Arguments) -> Pane | PastPane:
     """Return a session, or one of an earlier run."""
-    try:
-        return await find(session, arguments)
-    except PaneNotFoundError:
+    if "/" in arguments.get("session", ""):
         return await session.find_readable(arguments["session"])
+    return await find(session, arguments)
 
 
 _SESSION = {"session": {"type": "string", "minLength": 1, "description": "Session name (default: default)"}}
@@ -279,7 +294,8 @@ TOOLS = (
     ),
     Tool(
         "getContent",
-        "Return the terminal's text with its scrollback, or only the visible screen.",
+        "Return the terminal's text, the last 1000 lines with its scrollback, or only the visible screen. Also of a "
+        "session of an earlier run, RUN/NAME.",
         get_content,
         {"visibleOnly": {"type": "boolean", "description": "Only the visible screen (default false)"}, **_SESSION},
         hints={"read_only_hint": True},
@@ -356,4 +372,4 @@ TOOLS = (
     ),
 )
 
-TOOLSET = Toolset("terminal", TOOLS, INSTRUCTIONS, _SENTENCES, {"session": DEFAULT}, has_screens=True)
+TOOLSET = Toolset("terminal", TOOLS, INSTRUCTIONS, _SENTENCES, {"session": DEFAULT}, keeps_logs=True, has_screens=True)

@@ -43,7 +43,7 @@ _NO_SUCH = "Use tmux_list_panes to see what is there."
 _SENTENCES: dict[type[ToolError], str] = {
     PaneNotFoundError: "Target '{target}' is gone. " + _NO_SUCH,
     AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
-    PaneExitedError: "Pane '{target}' {ending}: nothing there reads keys. "
+    PaneExitedError: "Pane '{target}' has ended ({ending}): nothing there reads keys. "
     "Use tmux_read_pane to read its last output or tmux_create_window to start anew.",
     PaneLostError: "Pane '{target}' was lost: its window or the tmux server ended from outside. " + _NO_SUCH,
     PaneLimitError: "There are {most} panes, the most there can be. Use tmux_kill to remove those that are no longer "

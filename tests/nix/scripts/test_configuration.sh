@@ -8,6 +8,8 @@ start_server "$@"
 call run '{"command": "env"}'
 contains "$TEXT" KEPT=1
 lacks "$TEXT" DROPPED_BY_US
+call nothing
+contains "$TEXT" create_tab
 stop_server
 
 contains "$(<~/logs/audit.log)" '"tool":"run"'
