@@ -24,7 +24,7 @@
         ├── UnknownToolError    no tool has this name
         ├── CommandError        tmux refused a command
         ├── TmuxGoneError       the tmux server ended while it was asked
-        ├── TmuxStuckError      the user's tmux server does not answer
+        ├── TmuxStuckError      the user's tmux server can't be asked
         ├── TmuxStartError      tmux did not start
         └── StorageError        a file of ours can't be written, most likely for want of room
 
@@ -255,12 +255,12 @@ class TmuxGoneError(ToolError):
 
 
 class TmuxStuckError(ToolError):
-    """Raised when the user's tmux server does not answer."""
+    """Raised when the user's tmux server can't be asked."""
 
-    sentence = "The tmux server at {socket} does not answer. Ask the user to look at it."
+    sentence = "The tmux server at {socket} can't be asked ({reason}). Ask the user to look at it."
 
-    def __init__(self, socket: str) -> None:
-        super().__init__(socket=socket)
+    def __init__(self, socket: str, reason: str) -> None:
+        super().__init__(socket=socket, reason=reason)
 
 
 class TmuxStartError(ToolError):

@@ -6,6 +6,7 @@ the background, so that nobody types into something else than a moment before.
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -226,7 +227,7 @@ class UsersServer:
         await self._ask(f"kill-{kind}", "-t", target)
 
     async def _create(self, words: Sequence[str], command: str | None) -> str:
-        made = await self._ask(*words, "-P", "-F", "#{pane_id}", *([command] if command else []))
+        made = await self._ask(*words, "-P", "-F", "#{pane_id}", *(["--", command] if command else []))
         return made.strip()
 
     async def _paste(self, pane_id: str, text: str) -> None:
@@ -249,16 +250,27 @@ class UsersServer:
             done = await anyio.run_process(
                 argv, input=text.encode(), stderr=subprocess.PIPE, check=False, env=dict(self._settings.env)
             )
-            if done.returncode:
+            # A server that can't be started is no failure to tmux.
+            if done.returncode or (done.stderr and not done.stdout):
                 raise CommandError(words[0], done.stderr.decode(errors="replace").strip())
             return done.stdout.decode(errors="replace")
-        raise TmuxStuckError(self._settings.socket)
+        raise TmuxStuckError(self._settings.socket, f"no answer in {_ANSWER_S:g} s")
 
     def _is_running(self) -> bool:
-        """Tell whether a server listens at the socket."""
+        """Tell whether a server listens at the socket, busy or not.
+
+        Raises:
+            TmuxStuckError: That can't be told.
+        """
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_ANSWER_S)
-            return os.path.exists(self._settings.socket) and connection.connect_ex(self._settings.socket) == 0
+            connection.setblocking(False)  # noqa: FBT003  its own signature
+            try:
+                reason = connection.connect_ex(self._settings.socket)
+            except OSError:  # a path that is too long
+                reason = errno.ENAMETOOLONG
+        if reason in (0, errno.EAGAIN, errno.ENOENT, errno.ECONNREFUSED):
+            return reason in (0, errno.EAGAIN)
+        raise TmuxStuckError(self._settings.socket, os.strerror(reason))
 
 
 @contextlib.contextmanager

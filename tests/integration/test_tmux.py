@@ -370,8 +370,28 @@ class TestUsersServer:
             error = await on_users.error("list_sessions")
         finally:
             os.kill(pid, 18)
-        assert error == f"The tmux server at {user.socket} does not answer. Ask the user to look at it."
+        assert (
+            error
+            == f"The tmux server at {user.socket} can't be asked (no answer in 0.3 s). Ask the user to look at it."
+        )
         assert len(await rows(on_users, "sessions")) == 2
+
+    @pytest.mark.parametrize(
+        ("path", "listed", "created"),
+        [
+            ("no/such", "No sessions found.", "tmux new-session failed: error creating "),
+            (".", "can't be asked (Connection refused)", "tmux new-session failed: error connecting to "),
+            ("x" * 120, "can't be asked (File name too long)", "tmux new-session failed: error connecting to "),
+        ],
+    )
+    async def test_what_is_no_socket_is_told(
+        self, settings: Settings, tmp_path: Path, path: str, listed: str, created: str
+    ) -> None:
+        async with in_process(replace(settings, socket=str(tmp_path / path)), toolsets="tmux") as tools:
+            result = await tools.call("tmux_list_sessions")
+            assert result.content[0].type == "text"
+            assert listed in result.content[0].text or result.content[0].text == "No sessions found."
+            assert (await tools.error("tmux_create_session", name="x")).startswith(created)
 
     async def test_program_that_ends_at_once_is_told(self, on_users: Tools) -> None:
         # There panes do not stay, unless the user has it so.
