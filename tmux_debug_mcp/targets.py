@@ -67,11 +67,7 @@ def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """
     if _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target):
         return find_pane(rows, target)
-    name = target.partition(":")[0].removeprefix("=")
-    found = _sessions(rows, name)
-    if not found:
-        raise TargetNotFoundError(target, f"there is no session '{name}'")
-    return found[0]
+    return _split(rows, target, target)[0][0]
 
 
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
@@ -96,15 +92,12 @@ def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
 
 def _panes_of_window(rows: Sequence[PaneRow], target: str, whole: str) -> list[PaneRow]:
     """Return the panes of a window; of a session's name alone, those of its active one."""
-    session, _, window = target.partition(":")
     if _WINDOW_ID.fullmatch(target):
         found = [row for row in rows if row.window_id == target]
         if not found:
             raise TargetNotFoundError(whole, "there is no window of this id")
         return found
-    panes = _sessions(rows, session.removeprefix("="))
-    if not panes:
-        raise TargetNotFoundError(whole, f"there is no session '{session}'")
+    panes, window = _split(rows, target, whole)
     if not window:
         return [row for row in panes if row.window_active == "1"]
     window = window.removeprefix("=")
@@ -117,8 +110,15 @@ def _panes_of_window(rows: Sequence[PaneRow], target: str, whole: str) -> list[P
     return found
 
 
-def _sessions(rows: Iterable[PaneRow], name: str) -> list[PaneRow]:
-    return [row for row in rows if name in (row.session_name, row.session_id)]
+def _split(rows: Sequence[PaneRow], target: str, whole: str) -> tuple[list[PaneRow], str]:
+    """Return the panes of the session that a target begins with, and the rest; newer tmux has names with colons."""
+    ends = [len(target), *(at for at in reversed(range(len(target))) if target[at] == ":")]
+    for end in ends:
+        name = target[:end].removeprefix("=")
+        if panes := [row for row in rows if name in (row.session_name, row.session_id)]:
+            return panes, target[end + 1 :]
+    name = target.partition(":")[0].removeprefix("=")
+    raise TargetNotFoundError(whole, f"there is no session '{name}'")
 
 
 def _active(panes: Sequence[PaneRow]) -> PaneRow:

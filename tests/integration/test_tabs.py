@@ -646,7 +646,7 @@ class TestTools:
         later = await new_tab(tabs)
 
         limits = of_tmux("list-panes", "-a", "-F", "#{window_id} #{history_limit}").splitlines()
-        assert f"{tab} 50000" in limits
+        assert {f"{tab} 50000", f"{tab} 1234"} & set(limits)  # newer tmux changes it for all
         assert f"{later} 1234" in limits
 
     async def test_history_limit_is_remembered_before_and_after_tmux_runs(self, tabs: Tools) -> None:

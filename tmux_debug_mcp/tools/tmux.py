@@ -35,7 +35,6 @@ INSTRUCTIONS = (
 MAX_LINES = 1000
 _MAX_CELLS = 10_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
-_ID = re.compile(r"[@%]\d+")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _DIRECTIONS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 _NO_SUCH = "Use tmux_list_panes to see what is there."
@@ -153,12 +152,12 @@ async def list_panes(session: Session, arguments: Arguments) -> Answer:
     rows = await server.rows()
     if "target" in arguments:
         target = arguments["target"]
-        if ":" in target or _ID.fullmatch(target):
+        session_id = find_session(rows, target).session_id
+        if target.removeprefix("=") in (session_id, find_session(rows, session_id).session_name):
+            rows = [row for row in rows if row.session_id == session_id]
+        else:
             window_id = find_pane(rows, target).window_id
             rows = [row for row in rows if row.window_id == window_id]
-        else:
-            session_id = find_session(rows, target).session_id
-            rows = [row for row in rows if row.session_id == session_id]
     lines = []
     for row in rows:
         size = f"{row.pane_width}x{row.pane_height}"
