@@ -6,6 +6,7 @@ the file as soon as it has happened, so a recording is good whatever ends it.
 
 import codecs
 import contextlib
+import errno
 import os
 import time
 from pathlib import Path
@@ -29,12 +30,14 @@ class Recording:
         path: Its file.
         events: How many it has.
         is_over: Whether it has ended.
+        reason: Why it ended before its time, if it did.
     """
 
     def __init__(self, pane: Pane, path: Path) -> None:
         self.path = path
         self.events = 0
         self.is_over = False
+        self.reason = ""
         self.pane = pane
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._position = pane.log.size
@@ -91,10 +94,11 @@ class Recording:
             if text := self._decoder.decode(data):
                 self._event("o", text)
 
-    def stop(self) -> None:
-        """End it."""
+    def stop(self, reason: str = "") -> None:
+        """End it, for a reason if it is none of the user's."""
         if not self.is_over:
             self.is_over = True
+            self.reason = reason
             self.duration_s = time.monotonic() - self._begun_at
             os.close(self._fd)
 
@@ -104,12 +108,19 @@ class Recording:
 
     def _write(self, value: object) -> None:
         line = orjson.dumps(value) + b"\n"
-        if self.is_over or self._written + len(line) > MAX_RECORDING_BYTES:
-            self.stop()
+        if self.is_over:
+            return
+        if self._written + len(line) > MAX_RECORDING_BYTES:
+            self.stop(f"it came to {MAX_RECORDING_BYTES >> 20} MiB")
             return
         try:
-            os.write(self._fd, line)
+            self._append(line)
         except OSError as error:
-            self.stop()
+            self.stop(str(error.strerror))
             raise StorageError(str(self.path), str(error.strerror)) from error
+
+    def _append(self, line: bytes) -> None:
+        if os.write(self._fd, line) < len(line):
+            os.ftruncate(self._fd, self._written)  # players want whole lines
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._written += len(line)

@@ -376,6 +376,18 @@ class TestRecordings:
         assert (tmp_path / "mine").read_text() == "precious"
         assert (await text(term, "startRecording", path="other")).endswith("/other")
 
+    async def test_full_disk_ends_a_recording_at_a_whole_line(
+        self, term: Tools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        await text(term, "startRecording", path="x.cast")
+        write = os.write
+        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:9] if b'"o"' in data else data))
+        await text(term, "type", text="echo more\n")
+        await eventually(lambda: all(one.is_over for one in term.session._recordings.values()))
+        assert " s until No space left on device, " in await text(term, "stopRecording")
+        for line in (tmp_path / "x.cast").read_text().splitlines():
+            json.loads(line)
+
     async def test_recording_has_a_limit(self, term: Tools, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(recording, "MAX_RECORDING_BYTES", 3000)
         await text(term, "startRecording", path="x.cast")
@@ -383,7 +395,7 @@ class TestRecordings:
         await shows(term, "\n5000\n")
         await eventually(lambda: all(one.is_over for one in term.session._recordings.values()))
 
-        await text(term, "stopRecording")
+        assert " s until it came to 0 MiB, " in await text(term, "stopRecording")
         assert (tmp_path / "x.cast").stat().st_size <= 3000
         [json.loads(line) for line in (tmp_path / "x.cast").read_text().splitlines()]
 
@@ -536,7 +548,8 @@ class TestFullScreenPrograms:
         await self.check_picture(term)
         await text(term, "type", text=":wq\n")
         await shows(term, lambda content: "~\n~\n" not in content)
-        assert (tmp_path / "note.txt").read_text() == "hello wörld\nsecond line\n"
+        note = tmp_path / "note.txt"
+        await eventually(lambda: note.exists() and note.read_text() == "hello wörld\nsecond line\n")
 
     async def test_less(self, term: Tools) -> None:
         await self.start(term, "seq -f 'row %g' 1 500 | less")

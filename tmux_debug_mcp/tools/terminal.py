@@ -260,7 +260,8 @@ async def stop_recording(session: Session, arguments: Arguments) -> Answer:
     if recording is None:
         await session.find(name)
         raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
-    text = f"Recorded {recording.duration_s:.1f} s, {recording.events} events: {recording.path}"
+    cut = f" until {recording.reason}" if recording.reason else ""
+    text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: {recording.path}"
     return Answer([text], pane_id=name)
 
 
