@@ -20,7 +20,7 @@ from . import linux
 from .capturing import capture, capture_rows, capture_screen
 from .control_mode import version
 from .creation import NewPane, Place, Settings, check, interactive_shell
-from .errors import CommandError, KillNotAllowedError, TmuxStuckError
+from .errors import CommandError, KillNotAllowedError, PaneNotFoundError, TmuxStuckError
 from .keys import Keystrokes
 from .panes import Pane, State
 from .screen import captured_lines
@@ -89,7 +89,10 @@ class OwnServer:
         return [row for row in rows if row.pane_id in ours]
 
     async def command_of(self, row: PaneRow) -> str:
-        state = await self._pane(row.pane_id).state()
+        try:
+            state = await self._pane(row.pane_id).state()
+        except PaneNotFoundError:  # it was killed meanwhile
+            return "killed"
         return state.foreground or "" if state.is_running else _ending(state)
 
     async def run(self, *words: str) -> None:
@@ -153,7 +156,10 @@ class OwnServer:
 
     def _pane(self, pane_id: str) -> Pane:
         client = self._session.client
-        return next(pane for pane in self._session.panes if pane.target == pane_id and pane.client is client)
+        for pane in self._session.panes:
+            if pane.target == pane_id and pane.client is client:
+                return pane
+        raise PaneNotFoundError(pane_id)
 
 
 class UsersServer:

@@ -337,6 +337,22 @@ class TestPhase3:
         assert (await rows(tabs))[tab]["exit_code"] == 4
         assert "exited with code 4" in await tabs.error("execute_command", window_id=tab, command="true")
 
+    async def test_output_of_a_command_whose_tab_is_closed_is_not_lost(self, tabs: Tools, tab: str) -> None:
+        # What was printed until then is the answer, with and without escape sequences.
+        for number, strip in enumerate((False, True)):
+            where = tab if number == 0 else await new_tab(tabs)
+            result: dict[str, Any] = {}
+
+            async def run(where: str = where, strip: object = strip, result: dict[str, Any] = result) -> None:
+                result |= await execute(tabs, where, "echo so far; sleep 99", strip_ansi=strip)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run)
+                await shows(tabs, where, "\nso far")
+                await tabs.json("close_tab", window_id=where)
+            assert result["output"].startswith("so far\n")
+            assert "The tab has ended: " in result["note"]
+
     async def test_program_in_the_foreground_is_not_typed_into(self, tabs: Tools, tab: str) -> None:
         # A command is for a shell; what has the terminal is named, with the call that helps.
         await tabs.json("start_process", window_id=tab, command="cat")

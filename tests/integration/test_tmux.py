@@ -237,6 +237,24 @@ class TestOwnServer:
         assert "not found" in await tools.error("kill", target="a", type="session")
         assert "one of session, window, pane" in await tools.error("kill", target="aa", type="server")
 
+    async def test_lists_and_kills_at_the_same_time_do_not_trip(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="keep")
+        for number in range(4):
+            await text(tools, "create_session", name=f"s{number}", command="exec cat")
+
+        async def end(name: str) -> None:
+            await tools.call("kill", target=name, type="session")
+
+        async def send(name: str) -> None:
+            await tools.call("send_keys", target=name, keys="x")
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                tasks.start_soon(end, f"s{number}")
+                tasks.start_soon(text, tools, "list_panes")
+                tasks.start_soon(send, f"s{number}")
+        assert [row[0] for row in await rows(tools, "sessions")] == ["keep"]
+
     async def test_panes_stay_when_their_program_exits(self, tools: Tools) -> None:
         await text(tools, "create_session", name="w", command="echo last; exit 3")
         await eventually_runs(tools, "w", "exited with code 3")

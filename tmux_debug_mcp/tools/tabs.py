@@ -135,20 +135,22 @@ async def execute_command(session: Session, arguments: Arguments) -> Answer:
     timeout_s = arguments.get("timeout_ms", _DEFAULT_TIMEOUT_MS) / 1000
     outcome = await run_in_turn(pane, arguments["command"], timeout_s)
     piece = outcome.piece
-    if not arguments.get("strip_ansi") and outcome.end > outcome.start:
+    # The log of a tab that was closed meanwhile is closed, too.
+    if not arguments.get("strip_ansi") and outcome.end > outcome.start and not pane.log.is_closed:
         piece = read_raw_end(pane.log, outcome.start, outcome.end, MAX_OUTPUT_CHARACTERS)
     result: dict[str, Any] = {"output": piece.text, "timed_out": outcome.reason in ("timed_out", "running")}
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
+    notes = []
     if piece.start > outcome.start:
         begin = max(outcome.start, pane.log.kept_from)
-        note = f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}."
-        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end, "note": note}
+        notes.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
+        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
     if told := outcome.note(timeout_s):
-        result["note"] = f"{told[0].upper()}{told[1:]}."
+        notes.append(f"{told[0].upper()}{told[1:]}.")
     if not outcome.state.is_running:
-        result["note"] = f"The tab has ended: {outcome.state}."
-    return _answer(pane.window, result, piece.text)
+        notes.append(f"The tab has ended: {outcome.state}.")
+    return _answer(pane.window, result | ({"note": " ".join(notes)} if notes else {}), piece.text)
 
 
 async def start_process(session: Session, arguments: Arguments) -> Answer:
