@@ -23,7 +23,7 @@ from .keys import Keystrokes
 from .logs import Growth
 from .panes import Pane, State
 from .reading import Piece, read_end
-from .shells import Shell
+from .shells import Shell, foreground_shell
 
 MAX_OUTPUT_CHARACTERS = 40_000
 MAX_WAITING = 16
@@ -104,8 +104,8 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
         StorageError: There is no room for the command's file.
     """
     async with pane.typing:
+        await _wait_until_free(pane)
         await pane.check_running()
-        _check_free(pane)
         shell = await _shell_at_prompt(pane)
         if error := await _unfinished(shell, command):
             state = await pane.state()
@@ -162,14 +162,24 @@ async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
         return Outcome(reason, code, state.runtime_s, state, piece, 0, state.cursor)
 
 
-def _check_free(pane: Pane) -> None:
-    job = pane.job
-    if job is None:
-        return
-    is_over = job.is_done() or (job.runtime_s > _TAKE_S if job.start is None else job.is_left())
-    if not is_over:
-        raise BusyError(pane.id, job.command, job.runtime_s)
-    job.remove()
+async def _wait_until_free(pane: Pane) -> None:
+    """Refuse a pane where an earlier command runs, but when it is over in a moment.
+
+    What it printed last may have been waited for. A shell without a program may be on its way to its prompt.
+    """
+    begin = anyio.current_time()
+    while (job := pane.job) and not _is_over(job):
+        await pane.check_running()
+        is_at_work = foreground_shell(pane.process.pid) == job.shell
+        if not is_at_work or anyio.current_time() > begin + _PROMPT_S:
+            raise BusyError(pane.id, job.command, job.runtime_s)
+        await anyio.sleep(_HOOK_S)
+    if job:
+        job.remove()
+
+
+def _is_over(job: Job) -> bool:
+    return job.is_done() or (job.runtime_s > _TAKE_S if job.start is None else job.is_left())
 
 
 async def _shell_at_prompt(pane: Pane) -> Shell:

@@ -127,6 +127,40 @@ async def test_cancelled_run_goes_on_and_is_waited_for(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+async def test_command_about_to_end_is_waited_for(tools: Tools, shell: str, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    pane_id = await tools.create(SHELLS[shell])
+
+    async def feed() -> None:
+        await anyio.sleep(0.1)
+        fifo.write_text("over\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"echo begun; read line < {fifo}", pane_id)
+        await tools.shows(pane_id, "begun")
+        assert "is busy: echo begun" in await tools.error("run", command="true", pane_id=pane_id)
+        tasks.start_soon(feed)
+        assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+async def test_command_that_ends_its_shell_is_waited_for(tools: Tools, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    pane_id = await tools.create("bash --norc")
+
+    async def feed() -> None:
+        await anyio.sleep(0.1)
+        fifo.write_text("3\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"echo begun; read code < {fifo}; exit $code", pane_id)
+        await tools.shows(pane_id, "begun")
+        tasks.start_soon(feed)
+        assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 async def test_interrupt_from_the_keyboard_ends_the_run_with_130(tools: Tools, shell: str) -> None:
     pane_id = await tools.create(SHELLS[shell])
 
