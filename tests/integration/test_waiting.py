@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -176,9 +177,11 @@ async def test_several_panes_where_nothing_happens_all_tell(tools: Tools) -> Non
     assert blocks[2].count("timed out after 0 s") == 2
 
 
-@pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash", "fish --no-config", "busybox sh", "cat"])
-async def test_neither_echo_nor_old_output_matches_and_the_answer_does(tools: Tools, shell: str) -> None:
-    pane_id = await tools.create(shell)
+@pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash", "fish", "busybox sh", "cat"])
+async def test_neither_echo_nor_old_output_matches_and_the_answer_does(
+    tools: Tools, shell: str, tmp_path: Path
+) -> None:
+    pane_id = await tools.create(shell, env={"HOME": str(tmp_path)})
     for number in range(30):
         line = f"printf 'DONE-%d-%d\\n' 42 {number % 2}"
         answer = line if shell == "cat" else f"DONE-42-{number % 2}"
@@ -216,8 +219,11 @@ async def test_prompt_comes_back_after_the_command_and_not_before(tools: Tools) 
     assert (meta["reason"], "finished\n" in text) == ("matched", True)
 
 
-async def test_what_was_typed_ahead_is_echo_where_the_shell_shows_it_again(tools: Tools) -> None:
-    pane_id = await tools.create("bash --norc", wait_for=r"[$#] $")
+@pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish"])
+async def test_what_was_typed_ahead_is_echo_where_the_shell_shows_it_again(
+    tools: Tools, shell: str, tmp_path: Path
+) -> None:
+    pane_id = await tools.create(shell, env={"HOME": str(tmp_path)}, wait_for=r"[$#%>] $")
     await tools.send(pane_id, "sleep 0.3 Enter")
     text, meta, _ = await observed(
         tools, "send_keys", pane_id=pane_id, keys="sleep 0.1; echo AHEAD Enter", wait_for="AHEAD"
