@@ -80,7 +80,7 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
 
 
 async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_line: bool = False) -> Piece:
-    """Return the end of what a terminal shows of a part of the log: all of it, or whole lines if that is any.
+    """Return the end of what a terminal shows of a part of the log: all of it, or whole lines if that costs little.
 
     Args:
         log: The log.
@@ -94,19 +94,15 @@ async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_l
     while True:
         begin = max(start, end - size)
         data = log.read(begin, end - begin)
-        if begin > start:
-            begin += (cut := data.find(b"\n") + 1)
-            data = data[cut:]
-        transcript = Transcript(log.columns, log.rows) if begin > start or is_line else _transcript_at(log, start)
-        for at in range(0, len(data), _PIECE_BYTES):
-            transcript.feed(data[at : at + _PIECE_BYTES])
-            await anyio.lowlevel.checkpoint()
-        text = transcript.text()
+        text = await _shown(data, log, None if begin > start or is_line else start)
         if len(text) > most_characters:
             return _end(data, begin, text, most_characters)
-        if begin == start or size >= _MOST_READ_BYTES:
+        if begin == start:
             return Piece(text, begin, end)
-        size *= 4
+        if size >= _MOST_READ_BYTES:
+            cut = data.find(b"\n", 0, -1) + 1
+            return Piece(await _shown(data[cut:], log) if cut else text, begin + cut, end)
+        size = min(size * 4, _MOST_READ_BYTES)
 
 
 async def read_last_lines(log: Log, end: int, lines: int, most_characters: int) -> tuple[list[str], bool]:
@@ -127,18 +123,18 @@ def read_last_raw_lines(log: Log, end: int, lines: int, most_bytes: int) -> tupl
     while True:
         piece = read_raw_end(log, 0, end, min(size, most_bytes))
         found = piece.text.removesuffix("\n").split("\n") if piece.text else []
-        if piece.start == log.kept_from or len(found) >= lines or size >= most_bytes:
+        if piece.start == log.kept_from or len(found) > lines or size >= most_bytes:
             return found[-lines:], piece.start > 0 or len(found) > lines
         size *= 4
 
 
 def read_raw_end(log: Log, start: int, end: int, most_bytes: int) -> Piece:
-    """Return the end of a part of the log as raw text, whole lines if it has any, with line feeds between them."""
+    """Return the end of a part of the log as raw text, whole lines if that costs little, with line feeds between."""
     start = max(start, log.kept_from)
     begin = max(start, end - most_bytes)
     data = log.read(begin, end - begin)
     if begin > start:
-        line_end = data.find(b"\n", 0, -1)
+        line_end = data.find(b"\n", 0, max(most_bytes // 10, 1))
         cut = line_end + 1 or len(data) - len(data.lstrip(_INNER_BYTES))
         begin, data = begin + cut, data[cut:]
     text = data.decode(errors="replace").replace("\r\n", "\n")
@@ -187,6 +183,15 @@ def transcript_from(log: Log, start: int) -> Transcript:
     transcript.feed(before[-_SCREEN_BYTES:])
     transcript.forget()
     return transcript
+
+
+async def _shown(data: bytes, log: Log, start: int | None = None) -> str:
+    """Return what a terminal shows of data, which begins at a cursor or a line."""
+    transcript = Transcript(log.columns, log.rows) if start is None else _transcript_at(log, start)
+    for at in range(0, len(data), _PIECE_BYTES):
+        transcript.feed(data[at : at + _PIECE_BYTES])
+        await anyio.lowlevel.checkpoint()
+    return transcript.text()
 
 
 def _transcript_at(log: Log, start: int) -> Transcript:

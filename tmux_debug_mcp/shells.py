@@ -16,6 +16,8 @@ _LOOK_AGAIN_S = 0.002
 # A shell that starts sets up things, and may take that long; or it asks for something, and is quiet.
 _STARTING_S = 10.0
 _QUIET_S = 0.5
+# A process that could go on if the machine were not busy: it wants a processor or waits for a disk.
+_AT_WORK = "RD"
 # A shell that is at work may be on its way to its prompt, on a busy machine.
 _COMING_S = 0.5
 
@@ -200,12 +202,15 @@ class Prompts:
                 self._known.add(shell.start)
                 return shell
             await anyio.sleep(0.001)
+            # Looked at first: a shell whose last child has ended has run since, and that shows below.
+            has_children = is_to_run and bool(linux.children(shell.pid))
             now, look = anyio.current_time(), self._look(shell)
-            if look != before:
+            stat = linux.read_stat(shell.pid)
+            if look != before or (stat and stat.state in _AT_WORK):
                 before, quiet_since = look, now
-            is_busy = now < quiet_since + _QUIET_S or (is_to_run and linux.children(shell.pid))
+            is_busy = has_children or now < quiet_since + _QUIET_S
             is_starting = shell.start not in self._known and now < begin + _STARTING_S and is_busy
-            is_starting = bool(is_starting) and shell.is_interactive()
+            is_starting = is_starting and shell.is_interactive()
             is_coming = now < quiet_since + patience_s and now < begin + _COMING_S
             if not is_starting and not is_coming and now > begin + patience_s:
                 return None

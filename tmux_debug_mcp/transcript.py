@@ -15,7 +15,7 @@ Rules, measured against tmux:
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from .rows import Row, cell_width
@@ -30,6 +30,8 @@ _MAX_HELD_BYTES = 4096
 
 _SEQUENCE = r"\033(?:\[([0-?]*)[ -/]*([@-~])|\][^\a\033]*(?:\a|\033\\)|[P_^Xk][^\033]*\033\\|[ -/]+[0-~]|([0-Z\\^-~]))"
 _TOKEN = re.compile(rf"{_SEQUENCE}|([^\0-\037\177]+)|(.)", re.DOTALL)
+# Characters that take a cell each, or one that perhaps does not.
+_RUN = re.compile(r"[ -~]+|[^ -~]")
 # Sequences that move nothing, and a bell: colours, most modes, strings, character sets; and an erasing of the rest of
 # the line, where there is none.
 _FRESH_INVISIBLE = re.compile(
@@ -197,20 +199,24 @@ class Transcript:
 
     def _put(self, characters: str) -> None:
         cells = self._cells()
-        for character in characters:
-            width = cell_width(character)
+        for run in _RUN.findall(characters):
+            width = 1 if run.isascii() else cell_width(run)
             if not width:
                 at = min(self._column, len(cells)) - 1
                 if at >= 0:
-                    cells[at] += character
+                    cells[at] += run
                 continue
-            if self._column + width > self._columns:
-                self._rows[self._row].is_wrapped = True
-                self._column = 0
-                self._feed_line()
-                cells = self._cells()
-            self._rows[self._row].put(self._column, [character, ""][:width])
-            self._column += width
+            written: Sequence[str] = [run, ""] if width > 1 else run
+            while written:
+                if self._column + width > self._columns:
+                    self._rows[self._row].is_wrapped = True
+                    self._column = 0
+                    self._feed_line()
+                    cells = self._cells()
+                part = written[: max(width, self._columns - self._column)]
+                self._rows[self._row].put(self._column, part)
+                self._column += len(part)
+                written = written[len(part) :]
 
     def _cells(self) -> list[str]:
         """Return the cells of the cursor's row, to be written to."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp.logs import Log
-from tmux_debug_mcp.reading import read_end
+from tmux_debug_mcp.reading import read_end, read_last_lines, read_last_raw_lines, read_raw_end
 
 
 class CountingLog(Log):
@@ -54,3 +54,28 @@ async def test_end_is_whole_lines_where_that_costs_little(
         file.write(data)
 
     assert await read_end(log, 0, log.size, most) == (text, start, log.size, 0)
+
+
+async def test_line_longer_than_what_is_read_is_shown_in_part(tmp_path: Path) -> None:
+    log = CountingLog(tmp_path / "log", "mark")
+    with log.path.open("ab") as file:
+        file.write(b"first\r\n" + b"x" * 3_000_000 + b"\r\nEND\r\n")
+    shown = "x" * 9995 + "\nEND\n"
+    lines = ["x" * 9995, "END"]
+
+    assert (await read_end(log, 0, log.size, 10_000)).text == shown
+    assert read_raw_end(log, 0, log.size, 10_002) == (shown, log.size - 10_002, log.size, 0)
+    assert await read_last_lines(log, log.size, 5, 10_000) == (lines, True)
+    assert read_last_raw_lines(log, log.size, 5, 10_002) == (lines, True)
+    assert log.read_bytes < 200_000
+
+
+async def test_lines_that_are_asked_for_are_whole(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log", "mark")
+    with log.path.open("ab") as file:
+        file.write(b"".join(b"%d-%s\r\n" % (number, b"x" * 9000) for number in range(20)))
+    for count in (1, 3, 4, 19):
+        lines = [f"{number}-{'x' * 9000}" for number in range(20 - count, 20)]
+
+        assert await read_last_lines(log, log.size, count, 400_000) == (lines, True)
+        assert read_last_raw_lines(log, log.size, count, 400_000) == (lines, True)
