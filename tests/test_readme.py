@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import archive, creation, recording, running, session, waiting
+from tmux_debug_mcp import archive, creation, recording, running, servers, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
-from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal
+from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal, tmux
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -67,7 +67,7 @@ def test_limits_are_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE))
 
     assert rows["panes"] == str(session.MAX_PANES)
-    assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes"
+    assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {servers.MAX_COMMAND_BYTES:,}"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
     assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
@@ -81,4 +81,5 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["text of `getContent`"].endswith(f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters")
     assert rows["size of a terminal"] == f"{terminal.MAX_COLUMNS} columns, {terminal.MAX_ROWS} rows"
     assert rows["recording"] == f"{recording.MAX_RECORDING_BYTES >> 20} MiB"
+    assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS
     assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

@@ -8,10 +8,11 @@ the background, so that nobody types into something else than a moment before.
 import contextlib
 import errno
 import os
+import re
 import secrets
 import socket
-import subprocess
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import anyio
@@ -20,7 +21,14 @@ from . import linux
 from .capturing import capture, capture_rows, capture_screen
 from .control_mode import version
 from .creation import NewPane, Place, Settings, check, interactive_shell
-from .errors import CommandError, KillNotAllowedError, PaneNotFoundError, TmuxStuckError
+from .errors import (
+    ArgumentError,
+    CommandError,
+    KillNotAllowedError,
+    PaneExitedError,
+    PaneNotFoundError,
+    TmuxStuckError,
+)
 from .keys import Keystrokes
 from .panes import Pane, State
 from .screen import captured_lines
@@ -32,8 +40,11 @@ Command = Sequence[str]
 
 # A tmux server answers within milliseconds. One that is stopped never does.
 _ANSWER_S = 10.0
-# So much text is typed at once; one argument of a program takes 128 KiB.
-_TYPED_CHARACTERS = 4096
+# A client of tmux takes 16 KiB of commands: so much for text, of which a character takes 4 bytes at most, and for all.
+_TYPED_CHARACTERS = 2000
+_KEYS_A_COMMAND = 200
+MAX_COMMAND_BYTES = 12_000
+_PANE_ID = re.compile(r"%\d+")
 # Since this version paste-buffer rewrites control characters unless told not to.
 _CLEANS_PASTES = (3, 7)
 
@@ -62,11 +73,17 @@ class TmuxServer(Protocol):
     async def split(self, pane_id: str, flags: Sequence[str], command: str | None) -> str:
         """Split a pane and return the new one."""
 
-    async def send(self, pane_id: str, keystrokes: Keystrokes) -> None:
-        """Type and press."""
+    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
+        """Type and press, whole and in order."""
 
-    async def read(self, pane_id: str, start: int | None, count: int | None) -> str:
-        """Return rows from one on, 0 being the screen's first; or the last lines; or the screen."""
+    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
+        """Return rows of the screen and its history, 0 being the screen's first."""
+
+    async def read_lines(self, pane_id: str, lines: int) -> str:
+        """Return the last lines; one that the terminal wrapped is one."""
+
+    async def read_screen(self, pane_id: str) -> str:
+        """Return what the screen shows."""
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         """End a session, window or pane."""
@@ -126,14 +143,17 @@ class OwnServer:
         await self._take_sizes()
         return new
 
-    async def send(self, pane_id: str, keystrokes: Keystrokes) -> None:
-        await self._pane(pane_id).send(keystrokes)
+    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
+        await self._pane(row.pane_id).send(keystrokes)
 
-    async def read(self, pane_id: str, start: int | None, count: int | None) -> str:
-        pane = self._pane(pane_id)
-        if start is not None:
-            return await capture_rows(pane, start, None if count is None else start + count - 1)
-        return (await capture_screen(pane)).text() if count is None else await capture(pane, count)
+    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
+        return await capture_rows(self._pane(pane_id), start, end)
+
+    async def read_lines(self, pane_id: str, lines: int) -> str:
+        return await capture(self._pane(pane_id), lines)
+
+    async def read_screen(self, pane_id: str) -> str:
+        return (await capture_screen(self._pane(pane_id))).text()
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         for other in await self.rows():
@@ -167,32 +187,32 @@ class UsersServer:
 
     Args:
         settings: With its socket, and the environment that sessions of a server that we start get.
+        typing: Held by who types, so that keys do not mix.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, typing: anyio.Lock) -> None:
         self._settings = settings
+        self._typing = typing
 
     async def rows(self) -> list[PaneRow]:
         if not self._is_running():
             return []
         separator = secrets.token_hex(8)
-        return parse(await self._ask("list-panes", "-a", "-F", panes_format(separator)), separator)
+        return parse(await self._ask(("list-panes", "-a", "-F", panes_format(separator))), separator)
 
     async def command_of(self, row: PaneRow) -> str:
         if row.pane_dead == "1":
             return f"exited with code {row.pane_dead_status}" if row.pane_dead_status else "exited"
-        shell = linux.read_stat(int(row.pane_pid))
-        leader = linux.read_stat(shell.tpgid) if shell else None
-        name = (leader or shell).comm if shell else ""
-        return "".join(character if character.isprintable() else "?" for character in name)
+        return row.pane_current_command
 
     async def run(self, *words: str) -> None:
-        await self._ask(*words)
+        await self._ask(words)
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
-        await self._ask("resize-pane", "-t", row.pane_id, *flags)
+        await self._ask(("resize-pane", "-t", row.pane_id, *flags))
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> str:
+        self._is_running()  # tmux itself would remove what is in the place of its socket
         title = ["-n", escaped(window_name)] if window_name else []
         cwd = ["-c", escaped(str(self._settings.cwd))]
         # A server that this starts is the user's from then on, and not ours to end.
@@ -206,68 +226,106 @@ class UsersServer:
     async def split(self, pane_id: str, flags: Sequence[str], command: str | None) -> str:
         return await self._create(["split-window", "-d", *flags, "-t", pane_id], command)
 
-    async def send(self, pane_id: str, keystrokes: Keystrokes) -> None:
-        await self._ask("copy-mode", "-q", "-t", pane_id)  # which swallows keys
-        if keystrokes.is_paste:
-            await self._paste(pane_id, keystrokes.text)
-        else:
-            for start in range(0, len(keystrokes.text), _TYPED_CHARACTERS):
-                text = keystrokes.text[start : start + _TYPED_CHARACTERS]
-                await self._ask("send-keys", "-l", "-t", pane_id, "--", text)
-        if keystrokes.keys:
-            await self._ask("send-keys", "-t", pane_id, "--", *keystrokes.keys)
+    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
+        if row.pane_dead == "1":
+            raise PaneExitedError(row.pane_id, await self.command_of(row))
+        pane_id, text, keys = row.pane_id, keystrokes.text, keystrokes.keys
+        typed = [text[at : at + _TYPED_CHARACTERS] for at in range(0, len(text), _TYPED_CHARACTERS)]
+        pressed = [keys[at : at + _KEYS_A_COMMAND] for at in range(0, len(keys), _KEYS_A_COMMAND)]
+        commands: list[Command] = [("copy-mode", "-q", "-t", pane_id)]  # which swallows keys
+        if not keystrokes.is_paste:
+            commands += [("send-keys", "-l", "-t", pane_id, "--", piece) for piece in typed]
+        with anyio.CancelScope(shield=True):
+            async with self._typing:
+                if keystrokes.is_paste:
+                    await self._paste(pane_id, text)
+                for batch in _batches([*commands, *(("send-keys", "-t", pane_id, "--", *some) for some in pressed)]):
+                    await self._ask(*batch)
 
-    async def read(self, pane_id: str, start: int | None, count: int | None) -> str:
-        words = ["capture-pane", "-p", "-t", pane_id]
-        if start is None and count is not None:
-            captured = await self._ask(*words, "-J", "-S", f"-{count}")
-            return "\n".join(captured_lines(captured.encode())[-count:])
-        if start is not None:
-            words += ["-S", str(start), *(["-E", str(start + count - 1)] if count is not None else [])]
-        return "\n".join(captured_lines((await self._ask(*words)).encode()))
+    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
+        return "\n".join((await self._captured(pane_id, "-S", str(start), "-E", str(end)))[1:])
+
+    async def read_lines(self, pane_id: str, lines: int) -> str:
+        # The first row may be the rest of a longer line. So one line more, or all there is.
+        rows = lines + 1
+        while True:
+            [facts, *found] = await self._captured(pane_id, "-J", "-S", f"-{rows}")
+            is_alternate, history_rows = map(int, facts.split())
+            if is_alternate:  # it has no history
+                found = (await self._captured(pane_id, "-J"))[1:]
+            if len(found) > lines or rows >= history_rows or is_alternate:
+                return "\n".join(found[-lines:])
+            rows *= 4
+
+    async def read_screen(self, pane_id: str) -> str:
+        return "\n".join((await self._captured(pane_id))[1:])
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         if not self._settings.allows_kill:
             raise KillNotAllowedError
         target = {"session": row.session_id, "window": row.window_id, "pane": row.pane_id}[kind]
-        await self._ask(f"kill-{kind}", "-t", target)
+        await self._ask((f"kill-{kind}", "-t", target))
 
     async def _create(self, words: Sequence[str], command: str | None) -> str:
-        made = await self._ask(*words, "-P", "-F", "#{pane_id}", *(["--", command] if command else []))
-        return made.strip()
+        if command and len(command.encode()) > MAX_COMMAND_BYTES:
+            raise ArgumentError(
+                f"Parameter 'command' has {len(command.encode())} bytes; on a user's tmux server at most "
+                f"{MAX_COMMAND_BYTES}. Put it into a script."
+            )
+        made = await self._ask((*words, "-P", "-F", "#{pane_id}", *(["--", command] if command else [])))
+        return next(line for line in made.splitlines() if _PANE_ID.fullmatch(line))  # hooks may print, too
+
+    async def _captured(self, pane_id: str, *flags: str) -> list[str]:
+        """Return whether the screen is the alternate one, with the number of rows of the history, and what it shows."""
+        facts = ("display-message", "-p", "-t", pane_id, "#{alternate_on} #{history_size}")
+        return captured_lines((await self._ask(facts, ("capture-pane", "-p", "-t", pane_id, *flags))).encode())
 
     async def _paste(self, pane_id: str, text: str) -> None:
         """Paste text, bracketed where the program asks for that; the user's own buffers stay as they are."""
         buffer = f"keys-{secrets.token_hex(8)}"
-        number = version(await self._ask("display-message", "-p", "#{version}"))
-        exactly = ["-S"] if number is None or number >= _CLEANS_PASTES else []
-        await self._ask("load-buffer", "-b", buffer, "-", text=text)
-        await self._ask("paste-buffer", "-d", "-p", *exactly, "-b", buffer, "-t", pane_id)
+        number = version(await self._ask(("display-message", "-p", "#{version}")))
+        exactly = " -S" if number is None or number >= _CLEANS_PASTES else ""
+        # To paste into a pane that has died meanwhile would end the whole tmux server.
+        paste, drop = f"paste-buffer -dp{exactly} -b {buffer} -t {pane_id}", f"delete-buffer -b {buffer}"
+        guarded = ("if-shell", "-F", "-t", pane_id, "#{pane_dead}", drop, paste)
+        try:
+            await self._ask(("load-buffer", "-b", buffer, "-"), guarded, text=text)
+        except CommandError:
+            with contextlib.suppress(CommandError):
+                await self._ask(("delete-buffer", "-b", buffer))
+            raise
 
-    async def _ask(self, *words: str, text: str = "") -> str:
-        """Run a command and return what it prints.
+    async def _ask(self, *commands: Command, text: str = "") -> str:
+        """Run commands in one tmux process, which gets a text, and return what they print.
 
         Raises:
             CommandError: tmux refused it.
             TmuxStuckError: tmux does not answer.
         """
-        argv = [self._settings.tmux, "-u", "-S", self._settings.socket, *map(_whole, words)]
-        with anyio.move_on_after(_ANSWER_S):
-            done = await anyio.run_process(
-                argv, input=text.encode(), stderr=subprocess.PIPE, check=False, env=dict(self._settings.env)
-            )
+        argv = [self._settings.tmux, "-u", "-S", self._settings.socket]
+        for command in commands:
+            argv += [*map(_whole, command), ";"]
+        with anyio.move_on_after(_ANSWER_S), os.fdopen(os.memfd_create("text"), "w+b") as file:
+            # A file and no pipe, whose end would come too early if we were killed.
+            file.write(text.encode())
+            file.seek(0)
+            done = await anyio.run_process(argv[:-1], stdin=file, check=False, env=dict(self._settings.env))
             # A server that can't be started is no failure to tmux.
             if done.returncode or (done.stderr and not done.stdout):
-                raise CommandError(words[0], done.stderr.decode(errors="replace").strip())
+                raise CommandError(commands[0][0], done.stderr.decode(errors="replace").strip())
             return done.stdout.decode(errors="replace")
-        raise TmuxStuckError(self._settings.socket, f"no answer in {_ANSWER_S:g} s")
+        reason = f"no answer in {_ANSWER_S:g} s; it may yet do what it was asked"
+        raise TmuxStuckError(self._settings.socket, reason)
 
     def _is_running(self) -> bool:
         """Tell whether a server listens at the socket, busy or not.
 
         Raises:
-            TmuxStuckError: That can't be told.
+            TmuxStuckError: That can't be told, or something else is there.
         """
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(os.stat(self._settings.socket).st_mode):
+                raise TmuxStuckError(self._settings.socket, "it is no socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)  # noqa: FBT003  its own signature
             try:
@@ -296,6 +354,20 @@ def escaped(name: str) -> str:
     for part in parts[1:]:
         text += ("#" if part.startswith("[") else "##") + part
     return text
+
+
+def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
+    """Return commands in groups that a client of tmux takes."""
+    batch: list[Command] = []
+    size = 0
+    for command in commands:
+        more = sum(len(word.encode()) + 1 for word in command)
+        if batch and size + more > MAX_COMMAND_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(command)
+        size += more
+    yield batch
 
 
 def _title(settings: Settings, command: str | None) -> str:

@@ -53,6 +53,7 @@ class Session:
         settings: What panes are made with.
         tasks: Where what is to run as long as the session can be started.
         naming: Held by who makes a pane of a name unless there is one.
+        typing: Held by who types on the user's tmux server.
         drawing: Has room for one who draws a picture, which takes memory.
     """
 
@@ -73,6 +74,7 @@ class Session:
         self._wardens: set[Warden] = set()
         self._recordings: dict[PaneId, Recording] = {}
         self.naming = anyio.Lock()
+        self.typing = anyio.Lock()
         self.drawing = anyio.CapacityLimiter(1)
 
     @property

@@ -3,7 +3,7 @@
 Targets are tmux's: `session:window.pane`, each a name, an index or an id, or an id alone. They are looked up here and
 exactly, since tmux itself takes a prefix for a name and what is active for what is not there. Only ids go to tmux.
 
-1. `%3`, `@1` and `$0` are ids, which mean the same everywhere.
+1. `%3`, `@1` and `$0` are ids, which mean the same everywhere. What is called so is meant with `=`: `=$0`.
 2. Without a colon, a target that is no id is the name of a session.
 3. Behind the colon stands a window: its index, its id or its name. A window's name may have dots; a dot and a number at
    the end, or an id, are a pane in it.
@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from .errors import AmbiguousTargetError, TargetNotFoundError
 
 _PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
-_PANE_ID, _WINDOW_ID = re.compile(r"%\d+"), re.compile(r"@\d+")
+_PANE_ID, _WINDOW_ID, _SESSION_ID = re.compile(r"%\d+"), re.compile(r"@\d+"), re.compile(r"\$\d+")
 
 # What is asked of tmux for every pane. Text that others choose comes between separators that nobody can guess.
 FIELDS = (
     *("session_id", "session_name", "session_attached", "window_id", "window_index", "window_name", "window_active"),
-    *("pane_id", "pane_index", "pane_active", "pane_width", "pane_height", "pane_dead", "pane_dead_status", "pane_pid"),
+    *("pane_id", "pane_index", "pane_active", "pane_width", "pane_height", "pane_dead", "pane_dead_status"),
+    *("pane_current_command", "history_size"),
 )
 
 
@@ -44,7 +45,8 @@ class PaneRow:
     pane_height: str
     pane_dead: str
     pane_dead_status: str
-    pane_pid: str
+    pane_current_command: str
+    history_size: str
 
 
 def panes_format(separator: str) -> str:
@@ -67,7 +69,23 @@ def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """
     if _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target):
         return find_pane(rows, target)
-    return _split(rows, target, target)[0][0]
+    panes, window = _split(rows, target, target)
+    return find_pane(rows, target) if window else panes[0]
+
+
+def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
+    """Return the rows of the session that a target means; where it tells a window or a pane, of that window.
+
+    Raises:
+        TargetNotFoundError: There is none.
+        AmbiguousTargetError: Several windows of the session have the name.
+    """
+    if not (_PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target)):
+        panes, window = _split(rows, target, target)
+        if not window:
+            return panes
+    pane = find_pane(rows, target)
+    return [row for row in rows if (row.session_id, row.window_index) == (pane.session_id, pane.window_index)]
 
 
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
@@ -100,9 +118,12 @@ def _panes_of_window(rows: Sequence[PaneRow], target: str, whole: str) -> list[P
     panes, window = _split(rows, target, whole)
     if not window:
         return [row for row in panes if row.window_active == "1"]
-    window = window.removeprefix("=")
-    by_number = [row for row in panes if window in (row.window_index, row.window_id)]
-    found = by_number or [row for row in panes if row.window_name == window]
+    if _WINDOW_ID.fullmatch(window):
+        found = [row for row in panes if row.window_id == window]
+    else:
+        window = window.removeprefix("=")
+        by_index = [row for row in panes if row.window_index == window]
+        found = by_index or [row for row in panes if row.window_name == window]
     if len(ids := list(dict.fromkeys(row.window_id for row in found))) > 1:
         raise AmbiguousTargetError(whole, ids)
     if not found:
@@ -114,11 +135,14 @@ def _split(rows: Sequence[PaneRow], target: str, whole: str) -> tuple[list[PaneR
     """Return the panes of the session that a target begins with, and the rest; newer tmux has names with colons."""
     ends = [len(target), *(at for at in reversed(range(len(target))) if target[at] == ":")]
     for end in ends:
-        name = target[:end].removeprefix("=")
-        if panes := [row for row in rows if name in (row.session_name, row.session_id)]:
+        if panes := [row for row in rows if _is_session(row, target[:end])]:
             return panes, target[end + 1 :]
     name = target.partition(":")[0].removeprefix("=")
     raise TargetNotFoundError(whole, f"there is no session '{name}'")
+
+
+def _is_session(row: PaneRow, word: str) -> bool:
+    return row.session_id == word if _SESSION_ID.fullmatch(word) else row.session_name == word.removeprefix("=")
 
 
 def _active(panes: Sequence[PaneRow]) -> PaneRow:

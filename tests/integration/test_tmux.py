@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from support import PATIENCE_S, Tools, eventually, in_process, socket_of
 
 from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.servers import UsersServer
+from tmux_debug_mcp.targets import PaneRow
 
 EXPLAINED = "Use tmux_list_panes to see what is there."
 
@@ -176,6 +179,23 @@ class TestOwnServer:
         assert await text(tools, "read_pane", target="w", start_line=0, line_count=2) == "32\n33"
         assert await text(tools, "read_pane", target="w", start_line=-2, line_count=3) == "30\n31\n32"
         assert (await text(tools, "read_pane", target="w", start_line=-31)).startswith("1\n2\n")
+        assert await text(tools, "read_pane", target="w", start_line=-(10**12), line_count=2) == "1\n2"
+        assert await text(tools, "read_pane", target="w", start_line=10**12) == ""
+
+    async def test_rows_that_are_too_many_are_read_in_turn(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w", command="seq -f %0150.0f 1 2000; exec sleep 99")
+        await shows(tools, "w", "2000")
+        start, found = -1951, list[str]()
+        while True:
+            shown, *notes = await tools.blocks("read_pane", target="w", start_line=start)
+            assert len(shown) <= 40_000
+            found += shown.split("\n")
+            if not notes:
+                break
+            start = int(notes[0].removeprefix("[go on with start_line ").removesuffix("]"))
+        assert list(map(int, found)) == list(range(1, 2001))
+        shown, *notes = await tools.blocks("read_pane", target="w", line_count=1000)
+        assert (shown[-4:], len(shown) <= 40_000, notes) == ("2000", True, ["[what came before is left out]"])
         assert "at least 1" in await tools.error("read_pane", target="w", line_count=0)
 
     async def test_selecting_and_renaming(self, tools: Tools) -> None:
@@ -360,6 +380,100 @@ class TestUsersServer:
         await text(on_users, "send_keys", target="mine:1", keys="typed Enter")
         assert "typed\ntyped" in await shows(on_users, "mine:1", "typed\ntyped")
 
+    async def test_keys_for_a_dead_pane_are_refused_and_end_no_server(self, on_users: Tools, user: User) -> None:
+        # tmux 3.3 itself ends, with all sessions, when something is pasted into a dead pane.
+        user.tmux("set-option", "-g", "remain-on-exit", "on")
+        user.tmux("new-window", "-d", "-t", "mine:", "-n", "dead", "exit 3")
+        await eventually(lambda: user.tmux("display-message", "-p", "-t", "=mine:dead", "#{pane_dead}") == "1\n")
+        for keys in ("one\ntwo", "ls Enter"):
+            error = await on_users.error("send_keys", target="mine:dead", keys=keys)
+            assert error.startswith("Pane 'mine:dead' has ended (exited with code 3): nothing there reads keys.")
+
+    async def test_pane_that_dies_while_it_is_typed_to_ends_no_server(
+        self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        user.tmux("set-option", "-g", "remain-on-exit", "on")
+        user.tmux("new-window", "-d", "-t", "mine:", "-n", "dead", "exit 3")
+        await eventually(lambda: user.tmux("display-message", "-p", "-t", "=mine:dead", "#{pane_dead}") == "1\n")
+        looked_up = UsersServer.rows
+
+        async def before_it_died(server: UsersServer) -> list[PaneRow]:
+            return [replace(row, pane_dead="0") for row in await looked_up(server)]
+
+        monkeypatch.setattr(UsersServer, "rows", before_it_died)
+        await text(on_users, "send_keys", target="mine:dead", keys="one\ntwo")
+        assert user.tmux("list-buffers", "-F", "#{buffer_name}") == "precious\n"
+
+    async def test_pane_that_goes_while_it_is_typed_to_leaves_no_buffer(
+        self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked_up = UsersServer.rows
+
+        async def before_it_went(server: UsersServer) -> list[PaneRow]:
+            return [replace(row, pane_id="%99") for row in await looked_up(server)]
+
+        monkeypatch.setattr(UsersServer, "rows", before_it_went)
+        assert "can't find pane" in await on_users.error("send_keys", target="mine", keys="one\ntwo")
+        assert user.tmux("list-buffers", "-F", "#{buffer_name}") == "precious\n"
+
+    async def test_cancelled_paste_arrives_whole_and_leaves_no_buffer(
+        self, on_users: Tools, user: User, tmp_path: Path
+    ) -> None:
+        await text(on_users, "create_session", name="c", command=f"stty raw -echo; exec cat >{tmp_path}/typed")
+        await eventually_runs(on_users, "c", "cat")
+        for delay in range(12):
+            with anyio.move_on_after(delay / 1000):
+                await on_users.client.call_tool("tmux_send_keys", {"target": "c", "keys": "one\ntwo"})
+        await text(on_users, "send_keys", target="c", keys="end")
+        await eventually(lambda: (tmp_path / "typed").read_text().endswith("end"))
+        assert set((tmp_path / "typed").read_bytes().removesuffix(b"end").split(b"one\rtwo")) == {b""}
+        assert user.tmux("list-buffers", "-F", "#{buffer_name}") == "precious\n"
+
+    async def test_keys_of_concurrent_calls_do_not_mix(self, on_users: Tools, tmp_path: Path) -> None:
+        await text(on_users, "create_session", name="c", command=f"stty raw -echo; exec cat >{tmp_path}/typed")
+        await eventually_runs(on_users, "c", "cat")
+        texts = [letter * 20_000 for letter in "abcde"]
+        async with anyio.create_task_group() as tasks:
+            for typed in texts:
+                tasks.start_soon(partial(text, on_users, "send_keys", target="c", keys=f"{typed} Enter"))
+        await eventually(lambda: (tmp_path / "typed").stat().st_size == 5 * 20_001)
+        assert sorted((tmp_path / "typed").read_bytes().decode().split("\r")) == ["", *texts]
+
+    async def test_lines_that_wrap_are_read_whole(self, on_users: Tools) -> None:
+        command = "for x in a b c; do printf \"%9000s\\n\" $x | tr ' ' $x; done; exec cat"
+        await text(on_users, "create_session", name="c", command=command)
+        await shows(on_users, "c", "ccc")
+        assert await text(on_users, "read_pane", target="c", line_count=2) == f"{'b' * 9000}\n{'c' * 9000}"
+
+    async def test_command_longer_than_tmux_takes_is_told(self, on_users: Tools) -> None:
+        error = await on_users.error("create_window", session="mine", command=f"echo {'x' * 17_000}")
+        assert error == (
+            "Parameter 'command' has 17005 bytes; on a user's tmux server at most 12000. Put it into a script."
+        )
+
+    async def test_windows_that_are_linked_are_told_apart(self, on_users: Tools, user: User) -> None:
+        user.tmux("link-window", "-s", "=mine:logs", "-t", "other:7")
+        user.tmux("link-window", "-s", "=mine:logs", "-t", "mine:9")
+        assert [row[:2] for row in await rows(on_users, "windows", session="mine")] == [
+            ["mine", "1"],
+            ["mine", "2"],
+            ["mine", "9"],
+        ]
+        assert [row[5] for row in await rows(on_users, "windows", session="mine")] == ["1 panes", "2 panes", "2 panes"]
+        assert len(await rows(on_users, "panes", target="mine:9")) == 2
+        await text(on_users, "select_window", target="mine:9")
+        assert user.tmux("display-message", "-p", "-t", "=mine:", "#{window_index}") == "9\n"
+
+    async def test_hooks_that_print_are_no_part_of_an_answer(self, on_users: Tools, user: User) -> None:
+        user.tmux("set-hook", "-g", "after-new-window", "display-message -p 'win made'")
+        answer = await text(on_users, "create_window", session="mine", command="exec sleep 1005")
+        assert answer.startswith("Window created in session 'mine'. window_id=@")
+
+    async def test_command_is_the_one_that_tmux_tells(self, on_users: Tools, tmp_path: Path) -> None:
+        (tmp_path / "averyveryverylongprogramname").symlink_to("/bin/sleep")
+        await text(on_users, "create_session", name="c", command=f"exec {tmp_path}/averyveryverylongprogramname 99")
+        await eventually_runs(on_users, "c", "averyveryverylongprogramname")
+
     async def test_killing_that_was_allowed_kills_just_that(self, settings: Settings, user: User) -> None:
         allowed = replace(settings, socket=str(user.socket), allows_kill=True)
         async with in_process(allowed, toolsets="tmux") as tools:
@@ -392,9 +506,9 @@ class TestUsersServer:
             error = await on_users.error("list_sessions")
         finally:
             os.kill(pid, 18)
-        assert (
-            error
-            == f"The tmux server at {user.socket} can't be asked (no answer in 0.3 s). Ask the user to look at it."
+        assert error == (
+            f"The tmux server at {user.socket} can't be asked (no answer in 0.3 s; it may yet do what it was asked). "
+            "Ask the user to look at it."
         )
         assert len(await rows(on_users, "sessions")) == 2
 
@@ -402,18 +516,21 @@ class TestUsersServer:
         ("path", "listed", "created"),
         [
             ("no/such", "No sessions found.", "tmux new-session failed: error creating "),
-            (".", "can't be asked (Connection refused)", "tmux new-session failed: error connecting to "),
-            ("x" * 120, "can't be asked (File name too long)", "tmux new-session failed: error connecting to "),
+            (".", "can't be asked (it is no socket)", "The tmux server at "),
+            ("notes.txt", "can't be asked (it is no socket)", "The tmux server at "),
+            ("x" * 120, "can't be asked (File name too long)", "The tmux server at "),
         ],
     )
     async def test_what_is_no_socket_is_told(
         self, settings: Settings, tmp_path: Path, path: str, listed: str, created: str
     ) -> None:
+        (tmp_path / "notes.txt").write_text("precious")
         async with in_process(replace(settings, socket=str(tmp_path / path)), toolsets="tmux") as tools:
             result = await tools.call("tmux_list_sessions")
             assert result.content[0].type == "text"
-            assert listed in result.content[0].text or result.content[0].text == "No sessions found."
+            assert listed in result.content[0].text
             assert (await tools.error("tmux_create_session", name="x")).startswith(created)
+        assert (tmp_path / "notes.txt").read_text() == "precious"
 
     async def test_program_that_ends_at_once_is_told(self, on_users: Tools) -> None:
         # There panes do not stay, unless the user has it so.

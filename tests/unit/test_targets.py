@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
-from tmux_debug_mcp.targets import FIELDS, PaneRow, find_pane, find_session, panes_format, parse
+from tmux_debug_mcp.targets import FIELDS, PaneRow, find_pane, find_panes, find_session, panes_format, parse
 
 ROW = PaneRow(**dict.fromkeys(FIELDS, "0"))
 
@@ -33,6 +33,12 @@ ROWS = [
     pane("$1 mai", "9 @5 7", "0 %13*"),
     pane("$2 0", "0 @6 x:y*", "0 %14*"),
     pane("$3 a.b:c", "0 @7 w*", "0 %15*"),
+    pane("$4 $0", "0 @8 @0*", "0 %16*"),
+    pane("$5 $9", "0 @20 w*", "0 %17*"),
+    pane("$6 linked", "0 @1 logs", "0 %1"),
+    pane("$6 linked", "0 @1 logs", "1 %2*"),
+    pane("$6 linked", "5 @1 logs*", "0 %1"),
+    pane("$6 linked", "5 @1 logs*", "1 %2*"),
 ]
 
 
@@ -45,6 +51,7 @@ ROWS = [
         ("@1.0", "%1"), ("mai:v1.2", "%10"), ("mai:v1.2.0", "%10"), ("mai:7", "%11"), ("mai:9", "%13"), ("0", "%14"),
         ("0:0", "%14"), ("0:x:y", "%14"), ("$0:1.0", "%1"),
         ("a.b:c", "%15"), ("a.b:c:", "%15"), ("a.b:c:w", "%15"), ("a.b:c:0.0", "%15"),
+        ("=$0", "%16"), ("=$0:0", "%16"), ("=$0:=@0", "%16"), ("$4", "%16"), ("=$9", "%17"),
     ],
 )  # fmt: skip
 def test_target_of_a_pane(target: str, pane_id: str) -> None:
@@ -54,7 +61,7 @@ def test_target_of_a_pane(target: str, pane_id: str) -> None:
 @pytest.mark.parametrize(
     "target",
     ["ma", "main:2", "main:log", "main:logs.2", "main:1.x", "%3", "@9", "$9", ":0", "", "nobody", "main:logs.",
-     "{last}", "main:+1", "@1.5", "%1.0", "main:@2"],
+     "{last}", "main:+1", "@1.5", "%1.0", "main:@2", "$4:@0"],
 )  # fmt: skip
 def test_what_is_not_there_is_not_found(target: str) -> None:
     with pytest.raises(TargetNotFoundError) as raised:
@@ -72,6 +79,24 @@ def test_name_of_two_windows_is_ambiguous() -> None:
 )
 def test_target_of_a_session(target: str, session_id: str) -> None:
     assert find_session(ROWS, target).session_id == session_id
+
+
+@pytest.mark.parametrize("target", ["main:2", "main:log", "main:1.7", "$0:nosuch", "nobody:"])
+def test_session_of_what_is_not_there_is_not_found(target: str) -> None:
+    with pytest.raises(TargetNotFoundError):
+        find_session(ROWS, target)
+
+
+@pytest.mark.parametrize(
+    ("target", "panes"),
+    [
+        ("main", ["%0", "%1", "%2"]), ("$0", ["%0", "%1", "%2"]), ("main:", ["%0", "%1", "%2"]), ("=$0", ["%16"]),
+        ("main:1", ["%1", "%2"]), ("@1", ["%1", "%2"]), ("%1", ["%1", "%2"]), ("main:0.0", ["%0"]),
+        ("linked:5", ["%1", "%2"]), ("linked:logs", ["%1", "%2"]),
+    ],
+)  # fmt: skip
+def test_panes_of_a_session_or_a_window(target: str, panes: list[str]) -> None:
+    assert [row.pane_id for row in find_panes(ROWS, target)] == panes
 
 
 @given(st.lists(st.lists(st.text(max_size=9), min_size=len(FIELDS), max_size=len(FIELDS)), max_size=4))

@@ -21,7 +21,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.servers import OwnServer, TmuxServer, UsersServer, escaped
 from tmux_debug_mcp.session import Session
-from tmux_debug_mcp.targets import PaneRow, find_pane, find_session
+from tmux_debug_mcp.targets import PaneRow, find_pane, find_panes, find_session
 
 from . import Answer, Arguments, Tool, Toolset
 from .arguments import NAME
@@ -33,6 +33,7 @@ INSTRUCTIONS = (
 )
 
 MAX_LINES = 1000
+MAX_CHARACTERS = 40_000
 _MAX_CELLS = 10_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
 _ANY_ID = re.compile(r"[$@%]\d+")
@@ -54,7 +55,7 @@ _SENTENCES: dict[type[ToolError], str] = {
 
 def _server(session: Session) -> TmuxServer:
     settings = session.settings
-    return UsersServer(settings) if settings.socket else OwnServer(session)
+    return UsersServer(settings, session.typing) if settings.socket else OwnServer(session)
 
 
 async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
@@ -63,7 +64,7 @@ async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
     for row in await _server(session).rows():
         found.setdefault(row.session_id, []).append(row)
     lines = [
-        f"{rows[0].session_name}\t{rows[0].session_id}\t{len({row.window_id for row in rows})} windows"
+        f"{rows[0].session_name}\t{rows[0].session_id}\t{len({row.window_index for row in rows})} windows"
         f"\t{rows[0].session_attached} attached"
         for rows in found.values()
     ]
@@ -109,7 +110,7 @@ async def list_windows(session: Session, arguments: Arguments) -> Answer:
         rows = [row for row in rows if row.session_id == session_id]
     windows: dict[tuple[str, str], list[PaneRow]] = {}
     for row in rows:
-        windows.setdefault((row.session_id, row.window_id), []).append(row)
+        windows.setdefault((row.session_id, row.window_index), []).append(row)
     lines = []
     for panes in windows.values():
         active = next((row for row in panes if row.pane_active == "1"), panes[0])
@@ -132,8 +133,11 @@ async def create_window(session: Session, arguments: Arguments) -> Answer:
 async def select_window(session: Session, arguments: Arguments) -> Answer:
     """Make a window the one that is shown."""
     server, target = _server(session), arguments["target"]
-    row = find_pane(await server.rows(), target)
-    await server.run("select-window", "-t", f"{row.session_id}:{row.window_id}")
+    rows = await server.rows()
+    row = find_pane(rows, target)
+    indexes = {other.window_index for other in rows if _is_same(other, row, "session_id", "window_id")}
+    window = row.window_id if len(indexes) == 1 else row.window_index
+    await server.run("select-window", "-t", f"{row.session_id}:{window}")
     return Answer([f"Selected window '{target}'."])
 
 
@@ -143,7 +147,8 @@ async def rename_window(session: Session, arguments: Arguments) -> Answer:
     _check_names(new)
     row = find_pane(await server.rows(), target)
     await server.run("rename-window", "-t", row.window_id, "--", escaped(new))
-    return Answer([f"Window '{target}' renamed to '{new}'."])
+    name = find_pane(await server.rows(), row.window_id).window_name
+    return Answer([f"Window '{target}' renamed to '{name}'."])
 
 
 async def list_panes(session: Session, arguments: Arguments) -> Answer:
@@ -151,13 +156,7 @@ async def list_panes(session: Session, arguments: Arguments) -> Answer:
     server = _server(session)
     rows = await server.rows()
     if "target" in arguments:
-        target = arguments["target"]
-        session_id = find_session(rows, target).session_id
-        if target.removeprefix("=") in (session_id, find_session(rows, session_id).session_name):
-            rows = [row for row in rows if row.session_id == session_id]
-        else:
-            window_id = find_pane(rows, target).window_id
-            rows = [row for row in rows if row.window_id == window_id]
+        rows = find_panes(rows, arguments["target"])
     lines = []
     for row in rows:
         size = f"{row.pane_width}x{row.pane_height}"
@@ -212,17 +211,39 @@ async def send_keys(session: Session, arguments: Arguments) -> Answer:
     server, target = _server(session), arguments["target"]
     keystrokes = parse(arguments["keys"], literal=arguments.get("literal", False))
     row = find_pane(await server.rows(), target)
-    await server.send(row.pane_id, keystrokes)
+    await server.send(row, keystrokes)
     return Answer([f"Sent keys to pane '{target}' ({keystrokes.done})"], pane_id=row.pane_id)
 
 
 async def read_pane(session: Session, arguments: Arguments) -> Answer:
     """Return what a pane shows."""
     server = _server(session)
-    start, count = arguments.get("start_line"), arguments.get("line_count")
     row = find_pane(await server.rows(), arguments["target"])
-    text = await server.read(row.pane_id, start, None if count is None else min(count, MAX_LINES))
-    return Answer([text], pane_id=row.pane_id, output=text)
+    if "start_line" in arguments:
+        return await _read_rows(server, row, arguments)
+    if "line_count" in arguments:
+        text = await server.read_lines(row.pane_id, min(int(arguments["line_count"]), MAX_LINES))
+    else:
+        text = await server.read_screen(row.pane_id)
+    shown, notes = text[-MAX_CHARACTERS:], []
+    if len(shown) < len(text):
+        shown = shown.partition("\n")[2] or shown
+        notes = ["[what came before is left out]"]
+    return Answer([shown, *notes], pane_id=row.pane_id, output=shown)
+
+
+async def _read_rows(server: TmuxServer, row: PaneRow, arguments: Arguments) -> Answer:
+    start = max(int(arguments["start_line"]), -int(row.history_size))
+    last = int(row.pane_height) - 1
+    end = min(start + min(int(arguments.get("line_count", MAX_LINES)), MAX_LINES) - 1, last)
+    text = await server.read_rows(row.pane_id, start, end) if start <= end else ""
+    shown, after = text, end + 1
+    if len(text) > MAX_CHARACTERS:
+        shown = text[:MAX_CHARACTERS].rpartition("\n")[0]
+        after = start + shown.count("\n") + 1
+    is_cut = len(shown) < len(text) or ("line_count" not in arguments and end < last)
+    notes = [f"[go on with start_line {after}]"] if is_cut else []
+    return Answer([shown, *notes], pane_id=row.pane_id, output=shown)
 
 
 async def _made(server: TmuxServer, pane_id: str) -> PaneRow:
@@ -231,6 +252,10 @@ async def _made(server: TmuxServer, pane_id: str) -> PaneRow:
         if row.pane_id == pane_id:
             return row
     raise ToolError(f"Pane '{pane_id}' was made, and its program ended at once. Give a command that goes on.")
+
+
+def _is_same(row: PaneRow, other: PaneRow, *fields: str) -> bool:
+    return all(getattr(row, field) == getattr(other, field) for field in fields)
 
 
 def _check_names(*names: str | None) -> None:
