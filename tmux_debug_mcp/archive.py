@@ -15,7 +15,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,14 @@ class PastPane:
     command: str
     log: Log
     started_at: float
+    is_held: bool  # by a server that runs
 
     async def state(self) -> State:
         """Return how its program ended; lost, if that was with the server."""
         runtime_s = max(0.0, self.log.written_at - self.started_at)
         mark = self.log.find_mark()
-        return ended_state(mark.exit_code if mark else None, runtime_s, mark.offset if mark else self.log.size)
+        state = ended_state(mark.exit_code if mark else None, runtime_s, mark.offset if mark else self.log.size)
+        return replace(state, may_grow=self.is_held and mark is None)
 
 
 class Archive:
@@ -90,8 +92,9 @@ class Archive:
             StorageError: There is no room for it.
         """
         try:
-            self.directory.mkdir(mode=0o700, exist_ok=True)
-            if self._held < 0:
+            if self._held < 0 or not self.directory.exists():  # somebody may have removed it
+                self.close()
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._held = linux.hold(str(self.directory))
                 self._remove_oldest()
             return Log(self.directory / f"{pane_id}.log", mark, is_kept=True)
@@ -130,7 +133,10 @@ class Archive:
                 if own in (entry["id"], entry["window"], entry["name"]):
                     log = PastLog(self._directory / run / f"{entry['id']}.log", entry["mark"])
                     log.columns, log.rows = entry["columns"], entry["rows"]
-                    return PastPane(target, entry["name"], entry["command"], log, entry["started_at"])
+                    with linux.unheld(str(self._directory / run)) as is_over:
+                        return PastPane(
+                            target, entry["name"], entry["command"], log, entry["started_at"], is_held=not is_over
+                        )
         except OSError as error:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
@@ -154,7 +160,8 @@ class Archive:
 
     def _runs(self) -> list[str]:
         """Return the names of the other runs, the oldest first."""
-        return sorted(name for name in os.listdir(self._directory) if _RUN.fullmatch(name) and name != self.run)
+        names = os.listdir(self._directory) if self._directory.exists() else []
+        return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
 
     def _remove_oldest(self) -> None:
         kept_bytes = 0

@@ -222,6 +222,18 @@ class JobNotTakenError(ToolError):
         super().__init__(pane_id=pane_id, shell=shell)
 
 
+class LogLostError(ToolError):
+    """Raised when a command that was run has left no trace, since the log had no room."""
+
+    sentence = (
+        "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; how it ended is lost. "
+        "Make room there. tmux_capture_pane shows the screen."
+    )
+
+    def __init__(self, pane_id: str, path: str) -> None:
+        super().__init__(pane_id=pane_id, path=path)
+
+
 class UnknownToolError(ToolError):
     """Raised when a tool is called that the server does not have."""
 

@@ -4,6 +4,7 @@ A *cursor* is an offset into the log, in bytes. Behind the program's last byte s
 code, which pane.sh writes; the cursor of an ended pane stands before the mark.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,15 @@ class Log:
         self.kept_from = linux.first_data(self._fd)
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(fd, 0, _BLOCK_BYTES)  # to see that there is room
+            os.ftruncate(fd, 0)
+        except OSError:
+            os.close(fd)
+            self.path.unlink()
+            raise
+        return fd
 
     def close(self) -> None:
         """Close and remove it, unless it is kept. What it was can still be asked."""
@@ -91,6 +100,12 @@ class Log:
     def kept_bytes(self) -> int:
         """How many bytes can still be read: all, or those behind `kept_from`."""
         return self.size - self.kept_from
+
+    def is_at(self, path: str) -> bool:
+        """Tell whether a path leads to its file."""
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.stat(path), self._stat())
+        return False
 
     def trim(self, keep_bytes: int) -> bool:
         """Give back the oldest bytes, so that little more than this many are kept. Cursors stay what they are.

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NewType
 
 import anyio
@@ -68,6 +69,7 @@ class State:
         exit_code: How it ended, when by itself: 0 to 255.
         signal: How it ended, when by a signal: `SIGSEGV`. 128+n is read as signal n, as in a shell.
         is_lost: The pane is gone from tmux, and how its program ended is not known.
+        may_grow: It is not known either whether that is so, since another server had the pane, and still runs.
     """
 
     is_running: bool
@@ -77,6 +79,12 @@ class State:
     exit_code: int | None = None
     signal: str | None = None
     is_lost: bool = False
+    may_grow: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will be printed."""
+        return not self.is_running and not self.may_grow
 
     def __str__(self) -> str:
         """Say it behind a pane's id: `exited with code 3 after 2.1 s`."""
@@ -113,6 +121,8 @@ class Pane:
     is_line_used: bool = False  # keys were sent since that
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
+    log_writer: int | None = None  # the process, once it was looked for
+    has_gaps: bool = False  # some output had no room in the log
 
     def __post_init__(self) -> None:
         self.prompts = Prompts(self.process.pid, self.log, self._flush)
@@ -264,6 +274,23 @@ class Pane:
         if ending := await self.ending():
             raise PaneLostError(self.id) if ending.is_lost else PaneExitedError(self.id, str(ending))
 
+    async def check_log(self) -> bool:
+        """See that the log of a running pane is written, which ends where there is no room; begin again if it is not.
+
+        Returns:
+            Whether it was not, so that some output is lost.
+        """
+        # tmux itself notices that only when it has more for it.
+        if self.log_writer is None or not linux.is_alive(self.log_writer):
+            children = linux.children(self.client.server_pid)
+            self.log_writer = next((pid for pid in children if self.log.is_at(f"/proc/{pid}/fd/1")), None)
+        if self.log_writer or not self.log.size or await self.ending():
+            return False
+        self.has_gaps = True
+        with contextlib.suppress(PaneLostError):
+            await self.tmux(writes_log(self.target, self.client.directory / self.log.path.name))
+        return True
+
     async def is_watched(self) -> bool:
         """Tell whether a person is attached."""
         [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, "#{session_attached}"))
@@ -384,6 +411,11 @@ class Pane:
             lambda stat: stat.session == self.process.pid or linux.marker(stat.pid) == self.marker,
         )
         return [*found, *orphans, *(pid for orphan in orphans for pid in linux.descendants(orphan))]
+
+
+def writes_log(target: str, path: Path) -> Command:
+    """Return the command that has what a pane prints written to a log, through a path of ours."""
+    return ("pipe-pane", "-t", target, f"exec cat >>'{path}'")
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:

@@ -151,7 +151,10 @@ def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) 
         max_bytes: The most to return; a first character is returned also where it has more.
         is_final: Nothing is to come behind `end`, so what is unfinished there stays so.
     """
-    start = min(max(start, log.kept_from), end)
+    if start < log.kept_from:
+        kept = log.read(log.kept_from, _CHARACTER_BYTES)
+        start = log.kept_from + len(kept) - len(kept.lstrip(_INNER_BYTES))
+    start = min(start, end)
     for most in (max_bytes, _CHARACTER_BYTES):
         data = log.read(start, min(most, end - start))
         left_bytes = end - start - len(data)

@@ -15,6 +15,7 @@ from .errors import (
     ForeignShellError,
     JobNotTakenError,
     LimitReachedError,
+    LogLostError,
     NotAtPromptError,
     ToolError,
 )
@@ -101,11 +102,13 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
         NotAtPromptError: What has the terminal is no shell at its prompt.
         ForeignShellError: The shell is another user's, or sees other files than we do.
         JobNotTakenError: The shell did not take the command.
+        LogLostError: It did, and the log has no room for what came of it.
         StorageError: There is no room for the command's file.
     """
     async with pane.typing:
         await _wait_until_free(pane)
         await pane.check_running()
+        await pane.check_log()
         shell = await _shell_at_prompt(pane)
         if error := await _unfinished(shell, command):
             state = await pane.state()
@@ -119,24 +122,33 @@ async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Outcome:
     """Run a command in the shell of a pane, after those that wait there already.
 
     Raises:
+        BusyError: It is not their turn before the time for the command is over.
         LimitReachedError: Too many wait.
         ToolError: As `run_in_shell` does.
     """
-    async with turn(pane):
+    async with turn(pane, timeout_s):
         return await run_in_shell(pane, command, timeout_s)
 
 
 @asynccontextmanager
-async def turn(pane: Pane) -> AsyncIterator[None]:
+async def turn(pane: Pane, patience_s: float) -> AsyncIterator[None]:
     """Wait until those who have come before are through with the pane, and have it for the time of the block.
 
     Raises:
+        BusyError: They are not through after so many seconds.
         LimitReachedError: Too many wait.
     """
     if pane.turns.statistics().tasks_waiting >= MAX_WAITING:
         raise LimitReachedError(f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first.")
-    async with pane.turns:
+    with anyio.move_on_after(patience_s) as waiting:
+        await pane.turns.acquire()
+    if waiting.cancelled_caught:
+        job = pane.job
+        raise BusyError(pane.id, job.command if job else "another call", job.runtime_s if job else patience_s)
+    try:
         yield
+    finally:
+        pane.turns.release()
 
 
 async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
@@ -330,6 +342,13 @@ class _Following:
                 self._deadline = anyio.current_time() + _INTERRUPT_S
             await growth.wait(min(_LOOK_AGAIN_S, self._deadline - anyio.current_time()))
 
+    async def _check_log(self) -> None:
+        """See that the end of the job could be written."""
+        if await self._pane.check_log() and not self._job.is_done():
+            self._job.remove()
+            self._pane.job = None
+            raise LogLostError(self._pane.id, str(self._pane.log.path))
+
     async def _left(self) -> str | None:
         """Return how the shell left the job without its end, or None where it has not."""
         job, pane = self._job, self._pane
@@ -340,6 +359,7 @@ class _Following:
             is_back = job.runtime_s > _PROMPT_S and await pane.prompts.wait(0.0)
             if not is_back and job.runtime_s < _TAKE_S:
                 return None
+            await self._check_log()
             job.take_back()
             pane.job = None
             raise JobNotTakenError(pane.id, job.shell.name)
@@ -350,6 +370,7 @@ class _Following:
             await anyio.sleep(_QUIET_S)
         if job.is_done() or await pane.ending():
             return None
+        await self._check_log()
         if not job.shell.is_running():
             stat = linux.read_stat(job.shell.pid)
             is_same = stat is not None and stat.starttime == job.shell.start[0] and stat.state != "Z"

@@ -31,7 +31,7 @@ from .errors import (
 )
 from .lifetime import Warden
 from .logs import Log, News, Retention
-from .panes import Pane, PaneId, State
+from .panes import Pane, PaneId, State, writes_log
 from .recording import Recording
 
 MAX_PANES = 512
@@ -256,7 +256,7 @@ class Session:
             [_, [line], *_] = await client.run(
                 size,
                 [*command, *words(self.settings, new, cwd, mark, marker)],
-                ("pipe-pane", "-t", place.target, f"exec cat >>'{path}'"),
+                writes_log(place.target, path),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", place.target, "window-size", "manual"),
                 usual_size,

@@ -189,6 +189,7 @@ class Watch:
             deadline: The end of the time, as anyio.current_time() has it.
         """
         async with self._pane.growth() as growth:
+            await self._pane.check_log()
             while True:
                 ended = await self._pane.ending()
                 before = self._scan.position
@@ -202,6 +203,7 @@ class Watch:
                     wait_s = min(wait_s, idle_s + _IDLE_SLACK_S)
                 if reason is None and deadline <= anyio.current_time():
                     reason = "timed_out"
+                    await self._pane.check_log()
                 if reason:
                     return await self._observation(reason, ended)
                 if self._scan.position - before > _FLOOD_BYTES:

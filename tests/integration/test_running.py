@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, python, run
+from support import PATIENCE_S, SHELLS, Tools, python, run, texts
 
 from tmux_debug_mcp import linux, running
 from tmux_debug_mcp.shells import Shell
@@ -367,6 +367,61 @@ async def test_start_up_file_that_ends_amid_a_look_at_the_shell_is_waited_for(
     monkeypatch.setattr(linux, "children", children_later)
     pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
     assert (await run(tools, "echo $answer", pane_id))[0] == "yes\n"
+
+
+def writer(tools: Tools) -> int:
+    """Return the process that writes the log of the only pane."""
+    [pane] = tools.session.panes
+    children = linux.children(pane.client.server_pid)
+    [pid] = [child for child in children if linux.program(child) == "cat"]
+    return pid
+
+
+async def test_log_whose_writer_ended_is_written_again(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "echo before", pane_id)
+    os.kill(writer(tools), signal.SIGKILL)
+    await anyio.sleep(0.05)
+
+    text, _, status = await run(tools, "echo after", pane_id)
+    assert (text, "some output was lost: there was no room for it" in status) == ("after\n", True)
+
+
+async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(tools: Tools, tmp_path: Path) -> None:
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
+    error = await tools.error("run", command=f"kill -9 {writer(tools)}; touch ran", pane_id=pane_id)
+    [pane] = tools.session.panes
+
+    assert error.startswith(f"Pane '{pane_id}': what it printed could not be written to {pane.log.path}. The command")
+    assert (tmp_path / "ran").exists()
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+async def test_log_that_was_removed_is_read_all_the_same(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    tools.session.panes[0].log.path.unlink()
+    text, _, status = await run(tools, "echo hello", pane_id)
+
+    assert (text, "lost" in status) == ("hello\n", False)
+
+
+async def test_log_that_has_no_room_is_told_until_it_has(tools: Tools, tmp_path: Path) -> None:
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
+    await run(tools, "true", pane_id)
+    [pane] = tools.session.panes
+    path = pane.client.directory / pane.log.path.name
+    path.rename(tmp_path / "log")
+    path.symlink_to("/dev/full")
+    os.kill(writer(tools), signal.SIGKILL)
+    for name in ("first", "second"):
+        assert "could not be written" in await tools.error("run", command=f"touch {name}", pane_id=pane_id)
+        assert (tmp_path / name).exists()
+    result = await tools.call("wait", pane_id=pane_id, pattern="never", timeout_s=0)
+    assert "some output was lost" in texts(result)[-1]
+    path.unlink()
+    (tmp_path / "log").rename(path)
+
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
 
 
 async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools, tmp_path: Path) -> None:

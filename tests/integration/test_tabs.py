@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,18 @@ class TestPhase3:
             assert await output(tabs, other, "echo meanwhile") == "meanwhile\n"
             assert done == []
             (tmp_path / "go").touch()
+
+    async def test_command_that_does_not_get_its_turn_in_time_is_not_run(
+        self, tabs: Tools, tab: str, tmp_path: Path
+    ) -> None:
+        # The timeout is the time that the agent is ready to wait, so it is over while another command runs, too.
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(execute, tabs, tab, "until [ -e go ]; do sleep 0.01; done"))
+            await eventually_foreground(tabs, tab, "sleep")
+            error = await tabs.error("execute_command", window_id=tab, command="touch other", timeout_ms=200)
+            assert error.startswith(f"Tab '{tab}' is busy: until [ -e go ]; do sleep 0.01; done, ")
+            await execute(tabs, await new_tab(tabs), "touch go")
+        assert not (tmp_path / "other").exists()
 
     async def test_calls_that_wait_for_a_tab_are_limited(self, tabs: Tools, tab: str) -> None:
         # A client that runs wild gets an error, not a queue without end.
@@ -724,6 +737,8 @@ class TestTools:
             ("execute_command", {"window_id": "@99", "command": "x"}, "Tab '@99' not found. Use list_tabs"),
             ("read_logs_from_tab", {"window_id": "@1", "lines": 0}, "at least 1"),
             ("read_logs_from_tab", {"window_id": "../@1"}, "Tab '../@1' not found"),
+            ("read_logs_from_tab", {"window_id": "bash"}, "Tab 'bash' not found"),
+            ("stream_logs_from_tab", {"window_id": "debug-1"}, "Tab 'debug-1' not found"),
             ("stream_logs_from_tab", {"window_id": "@1", "from_byte": -1}, "at least 0"),
             ("stop_process", {"window_id": "@1", "signal": "SIGKILL"}, "one of SIGINT, SIGTERM"),
             ("stop_process", {"window_id": "web"}, "Tab 'web' not found"),
@@ -742,3 +757,27 @@ async def eventually_foreground(tabs: Tools, tab: str, name: str) -> None:
     with anyio.fail_after(PATIENCE_S):
         while (await rows(tabs))[tab].get("foreground") != name:
             await anyio.sleep(0.005)
+
+
+async def test_log_directory_that_somebody_removes_is_made_again(tabs: Tools, tab: str, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "logs")
+    assert set(await rows(tabs)) == {tab}
+    assert await output(tabs, tab, "echo still here") == "still here\n"
+    other = await new_tab(tabs)
+    assert await output(tabs, other, "echo kept") == "kept\n"
+    assert [path.name for path in (tmp_path / "logs").glob("*/*.log")] == ["debug-2.log"]
+
+
+async def test_tab_of_a_server_that_runs_is_streamed_in_whole_characters(
+    settings: Settings, tabs: Tools, tab: str, tmp_path: Path
+) -> None:
+    run = tabs.session.run
+    async with in_process(replace(settings, archive=Archive(tmp_path / "logs")), toolsets="tabs") as others:
+        await tabs.json("start_process", window_id=tab, command=r"printf 'half\xe2\x82'; sleep 99")
+        await shows(tabs, tab, "\nhalf")
+        with anyio.fail_after(PATIENCE_S):
+            size = -1
+            while (await others.json("stream_logs_from_tab", window_id=f"{run}/{tab}"))["next_byte"] != size:
+                size = (tmp_path / "logs" / str(run) / "debug-1.log").stat().st_size - 2
+        first = await others.json("stream_logs_from_tab", window_id=f"{run}/{tab}")
+        assert (first["chunk"][-4:], first["next_byte"]) == ("half", size)

@@ -10,6 +10,7 @@ from tmux_debug_mcp.errors import (
     CursorError,
     ForeignShellError,
     JobNotTakenError,
+    LogLostError,
     NotAtPromptError,
     StartError,
     TargetNotFoundError,
@@ -20,7 +21,7 @@ from tmux_debug_mcp.tools import TOOLSETS, Toolset, choose
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 MAX_BYTES = {"debug": 6000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 
-_OF_RUNS = {BusyError, CursorError, ForeignShellError, JobNotTakenError, NotAtPromptError}
+_OF_RUNS = {BusyError, CursorError, ForeignShellError, JobNotTakenError, LogLostError, NotAtPromptError}
 NEVER_RAISED: dict[str, set[type[ToolError]]] = {
     "debug": set(),
     "tabs": {CursorError, TargetNotFoundError},

@@ -1,5 +1,7 @@
 """Logs: marks, retention that leaves cursors alone, and the share of each."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.logs import Log, Mark, fair_share
+from tmux_debug_mcp.reading import read_raw
 
 MARK = b"\033\\\033]7777;nonce;%d\a"
 
@@ -60,6 +63,26 @@ def test_log_below_its_limit_is_left_alone(log: Log) -> None:
 
     assert log.trim(5000)
     assert log.kept_from == 0
+
+
+def test_raw_text_begins_with_a_whole_character_where_the_beginning_is_gone(log: Log) -> None:
+    append(log, "日本語".encode() * 20_000)
+    log.trim(50_000)
+
+    piece = read_raw(log, 0, log.size, 1000, is_final=True)
+    assert 0 < piece.start - log.kept_from < 3
+    assert set(piece.text) == set("日本語")
+
+
+def test_log_without_room_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A file system that is full is not to be had without rights.
+    def no_room(_fd: int, _start: int, _size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", no_room)
+    with pytest.raises(OSError, match="No space left"):
+        Log(tmp_path / "log", "mark")
+    assert not list(tmp_path.iterdir())
 
 
 def test_closed_log_tells_what_it_was(log: Log) -> None:

@@ -120,12 +120,14 @@ async def _read_past(pane: PastPane, arguments: Arguments) -> Answer:
 async def _read_since(pane: Pane | PastPane, since: int) -> Answer:
     """Return what a pane has printed from a cursor on."""
     state = await pane.state()
+    if isinstance(pane, Pane):
+        await pane.check_log()
     if since > pane.log.size:
         raise CursorError(since, state.cursor)
     end = max(since, state.cursor)
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
-    cursor = piece.end if state.is_running or piece.left_bytes else end
+    cursor = end if state.is_final and not piece.left_bytes else piece.end
     notes = [f"{piece.start - since} bytes are no longer kept"] if piece.start > since else []
     notes += [f"{piece.left_bytes} bytes more"] if piece.left_bytes else []
     meta = _meta(pane, state) | {"start_cursor": piece.start, "cursor": cursor, "cut_bytes": piece.left_bytes or None}
@@ -255,6 +257,8 @@ def _meta(pane: Pane | PastPane, state: State) -> dict[str, Any]:
 def _status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None = None) -> str:
     foreground = f", foreground {state.foreground}" if state.foreground else ""
     here = state.cursor if cursor is None else cursor
+    if isinstance(pane, Pane) and pane.has_gaps:
+        notes = (*notes, "some output was lost: there was no room for it")
     return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {here}'])}]"
 
 

@@ -21,12 +21,14 @@ from tmux_debug_mcp.errors import (
     CommandError,
     ForeignShellError,
     JobNotTakenError,
+    LogLostError,
     NotAtPromptError,
     PaneExitedError,
     PaneLimitError,
     PaneLostError,
     PaneNotFoundError,
     TmuxGoneError,
+    ToolError,
 )
 from tmux_debug_mcp.keys import typed
 from tmux_debug_mcp.panes import Pane
@@ -71,6 +73,8 @@ _SENTENCES = {
     "command's file. Use start_process to type the command there, and read_logs_from_tab.",
     JobNotTakenError: "Tab '{window_id}': {shell} did not take the command, and nothing was run. "
     "Use read_logs_from_tab to see what it is at.",
+    LogLostError: "Tab '{window_id}': what it printed could not be written to {path}. The command was run; how it "
+    "ended is lost. Make room there.",
     CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there.",
     TmuxGoneError: "The tmux server has ended and its tabs with it. The next create_tab starts a new one.",
 }
@@ -116,6 +120,7 @@ async def read_logs(session: Session, arguments: Arguments) -> Answer:
     tab = await _readable(session, arguments["window_id"])
     lines = int(arguments.get("lines", _DEFAULT_LINES))
     try:
+        gaps = await _gaps(tab)
         end = (await tab.state()).cursor
         if arguments.get("strip_ansi"):
             found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
@@ -124,7 +129,7 @@ async def read_logs(session: Session, arguments: Arguments) -> Answer:
     finally:
         _close(tab)
     content = "\n".join(found)
-    result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
+    result = {"content": content, "returned_lines": len(found), "truncated": is_cut} | gaps
     return _answer(arguments["window_id"], result, content)
 
 
@@ -162,7 +167,7 @@ async def start_process(session: Session, arguments: Arguments) -> Answer:
     keystrokes = typed(text, enters)
     if not text.isprintable():  # a line editor takes a tab for one only in a paste
         keystrokes = replace(keystrokes, is_paste=True)
-    async with turn(pane):
+    async with turn(pane, _DEFAULT_TIMEOUT_MS / 1000):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.prompts.wait(_PROMPT_S) is not None
         await pane.send(keystrokes)
@@ -185,6 +190,7 @@ async def stream_logs(session: Session, arguments: Arguments) -> Answer:
     start = int(arguments.get("from_byte", 0))
     max_bytes = int(arguments.get("max_bytes", _DEFAULT_CHUNK_BYTES))
     try:
+        gaps = await _gaps(tab)
         state = await tab.state()
         if start > tab.log.size:
             raise ArgumentError(
@@ -193,15 +199,15 @@ async def stream_logs(session: Session, arguments: Arguments) -> Answer:
         if arguments.get("strip_ansi"):
             piece = await read_clean(tab.log, start, state.cursor, max_bytes)
         else:
-            piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=not state.is_running)
+            piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=state.is_final)
     finally:
         _close(tab)
     is_end = not piece.left_bytes
     # What is unfinished when a program ends stays so.
-    next_byte = piece.end if state.is_running or not is_end else max(piece.end, state.cursor)
+    next_byte = max(piece.end, state.cursor) if state.is_final and is_end else piece.end
     result = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
     skipped = {"skipped_bytes": piece.start - start} if piece.start > start else {}
-    return _answer(arguments["window_id"], result | skipped, piece.text)
+    return _answer(arguments["window_id"], result | skipped | gaps, piece.text)
 
 
 async def set_history_limit(session: Session, arguments: Arguments) -> Answer:
@@ -233,12 +239,22 @@ def _tab(session: Session, window_id: str) -> Pane:
 
 async def _readable(session: Session, window_id: str) -> Pane | PastPane:
     """Return a tab, or one whose log is left."""
-    if "/" in window_id:
-        return await session.find_readable(window_id)
+    run, _, own = window_id.rpartition("/")
+    if not _ID.fullmatch(own):
+        raise PaneNotFoundError(window_id)
     try:
         return _tab(session, window_id)
-    except PaneNotFoundError:
-        return await session.find_readable(f"{session.run}/{window_id}")
+    except ToolError:
+        return await session.find_readable(f"{run or session.run}/{own}")
+
+
+async def _gaps(tab: Pane | PastPane) -> dict[str, str]:
+    """Return a note on output that is not in the log."""
+    if isinstance(tab, Pane):
+        await tab.check_log()
+        if tab.has_gaps:
+            return {"note": "Some output was lost: there was no room for it."}
+    return {}
 
 
 def _close(tab: Pane | PastPane) -> None:
