@@ -1,9 +1,22 @@
 """Rows of a terminal's screen: no I/O."""
 
+import functools
 import unicodedata
 from collections.abc import Sequence
 
 _TAB_COLUMNS = 8
+
+# Where libc, which tmux asks, has other widths than categories and East Asian widths tell: Arabic and other signs that
+# go around what follows them, Hangul's vowels and finals, numbers in circles and hexagrams.
+_WIDTHS = (
+    *((0x0600, 0x0605, 1), (0x06DD, 0x06DD, 1), (0x070F, 0x070F, 1), (0x0890, 0x0891, 1), (0x08E2, 0x08E2, 1)),
+    *((0x1160, 0x11FF, 0), (0x3248, 0x324F, 2), (0x4DC0, 0x4DFF, 2), (0xD7B0, 0xD7FF, 0)),
+    *((0x110BD, 0x110BD, 1), (0x110CD, 0x110CD, 1)),
+)
+# Marks and formats, which join; and separators, which tmux drops.
+_NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
+# More than most screens have, in any language.
+_WIDTHS_KEPT = 1 << 12
 
 
 class Row:
@@ -87,11 +100,16 @@ class Row:
             cells += " " * (width - len(cells))
 
 
+@functools.lru_cache(_WIDTHS_KEPT)
 def cell_width(character: str) -> int:
-    """Return how many cells a character takes: 0 when it joins the one before."""
+    """Return how many cells tmux gives a character: 0 when it joins the one before, or is not shown."""
     if character < "\u0300":
-        return 1
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return int(not "\x80" <= character <= "\x9f")
+    number = ord(character)
+    for first, last, width in _WIDTHS:
+        if first <= number <= last:
+            return width
+    if unicodedata.category(character) in _NO_WIDTH:
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 

@@ -25,11 +25,24 @@ from tmux_debug_mcp.capturing import capture_screen
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.keys import key_name
 from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, rgb
+from tmux_debug_mcp.rows import cell_width
 from tmux_debug_mcp.screen import Cell, Screen
 from tmux_debug_mcp.tools import terminal
 
 URI = "terminal://screen/default"
 WHITE, BLACK = (229, 229, 229), (0, 0, 0)
+# Characters in and around all that is not as wide as Unicode's tables say. They are in Unicode since 2015 or before, so
+# that every libc has them; what tmux drops is not here, as it need not be the same in each version.
+MEASURED = [
+    *(0xA1, 0xAD, 0x2FF, *range(0x300, 0x370), *range(0x483, 0x48A), *range(0x591, 0x5C8), *range(0x600, 0x61C)),
+    *(0x6DC, 0x6DD, 0x6DE, 0x70F, 0x710, 0x93E, 0x93F, 0x941, 0xE33, 0xE35, 0xE48, *range(0x1100, 0x1200)),
+    *(0x1AB0, 0x1ABE, 0x1B43, 0x1B44, 0x1B45, 0x1BAA, 0x1BF2, 0x1BF3, *range(0x200B, 0x2010), 0x202A, 0x202E, 0x2060),
+    *(0x20D0, 0x20D7, 0x20DD, 0x20E3, 0x231A, 0x2500, 0x2764, 0x2E80, *range(0x302A, 0x3031), *range(0x3247, 0x3251)),
+    *(*range(0x4DC0, 0x4E02), 0x9FA5, 0xA953, 0xA9C0, 0xAC00, 0xD7A3, *range(0xD7B0, 0xD7C7)),
+    *(*range(0xD7CB, 0xD7FC), 0xE000, 0xF900, 0xFE00, 0xFE20, 0xFEFF, 0xFF01, 0xFF71, 0xFFE0, 0xFFFD, 0x110BD, 0x111C0),
+    *(0x11235, 0x1134D, 0x116B6, *range(0x1D165, 0x1D174), 0x1D400, 0x1F100, 0x1F1E6, 0x1F321, 0x1F600, 0x1F680),
+    *(0x20000, 0xE0001, 0xE0041, 0xE0100),
+]
 
 
 @pytest.fixture
@@ -506,6 +519,29 @@ class TestPictures:
         await text(term, "type", text="\n", session="p")
         await eventually_foreground(term, "p", "sleep")
         assert (await picture(term, session="p")).getcolors() == [(1200 * 800, BLACK)]
+
+    async def test_characters_are_as_wide_as_in_tmux(self, term: Tools, tmp_path: Path) -> None:
+        if b"utf8proc" in Path(shutil.which("tmux") or "").read_bytes():
+            pytest.skip("this tmux has its widths from utf8proc, not from libc")
+        program = python(
+            "import json, os, re, sys, tty\n"
+            "tty.setraw(0)\n"
+            "columns = []\n"
+            "for number in json.load(open('numbers')):\n"
+            "    os.write(1, f'\\r\\33[Ka{chr(number)}\\33[6n'.encode())\n"
+            "    answer = b''\n"
+            "    while not answer.endswith(b'R'): answer += os.read(0, 99)\n"
+            "    columns.append(int(re.search(rb';([0-9]+)R', answer)[1]))\n"
+            "json.dump(columns, open('columns', 'w'))\n"
+            "print('done'); sys.stdin.read()"
+        )
+        (tmp_path / "numbers").write_text(json.dumps(MEASURED))
+        await text(term, "createSession", name="w", command=program)
+        await shows(term, "done", session="w")
+        columns = json.loads((tmp_path / "columns").read_text())
+        widths = {f"{number:04X}": column - 2 for number, column in zip(MEASURED, columns, strict=True)}
+
+        assert {f"{number:04X}": cell_width(chr(number)) for number in MEASURED} == widths
 
     async def test_without_pillow_the_error_says_what_to_install(
         self, term: Tools, monkeypatch: pytest.MonkeyPatch
