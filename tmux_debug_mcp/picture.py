@@ -2,13 +2,16 @@
 
 Every cell is 10 by 20 pixels and holds its character, whatever the font makes of it. Fonts, in this order: DejaVu Sans
 Mono, which is in the package; those of the system that have the character; GNU Unifont, whose bitmaps are in the
-package, too. The cursor is an outline, so that it hides nothing.
+package, too. Marks are characters of their own in this, and are drawn over the one that they join. The cursor is an
+outline, so that it hides nothing.
 """
 
 import contextlib
 import functools
 import io
 import lzma
+import math
+import re
 import shutil
 import subprocess
 import unicodedata
@@ -16,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFont
 
+from .rows import cell_width
 from .screen import Cell, Colour, Screen, Style
 
 CELL_WIDTH, CELL_HEIGHT = 10, 20
@@ -27,12 +31,15 @@ _FONTS = Path(__file__).parent / "fonts"
 _FONT_SIZE = 16.61
 _BASELINE = 16
 _UNIFONT_ROWS = 16
+_UNIFONT_TOP = 2
 # The size of the pictures in fonts of coloured emoji.
 _EMOJI_SIZE = 109
 _FONTS_S = 5.0
 _SLANT = 0.2
 _EMBOLDEN = 0.7
 _EMOJI = "\ufe0f"
+# Marks and letters that only tell how to draw others, or hold a place; Unifont has pictures of them.
+_UNSEEN = re.compile("[\u034f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 _FOREGROUND, _BACKGROUND = (229, 229, 229), (0, 0, 0)
 # xterm's.
@@ -182,24 +189,30 @@ class _Fonts:
         return self._masks[key]
 
     def _drawn(self, text: str, width: int, *, is_bold: bool) -> Image.Image:
-        mask = Image.new("L", (width, CELL_HEIGHT))
-        character, marks = text[0], text[1:]
+        mask = self._ink(text[0], width, is_bold=is_bold) or _box(width)
+        for mark in filter(_is_mark, text[1:]):
+            if ink := self._ink(mark, width, is_bold=is_bold):
+                mask = ImageChops.lighter(mask, ink)
+        return mask
+
+    def _ink(self, character: str, width: int, *, is_bold: bool) -> Image.Image | None:
+        """Return the ink of a character or mark in a cell by itself; None if no font has it."""
         font: ImageFont.FreeTypeFont | None = self._font
         if not self._has(character):
             found = self._system_font(character, is_coloured=False)
             font = _fitting(found, character, width) if found else None
         if font:
-            left = max(0.0, (width - font.getlength(character)) // 2)
-            # What joins a character stands in the same place.
-            for layer in (character, *filter(unicodedata.combining, marks)):
-                for shift in (0.0, _EMBOLDEN) if is_bold else (0.0,):
-                    ImageDraw.Draw(mask).text((left + shift, _BASELINE), layer, 255, font, anchor="ls")
-            return mask
-        glyph = self._unifont(character)
-        if glyph.width > width:
-            glyph = glyph.resize((width, _UNIFONT_ROWS))
-        mask.paste(glyph, ((width - glyph.width) // 2, 2))
-        return mask
+            start, end = _extent(font, character)
+            mask = Image.new("L", (max(width, math.ceil(end - start)), CELL_HEIGHT))
+            left = (mask.width - end - start) // 2
+            for shift in (0.0, _EMBOLDEN) if is_bold else (0.0,):
+                ImageDraw.Draw(mask).text((left + shift, _BASELINE), character, 255, font, anchor="ls")
+        elif glyph := self._unifont(character):
+            mask = Image.new("L", (max(width, glyph.width), CELL_HEIGHT))
+            mask.paste(glyph, ((mask.width - glyph.width) // 2, _UNIFONT_TOP))
+        else:
+            return None
+        return mask if mask.width == width else mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
 
     def _has(self, character: str) -> bool:
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
@@ -254,13 +267,11 @@ class _Fonts:
             fonts, key=lambda font: ("Mono" not in font.path, any(word in font.path for word in styles), font.path)
         )
 
-    def _unifont(self, character: str) -> Image.Image:
-        """Return a bitmap of 8 or 16 by 16, or an empty box for what Unifont does not have."""
+    def _unifont(self, character: str) -> Image.Image | None:
+        """Return a bitmap of 8 or 16 by 16, if Unifont has the character."""
         start = self._bitmaps.find(b"\n%04X:" % ord(character))
         if start < 0:
-            box = Image.new("1", (8, _UNIFONT_ROWS))
-            ImageDraw.Draw(box).rectangle((0, 1, 7, 14), outline=1)
-            return box
+            return None
         line = self._bitmaps[start + 1 : self._bitmaps.index(b"\n", start + 1)]
         bits = bytes.fromhex(line.partition(b":")[2].decode())
         return Image.frombytes("1", (len(bits) * 8 // _UNIFONT_ROWS, _UNIFONT_ROWS), bits)
@@ -270,10 +281,36 @@ class _Fonts:
         return lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes())
 
 
+def _is_mark(character: str) -> bool:
+    """Return whether a character that is in a cell with another has ink of its own."""
+    is_format = unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+    return cell_width(character) == 0 and not is_format and not _UNSEEN.match(character)
+
+
+def _box(width: int) -> Image.Image:
+    """Return the ink of a character that no font has."""
+    mask = Image.new("L", (width, CELL_HEIGHT))
+    left, top = width // 2 - 4, _UNIFONT_TOP + 1
+    ImageDraw.Draw(mask).rectangle((left, top, left + 7, top + 13), outline=255)
+    return mask
+
+
+def _extent(font: ImageFont.FreeTypeFont, character: str) -> tuple[float, float]:
+    """Return where a character starts and ends on its line: what it takes there, or a mark's ink."""
+    if cell_width(character):
+        return 0, font.getlength(character)
+    start, _, end, _ = font.getbbox(character, anchor="ls")
+    return start, end
+
+
 def _fitting(font: _SystemFont, character: str, width: int) -> ImageFont.FreeTypeFont:
-    """Return a font in the largest size at which the character fits."""
-    size = float(_FONT_SIZE)
-    loaded = ImageFont.truetype(font.path, size, font.index)
-    if (length := loaded.getlength(character)) > width:
-        loaded = ImageFont.truetype(font.path, size * width / length, font.index)
+    """Return a font in the largest size at which the character fits; marks are as large as characters that do."""
+    loaded = _loaded(font, _FONT_SIZE)
+    if cell_width(character) and (length := loaded.getlength(character)) > width:
+        loaded = _loaded(font, _FONT_SIZE * width / length)
     return loaded
+
+
+def _loaded(font: _SystemFont, size: float) -> ImageFont.FreeTypeFont:
+    """Return a font without the layout that draws a circle below marks that are by themselves."""
+    return ImageFont.truetype(font.path, size, font.index, layout_engine=ImageFont.Layout.BASIC)

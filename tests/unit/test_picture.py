@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 
 import tmux_debug_mcp
 from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, draw, rgb
@@ -59,6 +59,29 @@ def test_box_of_lines_is_closed() -> None:
 
     assert any(all(image.getpixel((x, y)) != (0, 0, 0) for y in range(12, 2 * CELL_HEIGHT + 8)) for x in columns)
     assert any(all(image.getpixel((x, y)) != (0, 0, 0) for x in range(6, 2 * CELL_WIDTH + 4)) for y in rows)
+
+
+@pytest.mark.parametrize("base", ["x", "ท", "日", "█"])
+@pytest.mark.parametrize("mark", [*"\u0338\u0489\u0350\u0e35\u0e48\u20d7\u20dd\u20e3\u3099\u1161"])
+def test_mark_is_drawn_over_its_character_by_the_first_font_that_has_it(base: str, mark: str) -> None:
+    width = captured_cells(base.encode(), widens_emoji=True)[0][0].width
+    of_mark, marked = drawn(f"{' ' if width == 1 else '　'}{mark}"), drawn(base + mark)
+
+    assert inked(of_mark, 0, width)
+    assert marked.tobytes() == ImageChops.lighter(drawn(base), of_mark).tobytes()
+    assert not inked(marked, width)
+
+
+def test_marks_of_one_character_are_all_there() -> None:
+    assert (
+        len({drawn(f"{base}{mark}").tobytes() for base in "ทน" for mark in ("", "\u0e35", "\u0e48", "\u0e35\u0e48")})
+        == 8
+    )
+
+
+@pytest.mark.parametrize("unseen", ["\ufe0e", "\U000e0100", "\u034f", "\u180b", "\u1160", "\u200b", "\U0001e8d0"])
+def test_what_only_tells_how_to_draw_and_marks_of_no_font_are_not_drawn(unseen: str) -> None:
+    assert drawn(f"x{unseen}|").tobytes() == drawn("x|").tobytes()
 
 
 def test_what_no_font_has_is_a_box() -> None:

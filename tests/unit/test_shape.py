@@ -17,7 +17,7 @@ ALLOWED = {
     "linux": set(),
     "control_mode": set(),
     "screen": {"rows"},
-    "picture": {"screen"},
+    "picture": {"rows", "screen"},
     "keys": {"errors"},
     "rows": set(),
     "transcript": {"rows"},
