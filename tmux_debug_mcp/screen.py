@@ -28,6 +28,8 @@ _ON = {1: "bold", 2: "dim", 3: "italic", 5: "blink", 7: "reverse", 8: "hidden", 
 _OFF = {22: ("bold", "dim"), 23: ("italic",), 25: ("blink",), 27: ("reverse",), 28: ("hidden",), 29: ("struck",)} | {
     55: ("overlined",)
 }
+# How tmux 3.3 writes 53, as if it were a kind of blinking.
+_MISWRITTEN = {"5:3": "53"}
 _UNDERLINES = ("", "single", "double", "curly", "dotted", "dashed")
 _COLOURS = {38: "foreground", 48: "background", 58: "underline_colour"}
 _DEFAULTS = {39: "foreground", 49: "background", 59: "underline_colour"}
@@ -133,7 +135,7 @@ def _add(row: list[Cell], character: str, style: Style, *, widens: bool) -> None
 
 def _styled(style: Style, parameters: str) -> Style:
     """Return the style after a sequence."""
-    words = iter(parameters.split(";"))
+    words = (_MISWRITTEN.get(word, word) for word in parameters.split(";"))
     for word in words:
         number, *more = (int(part) if part else 0 for part in word.split(":"))
         if number == 0:
