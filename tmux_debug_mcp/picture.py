@@ -3,7 +3,7 @@
 Every cell is 10 by 20 pixels and holds its character, whatever the font makes of it. Fonts, in this order: DejaVu Sans
 Mono, which is in the package; those of the system that have the character; GNU Unifont, whose bitmaps are in the
 package, too. Marks are characters of their own in this, and are drawn over the one that they join. The cursor is an
-outline, so that it hides nothing.
+outline, so that it hides nothing, in contrast to each pixel that it is on.
 """
 
 import contextlib
@@ -61,12 +61,22 @@ def draw(screen: Screen) -> bytes:
     for number, row in enumerate(screen.rows[: screen.height]):
         painter.row(number, row)
     if screen.is_cursor_shown:
-        x, y = screen.cursor[0] * CELL_WIDTH, screen.cursor[1] * CELL_HEIGHT
-        box = (x, y, x + _width_at(screen, screen.cursor) - 1, y + CELL_HEIGHT - 1)
-        ImageDraw.Draw(image).rectangle(box, outline=_FOREGROUND)
+        _outline(image, screen)
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
+
+
+def _outline(image: Image.Image, screen: Screen) -> None:
+    """Draw the cursor: light where the picture is dark, and dark where it is light."""
+    x, y, width = screen.cursor[0] * CELL_WIDTH, screen.cursor[1] * CELL_HEIGHT, _width_at(screen, screen.cursor)
+    box = (x, y, x + width, y + CELL_HEIGHT)
+    light, dark = _FOREGROUND[0], _BACKGROUND[0]
+    middle = (light + dark) // 2
+    contrast = image.crop(box).convert("L").point([light] * middle + [dark] * (256 - middle))
+    edge = Image.new("1", contrast.size)
+    ImageDraw.Draw(edge).rectangle((0, 0, width - 1, CELL_HEIGHT - 1), outline=1)
+    image.paste(contrast.convert("RGB"), box, edge)
 
 
 def _width_at(screen: Screen, place: tuple[int, int]) -> int:

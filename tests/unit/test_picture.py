@@ -140,3 +140,24 @@ def test_cursor_on_a_wide_character_is_as_wide() -> None:
 
     assert picture.getpixel((19, 0)) == picture.getpixel((0, 19)) == (229, 229, 229)
     assert picture.getpixel((9, 1)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "style", ["", "7", "47", "107", "43", "46", "48;5;244", "48;5;243", "44", "30;107", "8;7", "7;2", "34;44", "37;47"]
+)
+@pytest.mark.parametrize("character", " x日█▀┼")
+def test_cursor_is_to_be_seen_on_each_background_and_character(style: str, character: str) -> None:
+    rows = captured_cells(f"\033[{style}m{character}".encode(), widens_emoji=True)
+    without, outlined = (
+        Image.open(io.BytesIO(draw(Screen(2, 1, (0, 0), is_cursor_shown=shown, rows=rows)))).convert("L")
+        for shown in (False, True)
+    )
+    right = rows[0][0].width * CELL_WIDTH - 1
+    edge = {(x, y) for x in range(right + 1) for y in range(CELL_HEIGHT) if x in (0, right) or y in (0, 19)}
+    changes = {
+        (x, y): abs(int(without.getpixel((x, y))) - int(outlined.getpixel((x, y))))  # type: ignore[arg-type]
+        for x in range(2 * CELL_WIDTH)
+        for y in range(CELL_HEIGHT)
+    }
+
+    assert all(change >= 100 if place in edge else not change for place, change in changes.items())
