@@ -6,6 +6,7 @@ package, too. Marks are characters of their own in this, and are drawn over the 
 outline, so that it hides nothing, in contrast to each pixel that it is on.
 """
 
+import bisect
 import contextlib
 import functools
 import io
@@ -172,10 +173,12 @@ class _SystemFont:
     path: str
     index: int
     is_coloured: bool
-    ranges: Sequence[tuple[int, int]]
+    ranges: Sequence[tuple[int, int]]  # in order
 
     def has(self, character: str) -> bool:
-        return any(start <= ord(character) <= end for start, end in self.ranges)
+        number = ord(character)
+        at = bisect.bisect_right(self.ranges, number, key=lambda span: span[0])
+        return at > 0 and number <= self.ranges[at - 1][1]
 
 
 class _Fonts:
@@ -270,7 +273,7 @@ class _Fonts:
             path, index, colour, ranges = line.split("\t")
             if path.endswith((".ttf", ".otf", ".ttc")) and int(index) < 1 << 16:
                 pairs = (word.partition("-") for word in ranges.split())
-                spans = [(int(start, 16), int(end or start, 16)) for start, _, end in pairs]
+                spans = sorted((int(start, 16), int(end or start, 16)) for start, _, end in pairs)
                 fonts.append(_SystemFont(path, int(index), colour == "True", spans))
         styles = ("Bold", "Oblique", "Italic")
         return sorted(
@@ -279,16 +282,24 @@ class _Fonts:
 
     def _unifont(self, character: str) -> Image.Image | None:
         """Return a bitmap of 8 or 16 by 16, if Unifont has the character."""
-        start = self._bitmaps.find(b"\n%04X:" % ord(character))
-        if start < 0:
+        number, bitmaps = ord(character), self._bitmaps
+        # The lines are in the order of their numbers; this is the end of the last one that has no greater number.
+        at = bisect.bisect_right(range(len(bitmaps)), number, key=lambda place: _number_at(bitmaps, place)) - 1
+        if at < 0 or _number_at(bitmaps, at) != number:
             return None
-        line = self._bitmaps[start + 1 : self._bitmaps.index(b"\n", start + 1)]
+        line = bitmaps[bitmaps.rfind(b"\n", 0, at) + 1 : at]
         bits = bytes.fromhex(line.partition(b":")[2].decode())
         return Image.frombytes("1", (len(bits) * 8 // _UNIFONT_ROWS, _UNIFONT_ROWS), bits)
 
     @functools.cached_property
     def _bitmaps(self) -> bytes:
-        return lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes())
+        return lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes()).lstrip()
+
+
+def _number_at(bitmaps: bytes, place: int) -> int:
+    """Return the number of the character whose line is, with its end, at this place of Unifont's lines."""
+    start = bitmaps.rfind(b"\n", 0, place) + 1
+    return int(bitmaps[start : bitmaps.index(b":", start)], 16)
 
 
 def _is_mark(character: str) -> bool:

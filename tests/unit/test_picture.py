@@ -1,6 +1,7 @@
 """Pictures of screens, pixel by pixel where that matters."""
 
 import io
+import lzma
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image, ImageChops
 
 import tmux_debug_mcp
-from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, draw, rgb
+from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, _Fonts, draw, rgb
 from tmux_debug_mcp.screen import Cell, Screen, Style, captured_cells
 
 FONTS = Path(tmux_debug_mcp.__file__).parent / "fonts"
@@ -82,6 +83,21 @@ def test_marks_of_one_character_are_all_there() -> None:
 @pytest.mark.parametrize("unseen", ["\ufe0e", "\U000e0100", "\u034f", "\u180b", "\u1160", "\u200b", "\U0001e8d0"])
 def test_what_only_tells_how_to_draw_and_marks_of_no_font_are_not_drawn(unseen: str) -> None:
     assert drawn(f"x{unseen}|").tobytes() == drawn("x|").tobytes()
+
+
+def test_each_bitmap_of_unifont_is_found_and_no_other() -> None:
+    lines = lzma.decompress((FONTS / "unifont.hex.xz").read_bytes()).split()
+    bitmaps = {
+        int(number, 16): bytes.fromhex(bits.decode()) for number, _, bits in (line.partition(b":") for line in lines)
+    }
+    fonts = _Fonts()
+    there = [*list(bitmaps)[::50], *list(bitmaps)[-2:]]
+
+    assert list(bitmaps) == sorted(bitmaps)  # which a search relies on
+    for number in {here + step for here in there for step in (-1, 0, 1)}:
+        found = fonts._unifont(chr(number))
+        assert (found and found.tobytes()) == bitmaps.get(number), f"{number:X}"
+    assert fonts._unifont("\0") is fonts._unifont("\U0010ffff") is None
 
 
 def test_what_no_font_has_is_a_box() -> None:
