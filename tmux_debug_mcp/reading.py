@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import anyio.lowlevel
 
+from .charsets import CharacterSets, sets_after
 from .logs import Log
 from .transcript import Transcript, unfinished_character_bytes
 
@@ -15,7 +16,7 @@ from .transcript import Transcript, unfinished_character_bytes
 _PIECE_BYTES = 1 << 16
 # A program that prints little text in many bytes, such as a progress bar, is read this far at once.
 _MOST_READ_BYTES = 1 << 20
-# How far before a cursor the screen is told from, and the mode of the line editor.
+# How far before a cursor the screen is told from; and the mode of the line editor, and the character sets.
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
 _EDITOR_MODE = b"\033[?2004"
@@ -94,14 +95,14 @@ async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_l
     while True:
         begin = max(start, end - size)
         data = log.read(begin, end - begin)
-        text = await _shown(data, log, None if begin > start or is_line else start)
+        text = await _shown(data, log, begin, is_line=begin > start or is_line)
         if len(text) > most_characters:
             return _end(data, begin, text, most_characters)
         if begin == start:
             return Piece(text, begin, end)
         if size >= _MOST_READ_BYTES:
             cut = data.find(b"\n", 0, -1) + 1
-            return Piece(await _shown(data[cut:], log) if cut else text, begin + cut, end)
+            return Piece(await _shown(data[cut:], log, begin + cut, is_line=True) if cut else text, begin + cut, end)
         size = min(size * 4, _MOST_READ_BYTES)
 
 
@@ -179,8 +180,9 @@ async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
 
 def transcript_from(log: Log, start: int) -> Transcript:
     """Return a transcript that begins with the screen as it was at a cursor, and shows nothing of it."""
-    before = log.read(mode_from := max(log.kept_from, start - _MODE_BYTES), start - mode_from)
+    before = _before(log, start)
     transcript = Transcript(log.columns, log.rows)
+    transcript.sets = sets_after(before)
     mode = before.rfind(_EDITOR_MODE) + len(_EDITOR_MODE)
     transcript.is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
     transcript.feed(before[-_SCREEN_BYTES:])
@@ -188,19 +190,34 @@ def transcript_from(log: Log, start: int) -> Transcript:
     return transcript
 
 
-async def _shown(data: bytes, log: Log, start: int | None = None) -> str:
-    """Return what a terminal shows of data, which begins at a cursor or a line."""
-    transcript = Transcript(log.columns, log.rows) if start is None else _transcript_at(log, start)
+def sets_at(log: Log, cursor: int) -> CharacterSets:
+    """Return the character sets in use at a cursor."""
+    return sets_after(_before(log, cursor))
+
+
+def _before(log: Log, cursor: int) -> bytes:
+    start = max(log.kept_from, cursor - _MODE_BYTES)
+    return log.read(start, cursor - start)
+
+
+async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
+    """Return what a terminal shows of data, which begins at a cursor, where a line may begin."""
+    # Most output uses no other set than the first, and in each line anew.
+    is_usual = is_line and b"\016" not in data
+    transcript = Transcript(log.columns, log.rows) if is_usual else _transcript_at(log, start, is_line=is_line)
     for at in range(0, len(data), _PIECE_BYTES):
         transcript.feed(data[at : at + _PIECE_BYTES])
         await anyio.lowlevel.checkpoint()
     return transcript.text()
 
 
-def _transcript_at(log: Log, start: int) -> Transcript:
-    """Return the same for a cursor that most likely stands at the beginning of a line, where all are equal."""
-    is_in_line = start > log.kept_from and log.read(start - 1, 1) != b"\n"
-    return transcript_from(log, start) if is_in_line else Transcript(log.columns, log.rows)
+def _transcript_at(log: Log, start: int, *, is_line: bool = False) -> Transcript:
+    """Return the same for a cursor that most likely stands at the beginning of a line, where all screens are equal."""
+    if not is_line and start > log.kept_from and log.read(start - 1, 1) != b"\n":
+        return transcript_from(log, start)
+    transcript = Transcript(log.columns, log.rows)
+    transcript.sets = sets_at(log, start)
+    return transcript
 
 
 def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:

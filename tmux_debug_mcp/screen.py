@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from .charsets import LINE_DRAWING
 from .rows import cell_width
 
 Colour = int | tuple[int, int, int]
@@ -16,8 +17,9 @@ Colour = int | tuple[int, int, int]
 _COLOUR = re.compile(r"\033\[[0-9;:]*m")
 _TOKEN = re.compile(r"\033\[([0-9;:]*)m|\033\][^\a\033]*(?:\a|\033\\)|([\016\017])|(.)", re.DOTALL)
 
-# What letters stand for in DEC's line drawing set.
-_LINES = dict(zip("`afgijklmnopqrstuvwxyz{|}~", "◆▒°±␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·", strict=True))
+# Letters that stand for line drawing, and among them what are none.
+_DRAWN = re.compile(r"\016([^\017]*)\017?")
+_LETTERS = re.compile(r"(\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\))|[^\033]+")
 
 _JOINER = "\u200d"
 _EMOJI = "\ufe0f"
@@ -118,9 +120,18 @@ def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
             elif shift:
                 is_drawing = shift == "\016"
             elif character:
-                _add(row, _LINES.get(character, character) if is_drawing else character, style, widens=widens_emoji)
+                _add(row, character.translate(LINE_DRAWING) if is_drawing else character, style, widens=widens_emoji)
         rows.append(row)
     return rows
+
+
+def with_line_drawing(capture: str) -> str:
+    """Return a capture with attributes with the characters that its letters between SO and SI stand for."""
+    return _DRAWN.sub(lambda drawn: _LETTERS.sub(_as_line_drawing, drawn[1]), capture)
+
+
+def _as_line_drawing(part: re.Match[str]) -> str:
+    return part[1] or part[0].translate(LINE_DRAWING)
 
 
 def _add(row: list[Cell], character: str, style: Style, *, widens: bool) -> None:

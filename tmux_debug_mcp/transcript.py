@@ -6,7 +6,8 @@ bars, prompts, menus) the rows that can still be on the screen are kept editable
 
 Rules, measured against tmux:
 
-1. Colours, titles and other sequences that show nothing are left out. Blanks and tabs that were printed stay.
+1. Colours, titles and other sequences that show nothing are left out. Blanks and tabs that were printed stay. Letters
+   that stand for line drawing are the characters that a terminal shows for them.
 2. A line that is longer than the terminal is wide is one line.
 3. The alternate screen shows while it is on, and leaves nothing when it goes.
 4. What is unfinished at the end (a character, a sequence, a carriage return that may belong to a line feed) is
@@ -18,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from .charsets import LINE_DRAWING, CharacterSets
 from .rows import Row, cell_width
 
 COLUMNS = 200
@@ -28,15 +30,16 @@ _MAX_LINE_ROWS = 500
 # A string such as a title that is not finished after this much is no string.
 _MAX_HELD_BYTES = 4096
 
-_SEQUENCE = r"\033(?:\[([0-?]*)[ -/]*([@-~])|\][^\a\033]*(?:\a|\033\\)|[P_^Xk][^\033]*\033\\|[ -/]+[0-~]|([0-Z\\^-~]))"
+_STRING = r"\][^\a\033]*(?:\a|\033\\)|[P_^Xk][^\033]*\033\\"
+_SEQUENCE = rf"\033(?:\[([0-?]*)[ -/]*([@-~])|{_STRING}|([()][0B]|[0-Z\\^-~])|[ -/]+[0-~])"
 _TOKEN = re.compile(rf"{_SEQUENCE}|([^\0-\037\177]+)|(.)", re.DOTALL)
 # Characters that take a cell each, or one that perhaps does not.
 _RUN = re.compile(r"[ -~]+|[^ -~]")
-# Sequences that move nothing, and a bell: colours, most modes, strings, character sets; and an erasing of the rest of
-# the line, where there is none.
+# Sequences that move nothing, and a bell: colours, most modes, strings, the usual character sets; and an erasing of the
+# rest of the line, where there is none.
 _FRESH_INVISIBLE = re.compile(
-    r"\033(?:\[[0-?]*[ -/]*m|\[0?K|\[\?(?!(?:47|1047|1049|2004)[hl])[0-9;]*[hl]|\][^\a\033]*(?:\a|\033\\)"
-    r"|[P_^Xk][^\033]*\033\\|[ -/]+[0-~]|[=>])|[\a\016\017\0]"
+    rf"\033(?:\[[0-?]*[ -/]*m|\[0?K|\[\?(?!(?:47|1047|1049|2004)[hl])[0-9;]*[hl]|{_STRING}"
+    r"|(?!\(0|\)[0B])[ -/]+[0-~]|[=>])|[\a\017\0]"
 )
 # Stands where something is that is no more to be shown. No terminal shows it.
 _FORGOTTEN = "\0"
@@ -67,14 +70,16 @@ class Transcript:
 
     Attributes:
         is_editing: Whether a line editor is at work.
+        sets: The character sets in use.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
         self.is_editing = False
+        self.sets = CharacterSets()
         self._columns, self._height = columns, rows
         self._rows = [Row()]
         self._row = self._column = 0
-        self._saved = (0, 0)
+        self._saved = (0, 0, self.sets)
         self._margins: tuple[int, int] | None = None  # of the part that scrolls, where that is not all
         self._main: tuple[list[Row], int, int] | None = None  # behind the alternate screen
         self._held = b""
@@ -165,7 +170,8 @@ class Transcript:
     def _is_fresh(self) -> bool:
         last = self._rows[-1]
         is_empty = not last.cells and not last.text
-        return is_empty and not self.is_editing and self._column == 0 and self._row == len(self._rows) - 1
+        is_usual = not self.is_editing and self.sets.is_usual
+        return is_empty and is_usual and self._column == 0 and self._row == len(self._rows) - 1
 
     def _write_plain(self, line: str) -> bool:
         """Write a whole line into a new row, or more of them, if nothing in it needs a terminal."""
@@ -198,6 +204,8 @@ class Transcript:
                 self._control(control)
 
     def _put(self, characters: str) -> None:
+        if self.sets.is_drawing:
+            characters = characters.translate(LINE_DRAWING)
         cells = self._cells()
         for run in _RUN.findall(characters):
             width = 1 if run.isascii() else cell_width(run)
@@ -236,6 +244,8 @@ class Transcript:
             self._tab()
         elif control in "\n\v\f":
             self._feed_line()
+        elif control in "\016\017":
+            self.sets = self.sets.after(control)
 
     def _tab(self) -> None:
         """Go to the next tab stop; where nothing stands, the tab is kept as such."""
@@ -261,12 +271,17 @@ class Transcript:
         elif final == "M":
             self._edit_rows("L", 1)
         elif final == "7":
-            self._saved = (self._row - self._top, self._column)
+            self._saved = (self._row - self._top, self._column, self.sets)
         elif final == "8":
-            self._move_to(self._top + self._saved[0], self._saved[1])
+            row, column, self.sets = self._saved
+            self._move_to(self._top + row, column)
         elif final == "c":
             self._clear()
             self._move_to(self._top, 0)
+            self._margins, self.sets = None, CharacterSets()
+            self._saved = (0, 0, self.sets)
+        elif final[0] in "()":
+            self.sets = self.sets.after(final)
 
     def _control_sequence(self, parameters: str, final: str) -> None:
         if parameters.startswith("?"):

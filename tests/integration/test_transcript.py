@@ -1,6 +1,7 @@
 """What we make of a program's bytes is what tmux itself shows of them."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from support import Tools
 
 from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.rows import Row
+from tmux_debug_mcp.screen import with_line_drawing
 from tmux_debug_mcp.transcript import Transcript
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
@@ -17,8 +19,12 @@ PIECES = [
     b"\r\n", b"\r\n", b"\n", b"\r", b"\b", b"\b\b", b"\033[K", b"\r\033[K", b"\033[1K", b"\033[2K", b"\033[0m",
     b"\033[1;32m", b"\033]0;a title\a", b"\033]8;;http://x\033\\", b"\033[A", b"\033[2A", b"\033[B", b"\033[C",
     b"\033[3D", b"\033[G", b"\033[J", b"\033[?25l", b"\033[?2004h", b"\033[?2004l", b"\033(B", b"\033[2P", b"\033[2@",
-    b"\033[3X", b"\033[L", b"\033[M", b"\033E", b"\0337", b"\0338", b"\a", b"\0",
+    b"\033[3X", b"\033[L", b"\033[M", b"\033E", b"\0337", b"\0338", b"\a", b"\0", b"\033(0", b"\033)0", b"\033)B",
+    b"\016", b"\017", b"\033c",
 ]  # fmt: skip
+
+# What a capture has beside text.
+STYLES = re.compile(r"\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\)")
 
 
 def garbage(seed: int) -> bytes:
@@ -27,7 +33,7 @@ def garbage(seed: int) -> bytes:
     text = bytearray()
     for _ in range(choose.randrange(1, 400)):
         if choose.random() < 0.5:
-            text += choose.choice([b"a", b"bc", b"word ", b"x" * choose.randrange(1, 260), "é".encode()])
+            text += choose.choice([b"a", b"bc", b"word ", b"x" * choose.randrange(1, 260), "lqk é".encode()])
         else:
             text += choose.choice(PIECES[: choose.choice([6, 15, len(PIECES)])])
     return bytes(text)
@@ -39,7 +45,8 @@ async def as_tmux_shows_it(tools: Tools, data: bytes, directory: Path) -> list[s
     pane_id = await tools.create(f"stty raw -echo; cat {directory}/data")
     await tools.exited(pane_id)
     pane = await tools.session.find(pane_id)
-    lines = (await capture(pane, 100_000)).split("\n")
+    captured = await capture(pane, 100_000, ansi=True)
+    lines = "".join(STYLES.split(with_line_drawing(captured))).split("\n")
     await tools.blocks("kill_pane", pane_id=pane_id)
     return comparable(lines)
 

@@ -16,13 +16,14 @@ ALLOWED = {
     "errors": set(),
     "linux": set(),
     "control_mode": set(),
-    "screen": {"rows"},
+    "screen": {"charsets", "rows"},
     "picture": {"rows", "screen"},
     "keys": {"errors"},
+    "charsets": set(),
     "rows": set(),
-    "transcript": {"rows"},
+    "transcript": {"charsets", "rows"},
     "logs": {"linux", "transcript"},
-    "reading": {"logs", "transcript"},
+    "reading": {"charsets", "logs", "transcript"},
     "lifetime": {"linux"},
     "audit": {"errors"},
     "client": {"control_mode", "errors", "lifetime"},
@@ -70,7 +71,7 @@ ALLOWED = {
     "cli": {"__init__", "archive", "audit", "control_mode", "creation", "demo.debugging", "errors", "server", "tools"},
     "__main__": {"cli"},
 }
-LEAVES = ("errors", "control_mode", "keys", "rows", "screen", "transcript")
+LEAVES = ("charsets", "errors", "control_mode", "keys", "rows", "screen", "transcript")
 
 
 def name_of(path: Path) -> str:

@@ -28,6 +28,13 @@ CASES = [
     (b"old\r\n\033[H\033[2Jnew\r\n", "old\nnew\n"),
     (b"a\000\016\017\007b\r\n", "ab\n"),
     (b"\033(0\033(B\033=\033>ok\r\n", "ok\n"),
+    (b"\033(0lqqk\033(B lqqk\r\n", "┌──┐ lqqk\n"),
+    (b"\033)0\016lqk\017lqk\r\n\016x\r\nx\017x\r\n", "┌─┐lqk\n│\n│x\n"),
+    (b"\016q\033)0q\033)Bq\033(0q\017q\r\n", "q─qq─\n"),
+    (b"\033(0q\0337\033(Bq\0338q\r\n\033[uq\033[sq\r\n", "───\n"),
+    (b"\0337\033(0q\r\n\033cq\033(0q\0338q\r\n", "─\nq─\n"),
+    ("\033(0+,-.0`afghijklmnopqrstuvwxyz{|}~ABé12\033(B\r\n".encode(), "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·ABé12\n"),
+    (b"\033(0one\r\ntwo\r\n\033(Bthree\r\n" + b"four\r\n" * 60, "⎺┼e\n├┬⎺\nthree\n" + "four\n" * 60),
 ]
 
 
