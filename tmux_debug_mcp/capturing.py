@@ -10,7 +10,7 @@ import anyio
 from .client import Command
 from .errors import CommandError, StorageError
 from .panes import Pane
-from .screen import Screen, captured_cells, captured_lines
+from .screen import Screen, captured_cells, captured_lines, with_line_drawing
 
 # From this version on tmux joins emoji and what makes others of them.
 _WIDENS_EMOJI = (3, 4)
@@ -85,7 +85,7 @@ async def capture_screen_as_text(pane: Pane) -> str:
     words = ["capture-pane", "-e", "-N"]
     captured, facts = await _captured(pane, words, words)
     is_alternate, x, y, is_cursor_shown = facts[0], facts[4], facts[5], facts[6]
-    text = captured.decode(errors="replace").rstrip("\n").replace("\n", "\r\n")
+    text = with_line_drawing(captured.decode(errors="replace")).rstrip("\n").replace("\n", "\r\n")
     before = "\033[?1049h" if is_alternate else ""
     after = f"\033[0m\033[{y + 1};{x + 1}H" + ("" if is_cursor_shown else "\033[?25l")
     return f"{before}\033[H{text}{after}"

@@ -33,6 +33,11 @@ class CharacterSets(NamedTuple):
         """Whether letters are letters, and stay so with `ESC ( B` and SI."""
         return not (self.is_shifted or self.g0)
 
+    @property
+    def sequences(self) -> str:
+        """What a new terminal has to be sent to use them."""
+        return "\033(0" * self.g0 + "\033)0" * self.g1 + "\016" * self.is_shifted
+
     def after(self, control: str) -> "CharacterSets":
         r"""Return those after SO, SI, or `(0`, `(B`, `)0` or `)B` behind an escape character."""
         if control in "\016\017":

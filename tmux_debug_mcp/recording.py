@@ -16,6 +16,7 @@ import orjson
 from .capturing import capture_screen_as_text
 from .errors import ArgumentError, StorageError
 from .panes import Pane
+from .reading import sets_at
 
 MAX_RECORDING_BYTES = 256 << 20
 _PIECE_BYTES = 1 << 16
@@ -65,7 +66,8 @@ class Recording:
         header = {"version": 2, "width": self._size[0], "height": self._size[1], "timestamp": int(time.time())}
         self._write(header | {"title": self.pane.name, "env": {"TERM": "tmux-256color"}})
         self._position = self.pane.log.size
-        self._event("o", await capture_screen_as_text(self.pane))
+        sets = sets_at(self.pane.log, self._position)
+        self._event("o", await capture_screen_as_text(self.pane) + sets.sequences)
 
     async def serve(self) -> None:
         """Record until the end, or until there is no more room."""

@@ -359,6 +359,36 @@ class TestRecordings:
 
         assert b"played-3\r\n" in played.stdout
 
+    async def replayed(self, term: Tools, path: Path, before: str, after: str) -> tuple[Screen, Screen]:
+        """Return the screen that a program left that was recorded between two things to print, and the replay's."""
+        end = "\\033]7;%s\\a"
+        program = f"stty -echo; printf '{before}{end}' 1; read x; printf '{after}{end}' 2; sleep 99"
+        screen = await self.screen_after(term, "program", program, b"\033]7;1\a")
+        await text(term, "startRecording", session="program", path=str(path))
+        await text(term, "type", text="\n", session="program")
+        screen = await self.screen_after(term, "program", "", b"\033]7;2\a")
+        await text(term, "stopRecording", session="program")
+        events = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+        printed = path.with_suffix(".out")
+        printed.write_text("".join(event[2] for event in events))
+        show = f"stty raw -echo; cat {printed}; sleep 99"
+        return screen, await self.screen_after(term, "replay", show, b"\033]7;2\a")
+
+    async def screen_after(self, term: Tools, name: str, command: str, end: bytes) -> Screen:
+        """Return the screen of a session, which is made if there is a command, once this was printed."""
+        if command:
+            await text(term, "createSession", name=name, cols=40, rows=12, command=command)
+        pane = await term.session.find(name)
+        await eventually(lambda: end in pane.log.read(0, 9999))
+        return await capture_screen(pane)
+
+    async def test_line_drawing_is_recorded_as_it_is_shown(self, term: Tools, tmp_path: Path) -> None:
+        before = r"\033(0lq\033[31mqk\033(B\033[mT\033)0\n"
+        screen, replay = await self.replayed(term, tmp_path / "x.cast", before, r"\016x\017x")
+
+        assert screen.text() == replay.text() == "┌──┐T\n│x"
+        assert "\033[31m─┐\033[" in (tmp_path / "x.out").read_text()
+
     async def test_recording_is_whole_when_the_program_or_the_server_ends(self, settings: Settings) -> None:
         async with in_process(settings, toolsets="terminal") as term:
             await text(term, "createSession", name="s", command="read x; echo last words; exit 4")

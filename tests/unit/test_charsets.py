@@ -24,6 +24,7 @@ BOX = b"\016lqk\017lqk\r\n"
 )
 def test_what_output_leaves_on_is_found(data: bytes, sets: CharacterSets) -> None:
     assert sets_after(data) == sets
+    assert sets_after(sets.sequences.encode()) == sets
 
 
 @pytest.mark.parametrize("between", [b"a line\r\n" * 10_000, b"a line\r\n" * 10_000 + b"no line: "])

@@ -33,7 +33,7 @@ ALLOWED = {
     "panes": {"client", "echo", "errors", "jobs", "keys", "logs", "linux", "shells"},
     "capturing": {"client", "errors", "panes", "screen"},
     "display": {"keys", "linux", "panes"},
-    "recording": {"capturing", "errors", "panes"},
+    "recording": {"capturing", "errors", "panes", "reading"},
     "running": {"errors", "jobs", "keys", "linux", "logs", "panes", "reading", "shells"},
     "targets": {"errors"},
     "servers": {"capturing", "control_mode", "creation", "errors", "keys", "linux", "panes", "screen", "session"}
