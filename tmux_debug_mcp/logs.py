@@ -46,6 +46,7 @@ class Log:
         is_kept: Leave the file when it is closed.
 
     Attributes:
+        mark: The mark, with the exit code as its group.
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
         rows: Its height.
@@ -54,7 +55,7 @@ class Log:
     def __init__(self, path: Path, mark: str, *, is_kept: bool = False) -> None:
         self.path = path
         self._is_kept = is_kept
-        self._mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
+        self.mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
         self._fd = self._open()
         self._last: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
@@ -134,7 +135,7 @@ class Log:
         while end > 0:
             start = max(0, end - _PIECE_BYTES)
             piece = os.pread(self._fd, end - start, start)
-            for found in reversed(list(self._mark.finditer(piece))):
+            for found in reversed(list(self.mark.finditer(piece))):
                 if (exit_code := int(found[1])) <= 255:  # noqa: PLR2004
                     return Mark(start + found.start(), exit_code)
             # Pieces overlap by a mark, so that none is cut in two.

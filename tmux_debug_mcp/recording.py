@@ -8,6 +8,7 @@ import codecs
 import contextlib
 import errno
 import os
+import re
 import time
 from pathlib import Path
 
@@ -20,7 +21,11 @@ from .reading import sets_at
 
 MAX_RECORDING_BYTES = 256 << 20
 _PIECE_BYTES = 1 << 16
+_MAX_MARK_BYTES = 64
 _LOOK_AGAIN_S = 3600.0
+# What jobs tell us by, and what may be the beginning of a mark whose end is missing.
+_JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
+_PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\][0-9a-fS;-]{0,40})?\Z")
 
 
 class Recording:
@@ -92,8 +97,12 @@ class Recording:
             self._size = size
             self._event("r", f"{size[0]}x{size[1]}")
         while not self.is_over and (data := log.read(max(self._position, log.kept_from), _PIECE_BYTES)):
-            self._position = max(self._position, log.kept_from) + len(data)
-            if text := self._decoder.decode(data):
+            part = _PART_OF_MARK.search(data, max(0, len(data) - _MAX_MARK_BYTES))
+            whole = data[: part.start()] if part else data
+            if not whole:
+                break
+            self._position = max(self._position, log.kept_from) + len(whole)
+            if text := self._decoder.decode(_JOB_MARK.sub(b"", log.mark.sub(b"", whole))):
                 self._event("o", text)
 
     def stop(self, reason: str = "") -> None:

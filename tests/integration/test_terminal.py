@@ -404,6 +404,7 @@ class TestRecordings:
         for path, words in ((first, "last words"), (second, "still-4")):
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             assert words in "".join(event[2] for event in lines[1:])
+            assert "]7777;" not in path.read_text()
             assert path.parent == settings.state / "recordings"
 
     async def test_recording_of_a_session_that_was_closed_is_told(self, term: Tools) -> None:
