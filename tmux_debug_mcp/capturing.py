@@ -4,18 +4,24 @@ They come in files: text that programs choose is nothing for control mode.
 """
 
 import secrets
+from collections.abc import Mapping, Sequence
 
 import anyio
 
 from .client import Command
 from .errors import CommandError, StorageError
 from .panes import Pane
-from .screen import Screen, captured_cells, captured_lines, with_line_drawing
+from .screen import Screen, captured_cells, captured_lines, row_alone, with_line_drawing
 
 # From this version on tmux joins emoji and what makes others of them.
 _WIDENS_EMOJI = (3, 4)
 
-_FACTS = ("alternate_on", "history_size", "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag")
+_FACTS = (
+    *("alternate_on", "history_size", "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag"),
+    *("scroll_region_upper", "scroll_region_lower", "origin_flag", "insert_flag", "wrap_flag"),
+)
+# Modes of a terminal: what they are in a new one, and what changes them.
+_MODES = (("insert_flag", 0, "\033[4h"), ("wrap_flag", 1, "\033[?7l"), ("cursor_flag", 1, "\033[?25l"))
 
 
 async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
@@ -37,9 +43,9 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     # The first row may be the rest of a longer line. So one line more, or all there is.
     rows = lines + 1
     while True:
-        captured, [_, history_rows, *_] = await _captured(pane, [*words, "-S", f"-{rows}"], words)
+        captured, facts = await _captured(pane, [*words, "-S", f"-{rows}"], words)
         found = captured_lines(captured)
-        if len(found) > lines or rows >= history_rows:
+        if len(found) > lines or rows >= facts["history_size"]:
             return "\n".join(found[-lines:])
         rows *= 4
 
@@ -53,9 +59,10 @@ async def capture_screen(pane: Pane) -> Screen:
     """
     words = ["capture-pane", "-e", "-N"]
     captured, facts = await _captured(pane, words, words)
-    columns, height, x, y, is_cursor_shown = facts[2:]
+    columns, height = facts["pane_width"], facts["pane_height"]
+    cursor = min(facts["cursor_x"], columns - 1), facts["cursor_y"]
     rows = captured_cells(captured, widens_emoji=pane.client.is_at_least(_WIDENS_EMOJI))
-    return Screen(columns, height, (min(x, columns - 1), y), bool(is_cursor_shown), rows)
+    return Screen(columns, height, cursor, bool(facts["cursor_flag"]), rows)
 
 
 async def capture_rows(pane: Pane, start: int, end: int | None) -> str:
@@ -76,7 +83,9 @@ async def capture_rows(pane: Pane, start: int, end: int | None) -> str:
 
 
 async def capture_screen_as_text(pane: Pane) -> str:
-    """Return what a terminal that is new has to be sent to show the same.
+    """Return what a terminal that is new has to be sent to show the same, and go on in the same way.
+
+    What tmux does not tell is missing: the colours and attributes of what is printed next, tabs and what is saved.
 
     Raises:
         PaneLostError: The pane is gone.
@@ -84,14 +93,28 @@ async def capture_screen_as_text(pane: Pane) -> str:
     """
     words = ["capture-pane", "-e", "-N"]
     captured, facts = await _captured(pane, words, words)
-    is_alternate, x, y, is_cursor_shown = facts[0], facts[4], facts[5], facts[6]
-    text = with_line_drawing(captured.decode(errors="replace")).rstrip("\n").replace("\n", "\r\n")
-    before = "\033[?1049h" if is_alternate else ""
-    after = f"\033[0m\033[{y + 1};{x + 1}H" + ("" if is_cursor_shown else "\033[?25l")
-    return f"{before}\033[H{text}{after}"
+    text = with_line_drawing(captured.decode(errors="replace")).removesuffix("\n")
+    before = "\033[?1049h" if facts["alternate_on"] else ""
+    after = _state(facts, text.split("\n"))
+    return before + "\033[H" + text.rstrip("\n").replace("\n", "\r\n") + "\033[0m" + after
 
 
-async def _captured(pane: Pane, words: Command, alternate_words: Command) -> tuple[bytes, list[int]]:
+def _state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
+    """Return what brings a terminal that shows these rows to the same state."""
+    columns, x, y = facts["pane_width"], facts["cursor_x"], facts["cursor_y"]
+    first, last = facts["scroll_region_upper"], facts["scroll_region_lower"]
+    text = f"\033[{first + 1};{last + 1}r" if (first, last) != (0, facts["pane_height"] - 1) else ""
+    if facts["origin_flag"]:
+        text += "\033[?6h"
+        y -= first
+    text += f"\033[{y + 1};{min(x, columns - 1) + 1}H"
+    if x >= columns:
+        # The cursor is behind the last column, where only printing there brings it.
+        text += "\r" + row_alone(rows, facts["cursor_y"], columns)
+    return text + "".join(sequence for name, usual, sequence in _MODES if facts[name] != usual)
+
+
+async def _captured(pane: Pane, words: Command, alternate_words: Command) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
     Args:
@@ -106,14 +129,14 @@ async def _captured(pane: Pane, words: Command, alternate_words: Command) -> tup
     data = b""
     with anyio.CancelScope(shield=True):  # else a buffer could stay behind in tmux
         [[line], _, sizes] = await pane.tmux(facts, (*words, *target), size)
-        numbers = [int(word) for word in line.split()]
-        if numbers[0] and words != alternate_words:
+        values = dict(zip(_FACTS, map(int, line.split()), strict=True))
+        if values["alternate_on"] and words != alternate_words:
             # As before, in case that the program has left it meanwhile: then this is an empty history.
             [_, sizes] = await pane.tmux((*alternate_words, *target), size)
-            numbers[1] = 0
+            values["history_size"] = 0
         if sizes:
             data = await _buffer(pane, buffer, int(sizes[0]))
-    return data, numbers
+    return data, values
 
 
 async def _buffer(pane: Pane, buffer: str, size: int) -> bytes:

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from .charsets import LINE_DRAWING
-from .rows import cell_width
+from .rows import Row, cell_width
 
 Colour = int | tuple[int, int, int]
 
 _COLOUR = re.compile(r"\033\[[0-9;:]*m")
+_INVISIBLE = re.compile(r"\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\)")
 _TOKEN = re.compile(r"\033\[([0-9;:]*)m|\033\][^\a\033]*(?:\a|\033\\)|([\016\017])|(.)", re.DOTALL)
 
 # Letters that stand for line drawing, and among them what are none.
 _DRAWN = re.compile(r"\016([^\017]*)\017?")
-_LETTERS = re.compile(r"(\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\))|[^\033]+")
+_LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
 _JOINER = "\u200d"
 _EMOJI = "\ufe0f"
@@ -132,6 +133,13 @@ def with_line_drawing(capture: str) -> str:
 
 def _as_line_drawing(part: re.Match[str]) -> str:
     return part[1] or part[0].translate(LINE_DRAWING)
+
+
+def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
+    """Return a row of a capture with attributes by itself, as wide as the screen."""
+    [*before, row] = rows[: number + 1]
+    width = len(Row(_INVISIBLE.sub("", row)).edit())
+    return "".join(_INVISIBLE.findall("".join(before))) + row + "\033[0m" + " " * (columns - width)
 
 
 def _add(row: list[Cell], character: str, style: Style, *, widens: bool) -> None:

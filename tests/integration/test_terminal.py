@@ -389,6 +389,30 @@ class TestRecordings:
         assert screen.text() == replay.text() == "┌──┐T\n│x"
         assert "\033[31m─┐\033[" in (tmp_path / "x.out").read_text()
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (r"one\ntwo\nthree\nfour\033[2;3r\033[3;1H", r"\nfive\nsix"),
+            (r"one\ntwo\nthree\nfour\033[2;3r\033[?6h\033[2;2H", r"X\033[1;1HY\033[9;9HZ"),
+            (r"one\033[9;9r\033[11;3H", r"\nfive\nsix\nseven"),
+            (r"\033[2;1H" + "x" * 40, r"y\033[3;4Hz"),
+            (r"\033[31m\033[11;1Hred\n" + "x" * 40 + r"\033[m", r"z\033[?25l"),
+            (r"one\r\033[4h", r"two\033[4l\rX"),
+            (r"\033[?7l\033[2;39H", r"abcd"),
+            (r"\033[?1049h\033[3;40Hx\033[2K\033[?25l", r"yz"),
+            (r"日本\033[3;37H日本", r"語"),
+        ],
+    )
+    async def test_replay_goes_on_where_the_screen_was(
+        self, term: Tools, tmp_path: Path, before: str, after: str
+    ) -> None:
+        screen, replay = await self.replayed(term, tmp_path / "x.cast", before, after)
+
+        assert (replay.text(), replay.cursor) == (screen.text(), screen.cursor)
+        assert replay.is_cursor_shown == screen.is_cursor_shown
+        first, expected = ([row[0] for row in one.rows if row and row[0].text > " "] for one in (replay, screen))
+        assert first == expected
+
     async def test_recording_is_whole_when_the_program_or_the_server_ends(self, settings: Settings) -> None:
         async with in_process(settings, toolsets="terminal") as term:
             await text(term, "createSession", name="s", command="read x; echo last words; exit 4")
