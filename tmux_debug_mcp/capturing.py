@@ -39,12 +39,12 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-J", *(["-e"] if ansi else [])]
+    words = ["capture-pane", "-J", "-e"]
     # The first row may be the rest of a longer line. So one line more, or all there is.
     rows = lines + 1
     while True:
         captured, facts = await _captured(pane, [*words, "-S", f"-{rows}"], words)
-        found = captured_lines(captured)
+        found = captured_lines(captured, ansi=ansi)
         if len(found) > lines or rows >= facts["history_size"]:
             return "\n".join(found[-lines:])
         rows *= 4
@@ -65,19 +65,19 @@ async def capture_screen(pane: Pane) -> Screen:
     return Screen(columns, height, cursor, bool(facts["cursor_flag"]), rows)
 
 
-async def capture_rows(pane: Pane, start: int, end: int | None) -> str:
+async def capture_rows(pane: Pane, start: int, end: int) -> str:
     """Return rows of the screen and its history as they are shown, without blanks at their ends.
 
     Args:
         pane: The pane.
         start: The first row: 0 is the screen's first, -1 the last of the history.
-        end: The last row, or None for the screen's last.
+        end: The last row.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-S", str(start), *(["-E", str(end)] if end is not None else [])]
+    words = ["capture-pane", "-e", "-S", str(start), "-E", str(end)]
     captured, _ = await _captured(pane, words, words)
     return "\n".join(captured_lines(captured))
 

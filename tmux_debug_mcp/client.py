@@ -22,10 +22,15 @@ _CLEANS_PASTES = (3, 7)
 
 
 class _Request:
-    """One line on its way: how many blocks it still wants, and those it has."""
+    """One line on its way: how many blocks it still wants, and those it has.
+
+    Attributes:
+        commands: The command of each block that is to come.
+    """
 
     def __init__(self, commands: Sequence[Command]) -> None:
-        self.commands = commands
+        # An if-shell answers for itself, and then for what it chose.
+        self.commands = [words for words in commands for _ in range(2 if words[0] == "if-shell" else 1)]
         self.blocks: list[Block] = []
         self.answered = anyio.Event()
 
@@ -104,7 +109,8 @@ class ControlClient:
         """Run tmux commands, each given as its words, in order and without anything between them.
 
         Returns:
-            The lines that each command printed.
+            The lines that each command printed; behind those of an if-shell, which must have a command for both cases,
+            those of the one that it chose.
 
         Raises:
             CommandError: A command failed; the ones before it are done, the ones after it are not.
@@ -118,10 +124,10 @@ class ControlClient:
         self._waiting.append(request)
         self._write(line)
         await request.answered.wait()
-        for words, block in zip(commands, request.blocks, strict=False):
+        for words, block in zip(request.commands, request.blocks, strict=False):
             if not block.ok:
                 raise CommandError(str(words[0]), b" ".join(block.lines).decode(errors="replace"))
-        if len(request.blocks) < len(commands):
+        if len(request.blocks) < len(request.commands):
             raise TmuxGoneError
         return [block.lines for block in request.blocks]
 

@@ -318,13 +318,8 @@ class Pane:
         name = f"keys-{secrets.token_hex(8)}"
         file = self.client.directory / name
         if keystrokes.text:
-            how = ["-p"] if keystrokes.is_paste else ["-r"]
-            if self.client.cleans_pastes:
-                how.append("-S")
-            commands += [
-                ("load-buffer", "-b", name, str(file)),
-                ("paste-buffer", "-d", *how, "-b", name, "-t", self.target),
-            ]
+            how = ("-p" if keystrokes.is_paste else "-r") + (" -S" if self.client.cleans_pastes else "")
+            commands += [("load-buffer", "-b", name, str(file)), pastes(self.target, name, how)]
         for start in range(0, len(keystrokes.keys), _KEYS_A_COMMAND):
             keys = keystrokes.keys[start : start + _KEYS_A_COMMAND]
             commands.append(("send-keys", "-t", self.target, "--", *keys))
@@ -416,6 +411,12 @@ class Pane:
 def writes_log(target: str, path: Path) -> Command:
     """Return the command that has what a pane prints written to a log, through a path of ours."""
     return ("pipe-pane", "-t", target, f"exec cat >>'{path}'")
+
+
+def pastes(target: str, buffer: str, how: str) -> tuple[str, ...]:
+    """Return the command that pastes a buffer and deletes it; tmux 3.3 ends when that is done to a dead pane."""
+    paste = f"paste-buffer -d {how} -b {buffer} -t {target}"
+    return ("if-shell", "-F", "-t", target, "#{pane_dead}", f"delete-buffer -b {buffer}", paste)
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:

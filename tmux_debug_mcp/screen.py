@@ -94,9 +94,21 @@ class Screen:
         return "\n".join("".join(cell.text for cell in row).rstrip(" ") for row in self.rows).rstrip("\n")
 
 
-def captured_lines(data: bytes) -> list[str]:
-    """Return the lines of a capture, without the blanks at their ends and without blank lines at the end."""
-    lines = [_without_end(line) for line in data.decode(errors="replace").split("\n")]
+def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
+    """Return the lines of a capture with attributes, which tells line drawing from letters.
+
+    Args:
+        data: The capture.
+        ansi: Keep the attributes.
+
+    Returns:
+        The lines without the blanks at their ends and without blank lines at the end.
+    """
+    text = data.decode(errors="replace")
+    if "\033" in text or "\016" in text:
+        text = with_line_drawing(text)
+        text = text if ansi else _INVISIBLE.sub("", text)
+    lines = [_without_end(line) for line in text.split("\n")]
     while lines and not _COLOUR.sub("", lines[-1]):
         lines.pop()
     return lines

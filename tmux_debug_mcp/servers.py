@@ -30,7 +30,7 @@ from .errors import (
     TmuxStuckError,
 )
 from .keys import Keystrokes
-from .panes import Pane, State
+from .panes import Pane, State, pastes
 from .screen import captured_lines
 from .session import Session
 from .targets import PaneRow, panes_format, parse
@@ -278,18 +278,15 @@ class UsersServer:
     async def _captured(self, pane_id: str, *flags: str) -> list[str]:
         """Return whether the screen is the alternate one, with the number of rows of the history, and what it shows."""
         facts = ("display-message", "-p", "-t", pane_id, "#{alternate_on} #{history_size}")
-        return captured_lines((await self._ask(facts, ("capture-pane", "-p", "-t", pane_id, *flags))).encode())
+        return captured_lines((await self._ask(facts, ("capture-pane", "-p", "-e", "-t", pane_id, *flags))).encode())
 
     async def _paste(self, pane_id: str, text: str) -> None:
         """Paste text, bracketed where the program asks for that; the user's own buffers stay as they are."""
         buffer = f"keys-{secrets.token_hex(8)}"
         number = version(await self._ask(("display-message", "-p", "#{version}")))
-        exactly = " -S" if number is None or number >= _CLEANS_PASTES else ""
-        # To paste into a pane that has died meanwhile would end the whole tmux server.
-        paste, drop = f"paste-buffer -dp{exactly} -b {buffer} -t {pane_id}", f"delete-buffer -b {buffer}"
-        guarded = ("if-shell", "-F", "-t", pane_id, "#{pane_dead}", drop, paste)
+        how = "-p -S" if number is None or number >= _CLEANS_PASTES else "-p"
         try:
-            await self._ask(("load-buffer", "-b", buffer, "-"), guarded, text=text)
+            await self._ask(("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
                 await self._ask(("delete-buffer", "-b", buffer))

@@ -178,3 +178,10 @@ async def test_pane_whose_shell_was_killed_tells_the_signal(tools: Tools) -> Non
     os.kill(tools.session.panes[0].process.pid, signal.SIGKILL)
 
     assert (await tools.exited(pane_id))["signal"] == "SIGKILL"
+
+
+async def test_line_drawing_is_captured_as_what_is_seen(tools: Tools) -> None:
+    pane_id = await tools.create(r"printf '\033[31mred\033(0lqqk\033(B\033[m lqqk  \n'; exec sleep 99", wait_for="red")
+
+    assert await tools.capture(pane_id) == "red┌──┐ lqqk"
+    assert await tools.capture(pane_id, ansi=True) == "\033[31mred┌──┐\033[39m lqqk"

@@ -1,10 +1,14 @@
 """Text and keys arrive in a real terminal as they were sent."""
 
+import os
+import signal
 from pathlib import Path
 
 import anyio
 import pytest
-from support import Tools, eventually, python
+from support import PATIENCE_S, Tools, eventually, python
+
+from tmux_debug_mcp.panes import Pane
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
 TRICKY = [
@@ -170,3 +174,21 @@ async def test_control_c_interrupts_the_program(tools: Tools) -> None:
 
     assert (await tools.exited(pane_id))["signal"] == "SIGINT"
     assert "KeyboardInterrupt" in await tools.capture(pane_id)
+
+
+async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, pane_id = await tools.create("cat"), await tools.create("cat")
+    pane = tools.session.panes[1]
+    os.kill(pane.process.pid, signal.SIGKILL)
+    with anyio.fail_after(PATIENCE_S):
+        while await pane.tmux(("display-message", "-p", "-t", pane.target, "#{pane_dead}")) != [(b"1",)]:
+            await anyio.sleep(0.005)
+
+    async def before_it_died(_pane: Pane) -> None:
+        pass
+
+    monkeypatch.setattr(Pane, "check_running", before_it_died)
+    await tools.call("send_keys", pane_id=pane_id, keys="hello")
+    await tools.send(other, "still here Enter")
+    await tools.shows(other, "still here\nstill here")
+    assert await pane.tmux(("list-buffers",)) == [()]
