@@ -25,7 +25,7 @@ from .rows import Row, cell_width
 COLUMNS = 200
 ROWS = 50
 
-# A line of more rows is taken for several, so that nothing takes time that grows with its length.
+# A line of more rows is told in parts, so that nothing takes time that grows with its length.
 _MAX_LINE_ROWS = 500
 # A string such as a title that is not finished after this much is no string.
 _MAX_HELD_BYTES = 4096
@@ -54,11 +54,13 @@ class Line(NamedTuple):
         text: What it shows.
         is_edited: A line editor wrote in it.
         is_command: It is where a line editor stood when keys were sent, so it shows what they were.
+        goes_on: It is a part of a very long line, which goes on in the next.
     """
 
     text: str
     is_edited: bool = False
     is_command: bool = False
+    goes_on: bool = False
 
 
 class Transcript:
@@ -125,7 +127,8 @@ class Transcript:
 
     def text(self) -> str:
         """Return all lines since the beginning or the last `take_settled`, joined by line feeds."""
-        return "\n".join([line.text for line in (*self._settled, *self.open_lines())])
+        lines = (*self._settled, *self.open_lines())
+        return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])[:-1]
 
     def open_lines(self) -> list[Line]:
         """Return the lines that are not settled, the last one being unfinished and perhaps empty."""
@@ -355,7 +358,7 @@ class Transcript:
                 if row.is_wrapped or self._begun or row.cells is not None:
                     self._begun.append(row)
                     if not row.is_wrapped or len(self._begun) == _MAX_LINE_ROWS:
-                        self._settled += _joined(self._begun)
+                        self._settled += _joined(self._begun, goes_on=row.is_wrapped)
                         self._begun = []
                 else:
                     self._settled.append(Line(row.text))
@@ -453,12 +456,12 @@ _MOVES: dict[str, Callable[[int, int, int, int], tuple[int, int]]] = {
 }
 
 
-def _joined(rows: list[Row]) -> list[Line]:
-    """Return the line that rows make up, or none if all of it is forgotten."""
+def _joined(rows: list[Row], *, goes_on: bool = False) -> list[Line]:
+    """Return the line, or part of one, that rows make up, or none if all of it is forgotten."""
     if all(row.is_old for row in rows):
         return []
     text = "".join(map(str, rows)).replace(_FORGOTTEN, "")
-    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows))]
+    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows), goes_on)]
 
 
 def _unfinished(data: bytes) -> bytes:

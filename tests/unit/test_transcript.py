@@ -69,6 +69,17 @@ def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, size: i
     assert pieces.text() == whole.text()
 
 
+@pytest.mark.parametrize("size", [777, 65_536, 1_000_000])
+@pytest.mark.parametrize("colour", [b"", b"\033[31m"])
+def test_very_long_lines_are_whole_in_a_text_and_told_in_parts(size: int, colour: bytes) -> None:
+    line = "".join(f"{number:09d} " for number in range(31_000))
+    data = line.encode() + b"\r\nEND\r\n" + b"x\r\n" * 60
+    transcript = fed(colour + data, size)
+
+    assert transcript.text() == line + "\nEND\n" + "x\n" * 60
+    assert [len(part.text) for part in transcript.take_settled()[:4]] == [100_000, 100_000, 100_000, 10_000]
+
+
 @given(st.integers(0, 400), st.sampled_from([b"\033[32mline %d\033[0m\r\n", b"line %d\r\n", b"line %d\t\xc3\xa9\r\n"]))
 def test_lines_are_settled_once_each_and_in_order(count: int, line: bytes) -> None:
     transcript = Transcript()
