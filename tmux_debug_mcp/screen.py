@@ -19,7 +19,7 @@ _INVISIBLE = re.compile(r"\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\)")
 _TOKEN = re.compile(r"\033\[([0-9;:]*)m|\033\][^\a\033]*(?:\a|\033\\)|([\016\017])|(.)", re.DOTALL)
 
 # Letters that stand for line drawing, and among them what are none.
-_DRAWN = re.compile(r"\016([^\017]*)\017?")
+_DRAWN = re.compile(r"\016([^\017]*)|\017")
 _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
 _JOINER = "\u200d"
@@ -105,7 +105,7 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
         The lines without the blanks at their ends and without blank lines at the end.
     """
     text = data.decode(errors="replace")
-    if "\033" in text or "\016" in text:
+    if "\033" in text or "\016" in text or "\017" in text:
         text = with_line_drawing(text)
         text = text if ansi else _INVISIBLE.sub("", text)
     lines = [_without_end(line) for line in text.split("\n")]
@@ -140,11 +140,11 @@ def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
 
 def with_line_drawing(capture: str) -> str:
     """Return a capture with attributes with the characters that its letters between SO and SI stand for."""
-    return _DRAWN.sub(lambda drawn: _LETTERS.sub(_as_line_drawing, drawn[1]), capture)
+    return _DRAWN.sub(lambda drawn: _LETTERS.sub(_as_line_drawing, drawn[1] or ""), capture)
 
 
 def _as_line_drawing(part: re.Match[str]) -> str:
-    return part[1] or part[0].translate(LINE_DRAWING)
+    return part[1] or part[0].replace("\016", "").translate(LINE_DRAWING)  # newer tmux says it twice
 
 
 def row_alone(rows: Sequence[str], number: int, columns: int) -> str:

@@ -1,7 +1,6 @@
 """What we make of a program's bytes is what tmux itself shows of them."""
 
 import random
-import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from support import Tools
 
 from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.rows import Row
-from tmux_debug_mcp.screen import with_line_drawing
 from tmux_debug_mcp.transcript import Transcript
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
@@ -22,9 +20,6 @@ PIECES = [
     b"\033[3X", b"\033[L", b"\033[M", b"\033E", b"\0337", b"\0338", b"\a", b"\0", b"\033(0", b"\033)0", b"\033)B",
     b"\016", b"\017", b"\033c",
 ]  # fmt: skip
-
-# What a capture has beside text.
-STYLES = re.compile(r"\033\[[0-9;:]*m|\033\][^\a\033]*(?:\a|\033\\)")
 
 
 def garbage(seed: int) -> bytes:
@@ -45,8 +40,7 @@ async def as_tmux_shows_it(tools: Tools, data: bytes, directory: Path) -> list[s
     pane_id = await tools.create(f"stty raw -echo; cat {directory}/data")
     await tools.exited(pane_id)
     pane = await tools.session.find(pane_id)
-    captured = await capture(pane, 100_000, ansi=True)
-    lines = "".join(STYLES.split(with_line_drawing(captured))).split("\n")
+    lines = (await capture(pane, 100_000)).split("\n")
     await tools.blocks("kill_pane", pane_id=pane_id)
     return comparable(lines)
 
