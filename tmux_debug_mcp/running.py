@@ -140,11 +140,15 @@ async def turn(pane: Pane, patience_s: float) -> AsyncIterator[None]:
     """
     if pane.turns.statistics().tasks_waiting >= MAX_WAITING:
         raise LimitReachedError(f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first.")
-    with anyio.move_on_after(patience_s) as waiting:
-        await pane.turns.acquire()
-    if waiting.cancelled_caught:
-        job = pane.job
-        raise BusyError(pane.id, job.command if job else "another call", job.runtime_s if job else patience_s)
+    try:
+        pane.turns.acquire_nowait()
+    except anyio.WouldBlock:
+        with anyio.move_on_after(patience_s) as waiting:
+            await pane.turns.acquire()
+        if waiting.cancelled_caught:
+            job = pane.job
+            running, runtime_s = (job.command, job.runtime_s) if job else ("another call", patience_s)
+            raise BusyError(pane.id, running, runtime_s) from None
     try:
         yield
     finally:

@@ -273,7 +273,7 @@ class UsersServer:
                 f"{MAX_COMMAND_BYTES}. Put it into a script."
             )
         made = await self._ask((*words, "-P", "-F", "#{pane_id}", *(["--", command] if command else [])))
-        return next(line for line in made.splitlines() if _PANE_ID.fullmatch(line))  # hooks may print, too
+        return next(filter(_PANE_ID.fullmatch, made.splitlines()), made.strip())  # hooks may print, too
 
     async def _captured(self, pane_id: str, *flags: str) -> list[str]:
         """Return whether the screen is the alternate one, with the number of rows of the history, and what it shows."""
