@@ -673,7 +673,8 @@ class TestFullScreenPrograms:
 
     async def test_dialog(self, term: Tools, tmp_path: Path) -> None:
         await self.start(term, "dialog --menu 'Choose one' 15 50 5 1 First 2 'Zwölf' 3 日本 2>choice")
-        await shows(term, "Choose one")
+        await shows(term, "<Cancel>")  # which is drawn last
+        await self.check_picture(term)
         await text(term, "sendKey", key="ArrowDown")
         await self.check_picture(term)
         await text(term, "sendKey", key="ArrowDown")

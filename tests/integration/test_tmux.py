@@ -1,6 +1,7 @@
 """The toolset `tmux`: spec 004, on our own server and on the user's."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -478,8 +479,9 @@ class TestUsersServer:
         assert answer.startswith("Window created in session 'mine'. window_id=@")
 
     async def test_command_is_the_one_that_tmux_tells(self, on_users: Tools, tmp_path: Path) -> None:
-        (tmp_path / "averyveryverylongprogramname").symlink_to("/bin/sleep")
-        await text(on_users, "create_session", name="c", command=f"exec {tmp_path}/averyveryverylongprogramname 99")
+        (tmp_path / "averyveryverylongprogramname").symlink_to(shutil.which("bash") or "")
+        command = f"exec {tmp_path}/averyveryverylongprogramname -c 'sleep 99; true'"
+        await text(on_users, "create_session", name="c", command=command)
         await eventually_runs(on_users, "c", "averyveryverylongprogramname")
 
     async def test_killing_that_was_allowed_kills_just_that(self, settings: Settings, user: User) -> None:
