@@ -29,7 +29,7 @@ _LINES_BYTES = 1 << 15
 # How many characters a line has at most, in most cases.
 _LINE_CHARACTERS = 200
 # What jobs tell us by.
-_MARKS = re.compile(r"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
+JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
 
 
 class Piece(NamedTuple):
@@ -138,8 +138,8 @@ def read_raw_end(log: Log, start: int, end: int, most_bytes: int) -> Piece:
         line_end = data.find(b"\n", 0, max(most_bytes // 10, 1))
         cut = line_end + 1 or len(data) - len(data.lstrip(_INNER_BYTES))
         begin, data = begin + cut, data[cut:]
-    text = data.decode(errors="replace").replace("\r\n", "\n")
-    return Piece(_MARKS.sub("", text), begin, end)
+    text = JOB_MARK.sub(b"", data).decode(errors="replace").replace("\r\n", "\n")
+    return Piece(text, begin, end)
 
 
 def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) -> Piece:

@@ -17,14 +17,13 @@ import orjson
 from .capturing import capture_screen_as_text
 from .errors import ArgumentError, StorageError
 from .panes import Pane
-from .reading import sets_at
+from .reading import JOB_MARK, sets_at
 
 MAX_RECORDING_BYTES = 256 << 20
 _PIECE_BYTES = 1 << 16
 _MAX_MARK_BYTES = 64
 _LOOK_AGAIN_S = 3600.0
-# What jobs tell us by, and what may be the beginning of a mark whose end is missing.
-_JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
+# What may be the beginning of a mark whose end is missing.
 _PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\][0-9a-fS;-]{0,40})?\Z")
 
 
@@ -102,7 +101,7 @@ class Recording:
             if not whole:
                 break
             self._position = max(self._position, log.kept_from) + len(whole)
-            if text := self._decoder.decode(_JOB_MARK.sub(b"", log.mark.sub(b"", whole))):
+            if text := self._decoder.decode(JOB_MARK.sub(b"", log.mark.sub(b"", whole))):
                 self._event("o", text)
 
     def stop(self, reason: str = "") -> None:
