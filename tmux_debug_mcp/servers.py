@@ -286,7 +286,8 @@ class UsersServer:
         number = version(await self._ask(("display-message", "-p", "#{version}")))
         how = "-p -S" if number is None or number >= _CLEANS_PASTES else "-p"
         try:
-            await self._ask(("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
+            leave_mode = ("copy-mode", "-q", "-t", pane_id)
+            await self._ask(leave_mode, ("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
                 await self._ask(("delete-buffer", "-b", buffer))
