@@ -4,12 +4,13 @@ import os
 import secrets
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from support import Tools, in_process, marked, run_directories
+from support import Tools, User, in_process, marked, run_directories
 
 from tmux_debug_mcp.cli import pane_environment
 from tmux_debug_mcp.creation import Settings
@@ -38,12 +39,39 @@ def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
         monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("SHELL", shutil.which("bash") or "/bin/sh")
-    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    home = tmp_path_factory.mktemp("home")
+    (home / ".zshrc").touch()  # zsh asks who has none what to put there
+    monkeypatch.setenv("HOME", str(home))
+    # Clients have half a second for the end of a server; a session that is in this process may take longer.
+    monkeypatch.setattr("tmux_debug_mcp.session._WARDEN_S", _CENSUS_S)
     yield marker
     deadline = time.monotonic() + _CENSUS_S
     while (left := [*marked(marker), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert left == []
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Return a directory for sockets, whose paths have 107 bytes at most, wherever temporary files go."""
+    with tempfile.TemporaryDirectory(prefix="mcp-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def user(short_path: Path) -> Iterator[User]:
+    configuration = short_path / "user.conf"
+    configuration.write_text(
+        "set -g base-index 1\nset -g status off\nset -g history-limit 777\nset -s set-clipboard off\n"
+    )
+    user = User(short_path / "user", configuration)
+    user.tmux("new-session", "-d", "-s", "mine", "-x", "100", "-y", "30", "exec cat")
+    user.tmux("new-window", "-t", "mine:", "-n", "logs", "exec sleep 1000")
+    user.tmux("split-window", "-t", "mine:", "exec sleep 1001")
+    user.tmux("new-session", "-d", "-s", "other", "exec sleep 1002")
+    user.tmux("set-buffer", "-b", "precious", "text")
+    yield user
+    user.tmux("kill-server")
 
 
 @pytest.fixture

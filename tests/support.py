@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import shlex
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -189,5 +191,36 @@ def environ_of(pid: int) -> list[bytes]:
 
 def python(program: str) -> str:
     """Return a shell command that runs a Python program."""
-    quoted = program.replace("'", "'\\''")
-    return f"{sys.executable} -c '{quoted}'"
+    return shlex.join([sys.executable, "-c", program])
+
+
+class User:
+    """A tmux server of the user's, with sessions of its own."""
+
+    def __init__(self, socket: Path, configuration: Path) -> None:
+        self.socket = socket
+        self._configuration = configuration
+
+    def tmux(self, *words: str) -> str:
+        command = ["tmux", "-u", "-S", str(self.socket), "-f", str(self._configuration), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=self.env).stdout
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "SHELL": "/bin/bash"}
+
+    def state(self) -> list[str]:
+        """Return what must not change of all sessions."""
+        return [*self.state_of("mine"), *self.state_of("other")]
+
+    def state_of(self, session: str) -> list[str]:
+        """Return what must not change: options, hooks, key bindings, buffers, pipes, and the user's own panes."""
+        words = ["show-options -s", "show-options -g", "show-options -wg", "show-hooks -g", "list-keys", "list-buffers"]
+        found = [self.tmux(*word.split()) for word in words]
+        mine = "#{session_name} #{window_id} #{window_name} #{pane_id} #{pane_pid} #{pane_pipe} #{pane_in_mode}"
+        mine += " #{window_width} #{pane_width} #{pane_height} #{window_active} #{pane_active} #{session_attached}"
+        found += [
+            self.tmux("show-options", "-t", f"={session}:"),
+            self.tmux("show-options", "-w", "-t", f"={session}:"),
+        ]
+        return [*found, self.tmux("list-panes", "-s", "-t", f"={session}:", "-F", mine)]

@@ -22,7 +22,8 @@ def test_every_configuration_in_json_can_be_read() -> None:
 
     assert len(blocks) >= 3
     for block in blocks:
-        [server] = json.loads(block)["mcpServers"].values()
+        configuration = json.loads(block)
+        [server] = (configuration.get("mcpServers") or configuration["mcp"]).values()
         assert server["command"]
 
 

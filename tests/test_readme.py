@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import archive, creation, recording, running, servers, session, waiting
+from tmux_debug_mcp import archive, creation, display, recording, running, servers, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
-from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal, tmux
+from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal, tmux, users_tabs
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -29,10 +29,12 @@ def test_commands_are_those_that_ci_runs() -> None:
 
 
 async def test_configured_command_is_a_server(environment: dict[str, str]) -> None:
-    [configuration] = map(json.loads, fenced("json"))
+    configuration, opencode = map(json.loads, fenced("json"))
     [toml] = map(tomllib.loads, fenced("toml"))
     server = configuration["mcpServers"]["tmux-debug"]
     assert toml["mcp_servers"]["tmux-debug"]["command"] == server["command"]
+    assert opencode["mcp"]["tmux-debug"] == {"type": "local", "command": [server["command"]], "enabled": True}
+    assert f"$ claude mcp add --scope user tmux-debug -- {server['command']}\n" in README
     assert f"command: {server['command']}\n" in fenced("markdown")[0]
     command = Path(server["command"].replace("/path/to/tmux-debug-mcp", str(ROOT)))
     installed = str(command) if command.exists() else "tmux-debug-mcp"
@@ -75,11 +77,11 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["text of a run"] == f"the last {running.MAX_OUTPUT_CHARACTERS:,} characters"
     assert rows["history that `set_history_limit` can ask for"] == f"{session.MAX_HISTORY_LINES:,} lines"
     assert rows["kept logs"] == f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
-    assert rows["text of `read_logs_from_tab`"] == f"the last {tabs.MAX_LOG_CHARACTERS:,} characters"
+    assert rows["text of `read_logs_from_tab`"] == f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"
     assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs.MAX_CHUNK_BYTES >> 20} MiB"
     assert rows["calls that wait for a tab"] == str(running.MAX_WAITING)
     assert rows["text of `getContent`"].endswith(f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters")
-    assert rows["size of a terminal"] == f"{terminal.MAX_COLUMNS} columns, {terminal.MAX_ROWS} rows"
+    assert rows["size of a terminal"] == f"{display.MAX_COLUMNS} columns, {display.MAX_ROWS} rows"
     assert rows["recording"] == f"{recording.MAX_RECORDING_BYTES >> 20} MiB"
     assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS
     assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")

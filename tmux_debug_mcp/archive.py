@@ -32,6 +32,7 @@ MAX_KEPT_BYTES = 2 << 30
 _INDEX = "index.jsonl"
 _KEYS = {"id", "window", "name", "command", "mark", "columns", "rows", "started_at"}
 _RUN = re.compile(r"\d{8}T\d{6}-\d+")
+_WINDOW = re.compile(r"@(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class PastPane:
         mark = self.log.find_mark()
         state = ended_state(mark.exit_code if mark else None, runtime_s, mark.offset if mark else self.log.size)
         return replace(state, may_grow=self.is_held and mark is None)
+
+
+def names_run(target: str) -> bool:
+    """Tell whether what is wanted is a pane of a run, `RUN/ID`; names may have slashes, too."""
+    run, slash, _ = target.partition("/")
+    return bool(slash and _RUN.fullmatch(run))
 
 
 class Archive:
@@ -141,6 +148,25 @@ class Archive:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
 
+    def free_window(self) -> int:
+        """Return a number that no window of any run has, nor any higher one: those of a new run begin there."""
+        numbers = [-1]
+        for run in self._runs():
+            with contextlib.suppress(OSError):
+                for entry in self._entries(run):
+                    found = _WINDOW.fullmatch(str(entry["window"]))
+                    numbers += [int(found[1])] if found else []
+        return max(numbers) + 1
+
+    def runs_with(self, window: str) -> list[str]:
+        """Return the other runs that have a window of this id, the newest first."""
+        found = []
+        for run in reversed(self._runs()):
+            with contextlib.suppress(OSError):
+                if any(entry["window"] == window for entry in self._entries(run)):
+                    found.append(run)
+        return found
+
     def earlier(self) -> Iterator[tuple[str, str, str]]:
         """Yield run, window and name of the panes of runs whose server has ended, the newest run first."""
         for run in reversed(self._runs()):
@@ -155,7 +181,7 @@ class Archive:
             for line in (self._directory / run / _INDEX).read_bytes().splitlines():
                 with contextlib.suppress(ValueError):  # of a server that ended amid a line
                     entry = orjson.loads(line)
-                    entries += [entry] if entry.keys() >= _KEYS else []
+                    entries += [entry] if isinstance(entry, dict) and entry.keys() >= _KEYS else []
         return entries
 
     def _runs(self) -> list[str]:

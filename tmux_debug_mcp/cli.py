@@ -6,6 +6,8 @@ wins. A variable that is empty counts as not set.
 
 import argparse
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from .errors import StartError
 _OLDEST_TMUX = (3, 3)
 _OF_ANOTHER_TERMINAL = ("COLUMNS", "LINES")
 _OFF = ("", "0", "false", "no", "off")
+_ON = ("1", "true", "yes", "on")
 _LOCALES = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
@@ -43,15 +46,22 @@ OPTIONS = (
     Option("allow-kill", "", "", "with --socket: let tmux_kill end things there"),
     Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
     Option("audit-full", "DIR", "", "keep what calls return of panes in files in this directory"),
+    Option("cwd", "DIR", "", "the directory where panes start, instead of the server's own"),
     Option(
         "drop-env",
         "PATTERNS",
         "CLAUDE_CODE_*,CLAUDECODE,TMUX*",
         "environment variables that panes do not inherit, separated by commas",
     ),
+    Option("env", "VARIABLES", "", "more variables for panes: NAME=VALUE, several separated and quoted as for a shell"),
     Option("log-dir", "DIR", "", "keep the logs of panes in this directory, to be read after the end as RUN/ID"),
+    Option("shell", "PROGRAM", "", "the shell of panes, instead of $SHELL"),
+    Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
     Option(
-        "socket", "SOCKET", "", "have toolset tmux work on the user's own tmux server: default, or the socket's path"
+        "socket",
+        "SOCKET",
+        "",
+        "have toolsets tmux and tabs work on the user's own tmux server: default, or the socket's path",
     ),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
     Option("toolsets", "NAMES", "debug", "the tools to offer: names of toolsets, separated by commas"),
@@ -78,12 +88,17 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         StartError: It can't run here.
     """
     arguments = _parser().parse_args(argv)
+    values = {option.flag: _value(arguments, option, environ) for option in OPTIONS}
+    if sys.platform != "linux":
+        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+    tmux = _find(values["tmux"])
+    asked = _ask_version(tmux)
     if arguments.command == "demo":
+        _check_version(tmux, *asked.communicate())
         from .demo.debugging import run_demo  # noqa: PLC0415
 
-        return run_demo()
-    values = {option.flag: _value(arguments, option, environ) for option in OPTIONS}
-    _serve(values, environ)
+        return run_demo(tmux)
+    _serve(values, environ, tmux, asked)
     return 0
 
 
@@ -111,11 +126,7 @@ def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, 
     return given if given is not None else environ.get(option.variable) or option.default
 
 
-def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
-    if sys.platform != "linux":
-        raise StartError(f"This runs on Linux, not on {sys.platform}.")
-    tmux = _find(values["tmux"])
-    answer = _ask_version(tmux)
+def _serve(values: Mapping[str, str], environ: Mapping[str, str], tmux: str, asked: subprocess.Popen[bytes]) -> None:
     # Most of our start is this import; tmux tells its version meanwhile.
     import anyio  # noqa: PLC0415
 
@@ -125,10 +136,13 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
     from .server import serve  # noqa: PLC0415
     from .tools import choose  # noqa: PLC0415
 
-    _check_version(tmux, answer.communicate()[0])
+    _check_version(tmux, *asked.communicate())
     toolsets = choose(values["toolsets"])
     if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError("--socket is for the toolset tmux. Choose that with --toolsets, or leave it out.")
+        raise StartError("--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave it out.")
+    allows_kill = _is_on(values["allow-kill"])
+    if allows_kill and not values["socket"]:
+        raise StartError("--allow-kill is for --socket: on the private tmux server all may be killed. Leave it out.")
     # Clients start servers without a shell, so nobody else expands a tilde.
     flags = ("audit", "audit-full", "log-dir")
     *paths, logs = [Path(values[flag]).expanduser().absolute() if values[flag] else None for flag in flags]
@@ -137,25 +151,73 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str]) -> None:
         logs = state / "logs"
     audit = AuditLog(*paths) if any(paths) else None
     archive = Archive(logs) if logs else None
-    env = pane_environment(environ, values["drop-env"].split(","))
     settings = Settings(
-        env,
-        _working_directory(),
+        _pane_environment(values, environ),
+        _working_directory(values["cwd"]),
         tmux,
         adopts=True,
         archive=archive,
         state=state,
         socket=_socket(values["socket"], environ),
-        allows_kill=values["allow-kill"].lower() not in _OFF,
+        allows_kill=allows_kill,
+        size=_size(values["size"]),
     )
     anyio.run(serve, toolsets, settings, audit)
 
 
 def _socket(name: str, environ: Mapping[str, str]) -> str:
-    """Return the path of a tmux server's socket: of one that has only a name, where tmux has it."""
+    """Return the path of a tmux server's socket."""
     if not name or "/" in name:
         return os.path.abspath(os.path.expanduser(name)) if name else ""
-    return os.path.join(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}", name)  # noqa: S108  tmux's own
+    by_name = os.path.join(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}", name)  # noqa: S108  tmux's own
+    if name != "default":
+        raise StartError(
+            f"--socket '{name}' may mean a file here or a name for tmux -L. Give a path: ./{name} or {by_name}."
+        )
+    return by_name
+
+
+def _pane_environment(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what panes inherit, as the options have it."""
+    added = {}
+    try:
+        words = [word.partition("=") for word in shlex.split(values["env"])]
+    except ValueError as error:
+        raise StartError(
+            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a shell."
+        ) from error
+    for name, separator, value in words:
+        if not (name and separator):
+            raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is no NAME=VALUE.")
+        added[name] = value
+    env = pane_environment(environ, values["drop-env"].split(","), added)
+    if values["shell"]:
+        shell = shutil.which(os.path.expanduser(values["shell"]), path=env.get("PATH"))
+        if shell is None:
+            raise StartError(
+                f"--shell (TMUX_DEBUG_SHELL) is '{values['shell']}', which can't be run. Give the path of a shell."
+            )
+        env["SHELL"] = os.path.abspath(shell)
+    return env
+
+
+def _is_on(word: str) -> bool:
+    if word.lower() not in (*_ON, *_OFF):
+        raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.")
+    return word.lower() in _ON
+
+
+def _size(text: str) -> tuple[int, int]:
+    from .display import MAX_COLUMNS, MAX_ROWS  # noqa: PLC0415
+
+    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
+    columns, rows = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not (2 <= columns <= MAX_COLUMNS and 2 <= rows <= MAX_ROWS):  # noqa: PLR2004
+        raise StartError(
+            f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as 120x40, of at most "
+            f"{MAX_COLUMNS}x{MAX_ROWS}."
+        )
+    return columns, rows
 
 
 def _state_directory(environ: Mapping[str, str]) -> Path:
@@ -164,8 +226,10 @@ def _state_directory(environ: Mapping[str, str]) -> Path:
     return (Path(base) if os.path.isabs(base) else Path("~/.local/state").expanduser()) / "tmux-debug-mcp"
 
 
-def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict[str, str]:
-    """Return what panes inherit: all but the variables of these names or patterns, and a UTF-8 locale.
+def pane_environment(
+    environ: Mapping[str, str], dropped: Sequence[str], added: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return what panes inherit: all but the variables of these names or patterns, what is added, a UTF-8 locale.
 
     The size of the terminal that we were started in is not that of a pane.
 
@@ -177,6 +241,7 @@ def pane_environment(environ: Mapping[str, str], dropped: Sequence[str]) -> dict
         for name, value in environ.items()
         if not any(fnmatchcase(name, pattern.strip()) for pattern in (*_OF_ANOTHER_TERMINAL, *dropped))
     }
+    env |= added or {}
     return env if any(env.get(name) for name in _LOCALES) else env | {"LC_CTYPE": "C.UTF-8"}
 
 
@@ -198,7 +263,14 @@ def _find(tmux: str) -> str:
     return os.path.abspath(found) if found else tmux
 
 
-def _working_directory() -> Path:
+def _working_directory(given: str) -> Path:
+    if given:
+        path = Path(given).expanduser().absolute()
+        if not (path.is_dir() and os.access(path, os.X_OK)):
+            raise StartError(
+                f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. Give one that exists."
+            )
+        return path
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -207,9 +279,7 @@ def _working_directory() -> Path:
 
 def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            [tmux, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        return subprocess.Popen([tmux, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
         raise StartError(
             f"tmux is needed and '{tmux}' can't be started ({error.strerror}). Install tmux 3.3 or newer, "
@@ -217,12 +287,17 @@ def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
         ) from error
 
 
-def _check_version(tmux: str, answer: bytes) -> None:
-    said = answer.decode(errors="replace").strip()
+def _check_version(tmux: str, answer: bytes, complaint: bytes) -> None:
+    said, complained = answer.decode(errors="replace").strip(), complaint.decode(errors="replace").strip()
     number = version(said)
-    is_new = number >= _OLDEST_TMUX if number else said.startswith("tmux")
-    if not is_new:
+    if number >= _OLDEST_TMUX if number else said.startswith("tmux"):
+        return
+    if "UTF-8" in complained:
         raise StartError(
-            f"tmux 3.3 or newer is needed and '{tmux}' is {said or 'none'}. "
-            "Install a newer one, or name it with --tmux."
+            f"'{tmux} -V' says: {complained}. tmux needs a UTF-8 locale. Install C.UTF-8 or en_US.UTF-8, or set "
+            "LC_CTYPE to one that there is (locale -a)."
         )
+    raise StartError(
+        f"tmux 3.3 or newer is needed and '{tmux}' is {said or complained or 'none'}. "
+        "Install a newer one, or name it with --tmux."
+    )

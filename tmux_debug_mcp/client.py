@@ -14,6 +14,7 @@ from . import control_mode
 from .control_mode import Block, Notification, Parser, command_line
 from .errors import CommandError, TmuxGoneError
 from .lifetime import Warden
+from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
@@ -49,6 +50,7 @@ class ControlClient:
         server_pid: The tmux server's process.
         version: tmux's version, such as 3.3a.
         cleans_pastes: Whether paste-buffer rewrites control characters unless told not to.
+        offsets: From tmux's ids to ours.
     """
 
     session: str
@@ -56,8 +58,9 @@ class ControlClient:
     version: str
     cleans_pastes: bool
 
-    def __init__(self, warden: Warden) -> None:
+    def __init__(self, warden: Warden, offsets: Offsets) -> None:
         self._warden = warden
+        self.offsets = offsets
         self._parser = Parser()
         self._waiting: deque[_Request] = deque()
         self._unsent = bytearray()

@@ -22,7 +22,8 @@ MAX_ENV_VALUE_BYTES = 32 << 10
 _PANE_SH = Path(__file__).parent / "pane.sh"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = re.compile(r"debug-\d+")
-_UNSET_BY_PANE_SH = ("TMUX", "TMUX_PANE", "OLDPWD")
+# What pane.sh unsets, and what tmux sets itself.
+_NOT_PASSED_ON = ("TMUX", "TMUX_PANE", "OLDPWD", "SHELL")
 # The arguments and environment of a program, with room for what tmux and the shell add.
 _ARGUMENTS_SLACK_BYTES = 16 << 10
 
@@ -39,6 +40,7 @@ class Settings:
             warden that was killed are its to end.
         archive: Where logs are kept after the end, if they are.
         state: A directory for what is to outlive us.
+        size: Columns and rows of sessions of the toolset `terminal`.
         socket: That of the user's own tmux server, for the toolset `tmux`, if it is to work there.
         allows_kill: Whether it may kill there.
     """
@@ -49,6 +51,7 @@ class Settings:
     adopts: bool = False
     archive: Archive | None = None
     state: Path = Path("tmux-debug-mcp")
+    size: tuple[int, int] = (120, 40)
     socket: str = ""
     allows_kill: bool = False
 
@@ -60,12 +63,14 @@ class Place:
     Attributes:
         command: The beginning of the tmux command that makes it.
         target: What means the pane once that is done.
+        first: Commands to run before that, of which one fails where the pane can't be made.
         then: A command to run at last.
         undo: A command that removes it, whichever of the others failed.
     """
 
     command: Sequence[str]
     target: str
+    first: Sequence[Sequence[str]] = ()
     then: Sequence[str] = ("display-message", "-p", "")
     undo: Sequence[str] = ()
 
@@ -191,8 +196,8 @@ def _bash(settings: Settings) -> str:
 
 
 def _odd_variables(settings: Settings, env: Mapping[str, str]) -> list[str]:
-    """Return the words that set what a shell would drop: names that are none to it, and TMUX on request."""
+    """Return the words that set what else is dropped: names that are none to a shell, and TMUX and SHELL on request."""
     both = {**settings.env, **env}
     odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
-    odd += [name for name in _UNSET_BY_PANE_SH if name in env]
+    odd += [name for name in _NOT_PASSED_ON if name in env]
     return ["env", "--", *(f"{name}={both[name]}" for name in odd)] if odd else []

@@ -2,7 +2,7 @@
 
 import anyio
 
-from . import linux
+from . import terminals
 from .keys import Keystrokes
 from .panes import Pane
 
@@ -13,17 +13,32 @@ _CLEAR = b"\033[H\033[2J"
 _REDRAW_S = 0.3
 _QUIET_S = 0.02
 _PROMPT_S = 0.05
+# tmux tells a terminal of one size in 0.25 s, and of the last one of several then.
+_RESIZE_S = 1.0
+_LOOK_AGAIN_S = 0.005
+
+MAX_COLUMNS, MAX_ROWS = 500, 200
 
 
 async def resize(pane: Pane, columns: int, rows: int) -> None:
-    """Give a pane's window another size; programs in it are told.
+    """Give a pane's window another size; the programs in it have that when this returns.
 
     Raises:
         PaneLostError: The pane is gone.
     """
-    await pane.tmux(("resize-window", "-t", pane.window, "-x", str(columns), "-y", str(rows)))
+    await pane.tmux(("resize-window", "-t", pane.target, "-x", str(columns), "-y", str(rows)))
+    await take_size(pane, columns, rows)
+
+
+async def take_size(pane: Pane, columns: int, rows: int) -> None:
+    """Take note of the size that a pane has got, and wait until its terminal has it, too."""
+    if (pane.log.columns, pane.log.rows) == (columns, rows):
+        return
     pane.log.columns, pane.log.rows = columns, rows
     pane.news.tell(pane.log)
+    with anyio.move_on_after(_RESIZE_S):
+        while terminals.size(pane.process.pid) not in (None, (columns, rows)):
+            await anyio.sleep(_LOOK_AGAIN_S)
 
 
 async def clear(pane: Pane) -> None:
@@ -40,7 +55,7 @@ async def clear(pane: Pane) -> None:
     [[is_alternate]] = await pane.tmux(("display-message", "-p", "-t", pane.target, "#{alternate_on}"))
     has_editor = shell is not None and shell.name != "dash"
     if is_alternate == b"0" and not has_editor:
-        linux.write_terminal(pane.process.pid, _CLEAR)
+        terminals.write(pane.process.pid, _CLEAR)
     if shell:
         async with pane.growth() as growth:
             await pane.send(_REDRAW if has_editor else _NEW_PROMPT)

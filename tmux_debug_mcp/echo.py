@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .transcript import Line
+from .rows import Line
 
 # So much of a text at the end of a line is taken for one that a program is about to show.
 _LEAST_PART = 4

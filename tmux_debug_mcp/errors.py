@@ -18,7 +18,8 @@
         ├── PaneExitedError     the pane's program has ended
         ├── PaneLostError       the pane went with the tmux server it was on
         ├── BusyError           an earlier command still runs in the pane
-        ├── NotAtPromptError    no shell is at its prompt there
+        ├── NotAtPromptError    a program is in the foreground, and no shell
+        ├── ShellNotReadyError  a shell is, and does not come to its prompt
         ├── ForeignShellError   a shell is, but can't read our files
         ├── JobNotTakenError    a shell did not read what was typed
         ├── UnknownToolError    no tool has this name
@@ -196,6 +197,18 @@ class NotAtPromptError(ToolError):
 
     def __init__(self, pane_id: str, foreground: str | None) -> None:
         super().__init__(pane_id=pane_id, foreground=foreground or "a program")
+
+
+class ShellNotReadyError(ToolError):
+    """Raised when the shell in a pane does not come to its prompt in the time that there is for it."""
+
+    sentence = (
+        "Pane '{pane_id}': {shell} is not at its prompt; it is at work, or asks for something. Nothing was run. "
+        "Use tmux_capture_pane to see what it shows, and tmux_send_keys to answer or to interrupt it with C-c."
+    )
+
+    def __init__(self, pane_id: str, shell: str) -> None:
+        super().__init__(pane_id=pane_id, shell=shell)
 
 
 class ForeignShellError(ToolError):

@@ -15,10 +15,10 @@ from . import linux
 from .errors import StorageError
 from .keys import Keystrokes
 from .logs import Log
+from .marks import MAX_MARK_BYTES, encoded, job_mark
 from .shells import Shell
 
 _PIECE_BYTES = 1 << 20
-_MAX_MARK_BYTES = 64
 _MAX_SLUG_CHARACTERS = 24
 # What asks for the exit code of the command before.
 _EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
@@ -57,14 +57,16 @@ class Job:
         self._log = log
         self._position = log.size
         mark = secrets.token_hex(8)
-        self._mark = re.compile(rb"\033\]7777;" + mark.encode() + rb";(S?)(-?\d{1,10})\a")
+        self._mark = job_mark(mark)
         slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
         self._file = path.with_name(f"{path.name}-{slug or 'run'}")
         self._command_file = path.with_name(f"{self._file.name}.command")
         restore = shell.kind.restore if _EXIT_CODE.search(command) else ""
-        script = shell.kind.script.format(file=self._command_file, itself=self._file, mark=mark, restore=restore)
+        script = shell.kind.script.format(
+            file=self._command_file, itself=self._file, mark=mark, command=encoded(command), restore=restore
+        )
         try:
-            self._command_file.write_bytes(command.encode() + b"\n")
+            self._command_file.write_bytes(command.replace("\r\n", "\n").encode() + b"\n")
             self._file.write_text(script)
         except OSError as error:
             self.remove()
@@ -93,10 +95,10 @@ class Job:
                 else:
                     # Where there is nothing to run, some shells keep the code of what they ran before.
                     self.end, self.exit_code = start + found.start(), 0 if self._is_empty else int(found[2])
-            if len(data) <= _MAX_MARK_BYTES:
+            if len(data) <= MAX_MARK_BYTES:
                 break
             # Pieces overlap by a mark, so that none is cut in two.
-            self._position = start + len(data) - _MAX_MARK_BYTES
+            self._position = start + len(data) - MAX_MARK_BYTES
         return self.end is not None
 
     def is_left(self) -> bool:

@@ -45,7 +45,11 @@ _NAMES = {
     for name in names.split()
 }
 
-_LONG_MODIFIERS = {"Ctrl": "C", "Control": "C", "Alt": "M", "Meta": "M", "Shift": "S"}
+_LONG_MODIFIERS = {
+    name: modifier
+    for modifier, names in {"C": "Ctrl Control ctrl control", "M": "Alt Meta alt meta", "S": "Shift shift"}.items()
+    for name in names.split()
+}
 # Behind the letters only a hyphen, so that C++ is text.
 _MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
 _MAX_MODIFIERS = 3
@@ -78,6 +82,9 @@ class Keystrokes:
     is_paste: bool
     keys: tuple[str, ...]
     done: str
+
+
+INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="pressed C-c")
 
 
 def parse(keys: str, *, literal: bool = False) -> Keystrokes:

@@ -13,9 +13,9 @@ import fcntl
 import os
 import resource
 import signal
+import stat
 import struct
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, NoReturn
@@ -29,6 +29,7 @@ _IN_MODIFY = 2
 _IN_ONESHOT = 0x80000000
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
+_PF_FORKNOEXEC = 0x40
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -50,6 +51,7 @@ class Stat(NamedTuple):
     """One process in /proc/PID/stat, proc(5)'s names.
 
     Attributes:
+        is_fork: It has not started a program since it was forked, as a subshell has not.
         reaped: Whether it has ever waited for a child that had ended: its cminflt is not 0, for no process runs
             without page faults. Of a pane.sh, whose first child is the command, that the command has ended.
         start_stack: Where the stack of its program begins, another address after each execve.
@@ -61,7 +63,9 @@ class Stat(NamedTuple):
     ppid: int
     pgrp: int
     session: int
+    tty: int
     tpgid: int
+    is_fork: bool
     reaped: bool
     starttime: int
     start_stack: int
@@ -75,10 +79,22 @@ def read_stat(pid: int) -> Stat | None:
     # The name is in parentheses and may hold any byte, parentheses too.
     name, _, rest = data.partition(b"(")[2].rpartition(b")")
     words = rest.split()
-    ppid, pgrp, session, _, tpgid = map(int, words[1:6])
+    ppid, pgrp, session, tty, tpgid = map(int, words[1:6])
     comm = name.decode(errors="replace")
+    is_fork = bool(int(words[6]) & _PF_FORKNOEXEC)
     times = words[8] != b"0", int(words[19]), int(words[25])
-    return Stat(pid, comm, chr(words[0][0]), ppid, pgrp, session, tpgid, *times)
+    return Stat(pid, comm, chr(words[0][0]), ppid, pgrp, session, tty, tpgid, is_fork, *times)
+
+
+def is_on_terminal(process: Stat, path: str) -> bool:
+    """Tell whether a process has this terminal, such as /dev/pts/3, as its own."""
+    try:
+        device = os.stat(path).st_rdev
+    except OSError:
+        return False
+    # As proc(5) has it: the minor number in bits 31 to 20 and 7 to 0, the major one in 15 to 8.
+    minor, major = process.tty & 0xFF | process.tty >> 12 & 0xFFF00, process.tty >> 8 & 0xFFF
+    return device == os.makedev(major, minor)
 
 
 def cpu_time(pid: int) -> bytes:
@@ -195,78 +211,6 @@ def reap_adopted(spare: frozenset[int]) -> None:
                 os.waitpid(pid, os.WNOHANG)
 
 
-class Modes(NamedTuple):
-    """What a terminal does with what is typed.
-
-    Attributes:
-        is_canonical: It hands over whole lines.
-        echoes: It shows what is typed.
-        is_raw: Signal keys, the quoting key or Enter's line feed are switched off too, as line editors have it.
-        unread_bytes: How much that was typed nobody has read yet, as far as it was handed over.
-    """
-
-    is_canonical: bool
-    echoes: bool
-    is_raw: bool
-    unread_bytes: int
-
-
-def terminal_modes(pid: int) -> Modes | None:
-    """Return the modes of the terminal that is a process's standard input, or None when it is gone."""
-    with _terminal(pid) as fd:
-        if fd is None:
-            return None
-        try:
-            iflag, _, _, lflag, _, _, characters = termios.tcgetattr(fd)
-            unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
-        except (termios.error, OSError):
-            return None
-    is_raw = characters[termios.VLNEXT] == b"\0" or not lflag & termios.ISIG or not iflag & termios.ICRNL
-    return Modes(bool(lflag & termios.ICANON), bool(lflag & termios.ECHO), is_raw, unread)
-
-
-def restart_output(pid: int) -> None:
-    """Have the terminal of a session leader print again after Ctrl-S."""
-    with _terminal(pid) as fd, contextlib.suppress(termios.error):
-        if fd is not None:
-            modes = termios.tcgetattr(fd)
-            modes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
-            termios.tcsetattr(fd, termios.TCSANOW, modes)
-
-
-def restore_terminal(pid: int) -> bool:
-    """Have a raw terminal of a session leader hand over lines, echo and heed keys again; tell whether it was one."""
-    with _terminal(pid) as fd, contextlib.suppress(termios.error):
-        if fd is not None and not (termios.tcgetattr(fd)[3] & termios.ICANON):
-            modes = termios.tcgetattr(fd)
-            modes[0] |= termios.ICRNL
-            modes[1] |= termios.OPOST
-            modes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
-            termios.tcsetattr(fd, termios.TCSAFLUSH, modes)
-            return True
-    return False
-
-
-def write_terminal(pid: int, data: bytes) -> None:
-    """Write to the terminal of a session leader."""
-    with _terminal(pid) as fd, contextlib.suppress(OSError):
-        if fd is not None:
-            os.write(fd, data)
-
-
-@contextlib.contextmanager
-def _terminal(pid: int) -> Iterator[int | None]:
-    try:
-        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        yield None
-        return
-    try:
-        yield fd if os.isatty(fd) else None
-    finally:
-        os.close(fd)
-
-
 def program(pid: int) -> str:
     """Return the name of the file that a process runs, or nothing when that can't be told."""
     try:
@@ -291,7 +235,10 @@ def is_in_our_place(pid: int) -> bool:
 
 
 def is_reading_lines(pid: int) -> bool:
-    """Tell whether a process waits for standard input to give it more than a byte; yes where that can't be told."""
+    """Tell whether a process waits for a terminal to give it more than a byte; yes where that can't be told."""
+    with contextlib.suppress(OSError):
+        if not stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/0").st_mode):
+            return False
     words = _read(f"/proc/{pid}/syscall").split()
     if not words:
         return True

@@ -7,6 +7,7 @@ Only typing takes the pane's lock. Captures and ending take none.
 """
 
 import contextlib
+import itertools
 import math
 import os
 import re
@@ -14,7 +15,7 @@ import secrets
 import signal
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import NewType
 
 import anyio
 
-from . import linux
+from . import linux, terminals
 from .client import Command, ControlClient
 from .echo import Echoes, Sent
 from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError, ToolError
@@ -55,6 +56,9 @@ _PROMPT_S = 0.05
 _IN_FLIGHT_S = 0.01
 # tmux takes some 10,000 words a command.
 _KEYS_A_COMMAND = 1000
+# tmux sends what the terminal description has for these, which holds for programs that have switched the keypad on
+# (terminfo(5), smkx). Others expect what an xterm sends.
+_WITHOUT_KEYPAD = {"Home": ("1b", "5b", "48"), "End": ("1b", "5b", "46")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class Pane:
     news: News
     client: ControlClient
     target: str  # tmux's id, such as %3
-    window: str  # that of the window that it was made in, such as @3
+    window: str  # our id of the window that it was made in, such as @3
     process: linux.Stat  # pane.sh, the session leader
     marker: str  # linux.MARKER in the environment of all that it started
     started_at: float = field(default_factory=time.monotonic)
@@ -118,6 +122,7 @@ class Pane:
     prompts: Prompts = field(init=False)
     jobs: int = 0  # that its shells were given
     job: Job | None = None  # the last of them
+    outer_jobs: list[Job] = field(default_factory=list)  # which have started the shells that others were given to
     is_line_used: bool = False  # keys were sent since that
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
@@ -194,7 +199,7 @@ class Pane:
                 if anyio.current_time() > begin + _MARK_S:
                     return None
                 if shell and anyio.current_time() > begin + _MARK_S / 20:
-                    linux.restart_output(shell.pid)
+                    terminals.restart_output(shell.pid)
                 await growth.wait(_LOOK_AGAIN_S)
 
     async def _ending_by_tmux(self) -> State | None:
@@ -302,7 +307,7 @@ class Pane:
 
     def sending(self, keystrokes: Keystrokes, shell: Shell | None) -> Sent:
         """Return what waits need to know of keys that are to be typed now, to a shell at its prompt or none."""
-        modes = linux.terminal_modes(self.process.pid)
+        modes = terminals.modes(self.process.pid)
         echoes = Echoes.TERMINAL if modes and modes.echoes else Echoes.PROGRAM
         if modes and modes.is_canonical and not modes.echoes:
             echoes = Echoes.NOBODY
@@ -320,9 +325,12 @@ class Pane:
         if keystrokes.text:
             how = ("-p" if keystrokes.is_paste else "-r") + (" -S" if self.client.cleans_pastes else "")
             commands += [("load-buffer", "-b", name, str(file)), pastes(self.target, name, how)]
-        for start in range(0, len(keystrokes.keys), _KEYS_A_COMMAND):
-            keys = keystrokes.keys[start : start + _KEYS_A_COMMAND]
-            commands.append(("send-keys", "-t", self.target, "--", *keys))
+        for keys, is_special in await self._key_groups(keystrokes.keys):
+            for start in range(0, len(keys), _KEYS_A_COMMAND):
+                some = keys[start : start + _KEYS_A_COMMAND]
+                codes = [code for key in some for code in _WITHOUT_KEYPAD[key]] if is_special else []
+                words = ("-H", *codes) if is_special else ("--", *some)
+                commands.append(("send-keys", "-t", self.target, *words))
         try:
             if keystrokes.text:
                 file.write_bytes(keystrokes.text.encode())
@@ -331,6 +339,17 @@ class Pane:
             raise StorageError(str(file.parent), str(error.strerror)) from error
         finally:
             file.unlink(missing_ok=True)
+
+    async def _key_groups(self, keys: Sequence[str]) -> list[tuple[list[str], bool]]:
+        """Return the keys in groups, and of each whether what tmux would send for them is not what is expected."""
+        if not _WITHOUT_KEYPAD.keys() & set(keys):
+            return [([*keys], False)]
+        flags = "#{keypad_cursor_flag}#{keypad_flag}"
+        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, flags))
+        if b"1" in line:
+            return [([*keys], False)]
+        groups = itertools.groupby(keys, _WITHOUT_KEYPAD.__contains__)
+        return [(list(group), is_special) for is_special, group in groups]
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""

@@ -3,14 +3,15 @@
 *Clean* text is what a terminal shows; *raw* text is what it got, as far as that is characters.
 """
 
-import re
 from typing import NamedTuple
 
 import anyio.lowlevel
 
 from .charsets import CharacterSets, sets_after
 from .logs import Log
-from .transcript import Transcript, unfinished_character_bytes
+from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK, is_typed, readable
+from .sequences import unfinished_character_bytes
+from .transcript import Transcript
 
 # Between pieces of this size other calls get their turn.
 _PIECE_BYTES = 1 << 16
@@ -26,10 +27,10 @@ _CHARACTER_BYTES = 4
 _INNER_BYTES = bytes(range(0x80, 0xC0))
 # Raw lines are read back from the end in pieces of this size, at first.
 _LINES_BYTES = 1 << 15
+# Room for what a few bytes may show, such as a screen that is restored.
+_LEAST_CHARACTERS = 1 << 18
 # How many characters a line has at most, in most cases.
 _LINE_CHARACTERS = 200
-# What jobs tell us by.
-JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}\a")
 
 
 class Piece(NamedTuple):
@@ -69,6 +70,8 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     while (is_long := len(text) > most_characters) or (start + len(data) < end and data[-1:] != b"\n"):
         most = min(len(data) * most_characters // len(text), len(data) - 1) if is_long else len(data)
         line_end = data.rfind(b"\n", 0, most) + 1
+        if is_typed(data[:line_end]):  # what was typed for a command is told with the mark behind it
+            line_end = data.rfind(b"\n", 0, line_end - 1) + 1
         if not line_end and not is_long:
             break  # a part of a line
         del data[line_end or most :]
@@ -118,6 +121,17 @@ async def read_last_lines(log: Log, end: int, lines: int, most_characters: int) 
         most = min(most_characters, most * 4)
 
 
+async def read_screen(log: Log, end: int) -> str:
+    """Return what the screen showed at a cursor."""
+    start = max(log.kept_from, end - _MODE_BYTES)
+    transcript = Transcript(log.columns, log.rows)
+    transcript.sets = sets_at(log, start)
+    for at in range(start, end, _PIECE_BYTES):
+        transcript.feed(log.read(at, min(_PIECE_BYTES, end - at)))
+        await anyio.lowlevel.checkpoint()
+    return transcript.screen()
+
+
 def read_last_raw_lines(log: Log, end: int, lines: int, most_bytes: int) -> tuple[list[str], bool]:
     """Return the last raw lines before a cursor, without what ends them, and whether there were more."""
     size = _LINES_BYTES
@@ -138,12 +152,11 @@ def read_raw_end(log: Log, start: int, end: int, most_bytes: int) -> Piece:
         line_end = data.find(b"\n", 0, max(most_bytes // 10, 1))
         cut = line_end + 1 or len(data) - len(data.lstrip(_INNER_BYTES))
         begin, data = begin + cut, data[cut:]
-    text = JOB_MARK.sub(b"", data).decode(errors="replace").replace("\r\n", "\n")
-    return Piece(text, begin, end)
+    return Piece(readable(data).replace("\r\n", "\n"), begin, end)
 
 
 def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) -> Piece:
-    """Return the raw text from a cursor on, whole characters, as it is.
+    """Return the raw text from a cursor on as it is, but for marks of ours: whole characters.
 
     Args:
         log: The log.
@@ -155,15 +168,39 @@ def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) 
     if start < log.kept_from:
         kept = log.read(log.kept_from, _CHARACTER_BYTES)
         start = log.kept_from + len(kept) - len(kept.lstrip(_INNER_BYTES))
-    start = min(start, end)
-    for most in (max_bytes, _CHARACTER_BYTES):
-        data = log.read(start, min(most, end - start))
-        left_bytes = end - start - len(data)
-        held_bytes = 0 if is_final and not left_bytes else unfinished_character_bytes(data)
-        if len(data) > held_bytes:
-            break
-    data = data[: len(data) - held_bytes]
-    return Piece(data.decode(errors="replace"), start, start + len(data), left_bytes)
+    start = min(_behind_mark(log, start), end)
+    data = log.read(start, min(max_bytes, end - start))
+    is_all = start + len(data) == end
+    if not (is_all and is_final):
+        whole = data[: len(data) - _unfinished_bytes(data)]
+        data = whole or _first_part(log.read(start, min(MAX_MARK_BYTES, end - start)))
+    left_bytes = 0 if is_all else end - start - len(data)
+    return Piece(JOB_MARK.sub(b"", data).decode(errors="replace"), start, start + len(data), left_bytes)
+
+
+def _behind_mark(log: Log, start: int) -> int:
+    """Return the end of the mark that a cursor is in, or else the cursor."""
+    begin = max(log.kept_from, start - MAX_MARK_BYTES)
+    for mark in JOB_MARK.finditer(log.read(begin, 2 * MAX_MARK_BYTES)):
+        if begin + mark.start() < start < begin + mark.end():
+            return begin + mark.end()
+    return start
+
+
+def _unfinished_bytes(data: bytes) -> int:
+    """Return how much at the end is the beginning of a character or a mark whose end is missing."""
+    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
+    return len(data) - part.start() if part else unfinished_character_bytes(data)
+
+
+def _first_part(data: bytes) -> bytes:
+    """Return the mark that data begins with, or else its first character, or nothing where that is unfinished."""
+    if mark := JOB_MARK.match(data):
+        return mark[0]
+    if PART_OF_MARK.fullmatch(data):
+        return b""
+    first = data[:_CHARACTER_BYTES] if data[:1] >= b"\x80" else data[:1]
+    return first[: len(first) - unfinished_character_bytes(first)]
 
 
 async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
@@ -172,7 +209,8 @@ async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
     most = max_bytes
     while True:
         stop = min(end, start + most)
-        piece = await read_forward(log, start, stop, most)
+        # What is restored behind a full-screen program may be more than the bytes that do that.
+        piece = await read_forward(log, start, stop, max(2 * most, _LEAST_CHARACTERS))
         if piece.end > start or stop == end:
             return piece._replace(left_bytes=end - stop + piece.left_bytes)
         most *= 2  # a sequence that is longer
@@ -205,6 +243,7 @@ async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
     # Most output uses no other set than the first, and in each line anew.
     is_usual = is_line and b"\016" not in data
     transcript = Transcript(log.columns, log.rows) if is_usual else _transcript_at(log, start, is_line=is_line)
+    transcript.shows_commands = True
     for at in range(0, len(data), _PIECE_BYTES):
         transcript.feed(data[at : at + _PIECE_BYTES])
         await anyio.lowlevel.checkpoint()
@@ -214,20 +253,30 @@ async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
 def _transcript_at(log: Log, start: int, *, is_line: bool = False) -> Transcript:
     """Return the same for a cursor that most likely stands at the beginning of a line, where all screens are equal."""
     if not is_line and start > log.kept_from and log.read(start - 1, 1) != b"\n":
-        return transcript_from(log, start)
-    transcript = Transcript(log.columns, log.rows)
-    transcript.sets = sets_at(log, start)
+        transcript = transcript_from(log, start)
+    else:
+        transcript = Transcript(log.columns, log.rows)
+        transcript.sets = sets_at(log, start)
+    transcript.shows_commands = True
     return transcript
 
 
-def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
-    """Return the end of the text that is not too long, whole lines if that costs little."""
-    shown, is_whole = text[-most_characters:], text[-most_characters - 1] == "\n"
+def end_of(text: str, most_characters: int) -> str:
+    """Return the end of a text that may be too long; it begins with a whole line if that costs little."""
+    if len(text) <= most_characters:
+        return text
+    shown = text[-most_characters:]
+    if text[-most_characters - 1] == "\n":
+        return shown
     partial, _, lines = shown.partition("\n")
-    if not is_whole and lines and len(partial) <= most_characters // 10:
-        shown, is_whole = lines, True
+    return lines if lines and len(partial) <= most_characters // 10 else shown
+
+
+def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
+    """Return the end of the text, which is too long."""
+    shown = end_of(text, most_characters)
     at = len(data)
-    if is_whole:
+    if text[: len(text) - len(shown)].endswith("\n"):
         # Each line of the text ended with a line feed, but where a program went back to what it had printed.
         for _ in range(shown.count("\n") + 1):
             at = max(0, data.rfind(b"\n", 0, at))

@@ -8,7 +8,6 @@ import codecs
 import contextlib
 import errno
 import os
-import re
 import time
 from pathlib import Path
 
@@ -16,15 +15,13 @@ import orjson
 
 from .capturing import capture_screen_as_text
 from .errors import ArgumentError, StorageError
+from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK
 from .panes import Pane
-from .reading import JOB_MARK, sets_at
+from .reading import sets_at
 
 MAX_RECORDING_BYTES = 256 << 20
 _PIECE_BYTES = 1 << 16
-_MAX_MARK_BYTES = 64
 _LOOK_AGAIN_S = 3600.0
-# What may be the beginning of a mark whose end is missing.
-_PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\][0-9a-fS;-]{0,40})?\Z")
 
 
 class Recording:
@@ -96,7 +93,7 @@ class Recording:
             self._size = size
             self._event("r", f"{size[0]}x{size[1]}")
         while not self.is_over and (data := log.read(max(self._position, log.kept_from), _PIECE_BYTES)):
-            part = _PART_OF_MARK.search(data, max(0, len(data) - _MAX_MARK_BYTES))
+            part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
             whole = data[: part.start()] if part else data
             if not whole:
                 break

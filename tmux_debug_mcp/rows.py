@@ -1,8 +1,9 @@
-"""Rows of a terminal's screen: no I/O."""
+"""Rows of a terminal's screen, and the lines that they make up: no I/O."""
 
 import functools
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _TAB_COLUMNS = 8
 
@@ -15,8 +16,26 @@ _WIDTHS = (
 )
 # Marks and formats, which join; and separators, which tmux drops.
 _NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
+# Stands where something is that is no more to be shown. No terminal shows it.
+FORGOTTEN = "\0"
 # More than most screens have, in any language.
 _WIDTHS_KEPT = 1 << 12
+
+
+class Line(NamedTuple):
+    """A line of the transcript.
+
+    Attributes:
+        text: What it shows.
+        is_edited: A line editor wrote in it.
+        is_command: It is where a line editor stood when keys were sent, so it shows what they were.
+        goes_on: It is a part of a very long line, which goes on in the next.
+    """
+
+    text: str
+    is_edited: bool = False
+    is_command: bool = False
+    goes_on: bool = False
 
 
 class Row:
@@ -98,6 +117,28 @@ class Row:
         if self.is_wrapped:
             cells = self.edit()
             cells += " " * (width - len(cells))
+
+
+def lines_of(begun: list[Row], rows: Sequence[Row], cursor: int) -> list[Line]:
+    """Return the lines of a screen whose first one has begun above it."""
+    lines: list[Line] = []
+    for row in rows:
+        begun.append(row)
+        if not row.is_wrapped:
+            lines += joined(begun)
+            begun = []
+    lines += joined(begun)
+    while len(lines) > 1 and not lines[-1].text and len(lines) > cursor + 1:
+        lines.pop()  # rows below the cursor that nothing was written to
+    return lines
+
+
+def joined(rows: list[Row], *, goes_on: bool = False) -> list[Line]:
+    """Return the line, or part of one, that rows make up, or none if all of it is forgotten."""
+    if all(row.is_old for row in rows):
+        return []
+    text = "".join(map(str, rows)).replace(FORGOTTEN, "")
+    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows), goes_on)]
 
 
 @functools.lru_cache(_WIDTHS_KEPT)

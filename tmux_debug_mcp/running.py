@@ -1,5 +1,6 @@
 """Running a command in a shell's pane, or in a pane of its own: its complete output and its true exit code."""
 
+import contextlib
 import os
 import re
 import signal
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from . import linux
+from . import linux, terminals
 from .errors import (
     BusyError,
     ForeignShellError,
@@ -17,10 +18,11 @@ from .errors import (
     LimitReachedError,
     LogLostError,
     NotAtPromptError,
+    ShellNotReadyError,
     ToolError,
 )
 from .jobs import Job
-from .keys import Keystrokes
+from .keys import INTERRUPT
 from .logs import Growth
 from .panes import Pane, State
 from .reading import Piece, read_end
@@ -30,8 +32,9 @@ MAX_OUTPUT_CHARACTERS = 40_000
 MAX_WAITING = 16
 
 _INTERRUPTED = 130
+_RUNS_SHELL = "it runs a shell, which is at its prompt; what runs there next runs in that"
+_HAS_SHELL = ("shell_started", "shell_interrupted")
 _SYNTAX_ERROR = 2
-_INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="")
 # What a shell is still doing when it is asked to run something, such as printing its prompt.
 _PROMPT_S = 1.0
 _HOOK_S = 0.01
@@ -39,9 +42,15 @@ _HOOK_S = 0.01
 _ESCAPE_S = 0.06
 # A shell reads a line at once, but what it does before a command may take a while.
 _TAKE_S = 10.0
+# It has done so by then, unless something holds it up.
+_BEGIN_S = 0.5
+_LEAST_WAIT_S = 0.002
 _MOST_INTERRUPTS = 2
-# Each interrupt gets this long to end the command.
+# Each interrupt gets this long to end the command; and where C-c is a key like others, this long.
 _INTERRUPT_S = 2.0
+_KEY_INTERRUPT_S = 0.5
+# The most that both come to.
+MAX_INTERRUPTS_S = _MOST_INTERRUPTS * _INTERRUPT_S
 # How often to look at what leaves no trace in the log: exec, and a shell that gave a command up.
 _LOOK_AGAIN_S = 0.05
 # All that was printed has come to the log when it has been quiet for so long.
@@ -63,7 +72,9 @@ class Outcome:
     Attributes:
         reason: `done`; `interrupted`, by somebody else; `timed_out`, and then it was interrupted; `running`, when
             that did not end it; `given_up` by the shell, for an error; `exited`, the pane's program ended or was
-            lost; `shell_ended`, a shell within another one ended; `replaced`, by a program given to `exec`.
+            lost; `shell_ended`, a shell within another one ended; `replaced`, by a program given to `exec`;
+            `shell_started`, the command is a shell that is at its prompt now, or has started one;
+            `shell_interrupted`, the same after its time was over, so that its start was interrupted.
         exit_code: The command's exit code, where it has one.
         runtime_s: Seconds from its start.
         state: The pane's state then.
@@ -89,33 +100,45 @@ class Outcome:
             "given_up": "the shell gave it up",
             "shell_ended": "the shell ended",
             "replaced": "the shell was replaced",
+            "shell_started": _RUNS_SHELL,
+            "shell_interrupted": f"timed out after {timeout_s:g} s and interrupted; {_RUNS_SHELL}",
         }.get(self.reason)
 
 
 async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
     """Run a command in the shell that is at its prompt in a pane.
 
+    Args:
+        pane: The pane.
+        command: The command.
+        timeout_s: The time for the shell to come to its prompt, and for the command.
+
     Raises:
         PaneExitedError: The pane's program has ended.
         PaneLostError: The pane is gone.
         BusyError: An earlier command still runs there.
-        NotAtPromptError: What has the terminal is no shell at its prompt.
+        NotAtPromptError: What has the terminal is no shell.
+        ShellNotReadyError: It is one, which does not come to its prompt in that time.
         ForeignShellError: The shell is another user's, or sees other files than we do.
         JobNotTakenError: The shell did not take the command.
         LogLostError: It did, and the log has no room for what came of it.
         StorageError: There is no room for the command's file.
     """
+    deadline = anyio.current_time() + timeout_s
+    await _wait_until_free(pane)
+    await pane.check_running()
+    await _shell_at_prompt(pane, deadline)  # which may take a while, and others may type meanwhile
     async with pane.typing:
         await _wait_until_free(pane)
         await pane.check_running()
         await pane.check_log()
-        shell = await _shell_at_prompt(pane)
+        shell = await _empty_prompt(pane, deadline)
         if error := await _unfinished(shell, command):
             state = await pane.state()
             at = state.cursor
             return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, at, at), at, at)
         pane.job = job = await _give(pane, shell, command)
-    return await _Following(pane, job, timeout_s).outcome()
+    return await _Following(pane, job, deadline).outcome()
 
 
 async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Outcome:
@@ -158,35 +181,57 @@ async def turn(pane: Pane, patience_s: float) -> AsyncIterator[None]:
 async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
     """Wait for the end of the command that a pane was made for, and interrupt it when its time is over."""
     interrupts = 0
+    has_started_shell = False
     deadline = anyio.current_time() + timeout_s
     async with pane.growth() as growth:
         while not await pane.ending():
+            if has_started_shell := await _has_started_shell(pane, None):
+                break
             if anyio.current_time() >= deadline:
                 if interrupts == _MOST_INTERRUPTS:
                     break
-                await _interrupt(pane, is_second=interrupts > 0)
+                deadline = anyio.current_time() + await _interrupt(pane, is_second=interrupts > 0)
                 interrupts += 1
-                deadline = anyio.current_time() + _INTERRUPT_S
-            await growth.wait(deadline - anyio.current_time())
+            await growth.wait(min(_LOOK_AGAIN_S, deadline - anyio.current_time()))
         state = await pane.state()
-        code = state.exit_code
-        reason = "exited" if state.is_lost else "timed_out" if interrupts else "done"
-        reason = "running" if state.is_running else reason
-        if state.signal:
-            code = linux.signal_exit_code(state.signal)
-        piece = await read_end(pane.log, 0, state.cursor, MAX_OUTPUT_CHARACTERS)
-        return Outcome(reason, code, state.runtime_s, state, piece, 0, state.cursor)
+        code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
+        end = state.cursor
+        if has_started_shell:
+            reason = "shell_interrupted" if interrupts else "shell_started"
+            end = _before_prompt(pane, 0, end)
+        elif state.is_running:
+            reason = "running"
+        elif state.is_lost:
+            reason = "exited"
+        else:
+            reason = "timed_out" if interrupts else "done"
+        piece = await read_end(pane.log, 0, end, MAX_OUTPUT_CHARACTERS)
+        return Outcome(reason, code, state.runtime_s, state, piece, 0, end)
+
+
+def _before_prompt(pane: Pane, start: int, end: int) -> int:
+    """Return where the output ends that begins at `start`, when a prompt is what stands before `end`."""
+    tail_from = max(start, end - _PROMPT_BYTES)
+    tail = pane.log.read(tail_from, end - tail_from)
+    return tail_from + tail.rfind(b"\n") + 1
 
 
 async def _wait_until_free(pane: Pane) -> None:
     """Refuse a pane where an earlier command runs, but when it is over in a moment.
 
-    What it printed last may have been waited for. A shell without a program may be on its way to its prompt.
+    What it printed last may have been waited for. A shell without a program may be on its way to its prompt. A command
+    that is a shell, or has started one, leaves the pane to that.
     """
     begin = anyio.current_time()
+    _return_to_outer_job(pane)
     while (job := pane.job) and not _is_over(job):
         await pane.check_running()
-        is_at_work = foreground_shell(pane.process.pid) == job.shell
+        if await _has_started_shell(pane, job):
+            if pane.job is job:
+                pane.outer_jobs.append(job)
+                pane.job = None
+            return
+        is_at_work = foreground_shell(pane.process.pid) == job.shell or _is_between_programs(pane)
         if not is_at_work or anyio.current_time() > begin + _PROMPT_S:
             raise BusyError(pane.id, job.command, job.runtime_s)
         await anyio.sleep(_HOOK_S)
@@ -194,27 +239,71 @@ async def _wait_until_free(pane: Pane) -> None:
         job.remove()
 
 
+def _is_between_programs(pane: Pane) -> bool:
+    """Tell whether what had the terminal has ended and nothing has taken its place yet."""
+    stat = linux.read_stat(pane.process.pid)
+    return stat is not None and stat.tpgid > 0 and not linux.is_alive(stat.tpgid)
+
+
+def _return_to_outer_job(pane: Pane) -> None:
+    """Forget jobs that are over, and have the last one that started a shell again when that is gone."""
+    while pane.outer_jobs and (pane.job is None or _is_over(pane.job)):
+        outer = pane.outer_jobs[-1]
+        shell = foreground_shell(pane.process.pid)
+        if not _is_over(outer) and shell is not None and shell != outer.shell:
+            return
+        if pane.job:
+            pane.job.remove()
+        pane.job = pane.outer_jobs.pop()
+
+
+async def _has_started_shell(pane: Pane, job: Job | None) -> bool:
+    """Tell whether a shell is at its prompt that is not the one which runs the job: so the job has started it."""
+    shell = foreground_shell(pane.process.pid)
+    if shell is None or (job and shell == job.shell) or not shell.is_interactive():
+        return False
+    return await pane.prompts.wait(0.0, starting_s=0.0) == shell
+
+
 def _is_over(job: Job) -> bool:
     return job.is_done() or (job.runtime_s > _TAKE_S if job.start is None else job.is_left())
 
 
-async def _shell_at_prompt(pane: Pane) -> Shell:
-    """Return the shell at its prompt, with nothing typed there."""
+async def _shell_at_prompt(pane: Pane, deadline: float) -> Shell:
+    """Return the shell at its prompt; wait for one that starts until the deadline, and a moment for another."""
     begin = anyio.current_time()
-    # A program that a prompt's hook runs has the terminal for a while.
-    while (
-        not (shell := await pane.prompts.wait(_PROMPT_S, is_to_run=True)) and anyio.current_time() < begin + _PROMPT_S
-    ):
+    while True:
+        starting_s = max(0.0, deadline - anyio.current_time())
+        shell = await pane.prompts.wait(min(_PROMPT_S, starting_s), starting_s=starting_s, is_to_run=True)
+        # A program that a prompt's hook runs has the terminal for a while.
+        if shell or anyio.current_time() >= min(begin + _PROMPT_S, deadline):
+            break
         await anyio.sleep(_HOOK_S)
-    if shell and (pane.is_line_used or await pane.is_watched()):
-        await _clear_line(pane)
-        shell = await pane.prompts.wait(_TAKE_S)
     if shell is None:
-        state = await pane.state()
-        raise NotAtPromptError(pane.id, state.foreground)
+        raise await _no_prompt(pane)
     if not linux.is_in_our_place(shell.pid):
         raise ForeignShellError(pane.id, shell.name)
     return shell
+
+
+async def _empty_prompt(pane: Pane, deadline: float) -> Shell:
+    """Return the shell at its prompt, with nothing typed there; others who type wait for that."""
+    shell = await _shell_at_prompt(pane, min(deadline, anyio.current_time() + _PROMPT_S))
+    if not (pane.is_line_used or await pane.is_watched()):
+        return shell
+    await _clear_line(pane)
+    cleared = await pane.prompts.wait(_TAKE_S)
+    if cleared is None:
+        raise await _no_prompt(pane)
+    return cleared
+
+
+async def _no_prompt(pane: Pane) -> ToolError:
+    """Return the error that tells what is in the foreground instead of a shell at its prompt."""
+    shell = foreground_shell(pane.process.pid)
+    if shell and shell.is_interactive():
+        return ShellNotReadyError(pane.id, shell.name)
+    return NotAtPromptError(pane.id, (await pane.state()).foreground)
 
 
 async def _clear_line(pane: Pane) -> None:
@@ -222,7 +311,7 @@ async def _clear_line(pane: Pane) -> None:
     size = pane.log.size
     async with pane.growth() as growth:
         for _ in range(_MOST_INTERRUPTS):
-            await pane.type(_INTERRUPT)
+            await pane.type(INTERRUPT)
             await growth.wait(_ESCAPE_S)
             if pane.log.size > size:
                 return
@@ -238,17 +327,21 @@ async def _unfinished(shell: Shell, command: str) -> str | None:
     return said if checked.returncode and "matching `)'" in said else None
 
 
-async def _interrupt(pane: Pane, *, is_second: bool) -> None:
-    """Press C-c, and the second time also tell the programs in the foreground, which may read that as a key."""
+async def _interrupt(pane: Pane, *, is_second: bool) -> float:
+    """Press C-c, and the second time also tell the programs in the foreground, which may read that as a key.
+
+    Returns:
+        How many seconds they get to end.
+    """
+    modes = terminals.modes(pane.process.pid)
     with anyio.CancelScope(shield=True):
         async with pane.typing:
-            await pane.type(_INTERRUPT)
+            await pane.type(INTERRUPT)
     stat = linux.read_stat(pane.process.pid)
     if is_second and stat and stat.tpgid > 0:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(stat.tpgid, signal.SIGINT)
-        except (ProcessLookupError, PermissionError):
-            return
+    return _INTERRUPT_S if modes is None or modes.has_signal_keys else _KEY_INTERRUPT_S
 
 
 async def _give(pane: Pane, shell: Shell, command: str) -> Job:
@@ -281,10 +374,10 @@ async def _last_exit_code(pane: Pane, shell: Shell) -> int | None:
 class _Following:
     """A job on its way to its end."""
 
-    def __init__(self, pane: Pane, job: Job, timeout_s: float) -> None:
+    def __init__(self, pane: Pane, job: Job, deadline: float) -> None:
         self._pane = pane
         self._job = job
-        self._deadline = anyio.current_time() + timeout_s
+        self._deadline = deadline
         self._interrupts = 0
 
     async def outcome(self) -> Outcome:
@@ -297,7 +390,10 @@ class _Following:
         job = self._job
         state = await self._pane.state()
         start = state.cursor if job.start is None else job.start
-        end = self._end_of_output(start, state) if job.end is None else job.end
+        end = state.cursor if job.end is None else job.end
+        has_prompt = reason in _HAS_SHELL or (job.start is not None and job.is_left())
+        if job.end is None and state.is_running and has_prompt:
+            end = _before_prompt(self._pane, start, end)
         code = job.exit_code
         if code is None and reason == "timed_out":
             code = _INTERRUPTED
@@ -306,7 +402,7 @@ class _Following:
             reason = "interrupted" if code == _INTERRUPTED else reason
         elif reason == "exited":
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
-        if reason != "running":
+        if reason not in ("running", *_HAS_SHELL):
             job.remove()
         asked_from = max(start, end - _QUESTION_BYTES)
         if _QUESTION.search(self._pane.log.read(asked_from, end - asked_from)):
@@ -314,14 +410,6 @@ class _Following:
         end = max(start, end)
         piece = await read_end(self._pane.log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
         return Outcome(reason, code, job.runtime_s, state, piece, start, end)
-
-    def _end_of_output(self, start: int, state: State) -> int:
-        """Return where the output ends without a mark: before the prompt, if one has come."""
-        if not state.is_running or self._job.start is None or not self._job.is_left():
-            return state.cursor
-        tail_from = max(start, state.cursor - _PROMPT_BYTES)
-        tail = self._pane.log.read(tail_from, state.cursor - tail_from)
-        return tail_from + tail.rfind(b"\n") + 1
 
     async def _reason(self, growth: Growth) -> str:
         """Wait for the end of the command, or of the patience with it."""
@@ -338,13 +426,16 @@ class _Following:
                 looked_at = now
                 if reason := await self._left():
                     return reason
-            if now >= self._deadline:
+                if await _has_started_shell(pane, job):
+                    return "shell_interrupted" if self._interrupts else "shell_started"
+            # A shell that has not read the line yet would take C-c for that.
+            has_begun = job.start is not None or job.runtime_s > _BEGIN_S
+            if now >= self._deadline and has_begun:
                 if self._interrupts == _MOST_INTERRUPTS:
                     return "running"
-                await _interrupt(pane, is_second=self._interrupts > 0)
+                self._deadline = anyio.current_time() + await _interrupt(pane, is_second=self._interrupts > 0)
                 self._interrupts += 1
-                self._deadline = anyio.current_time() + _INTERRUPT_S
-            await growth.wait(min(_LOOK_AGAIN_S, self._deadline - anyio.current_time()))
+            await growth.wait(max(_LEAST_WAIT_S, min(_LOOK_AGAIN_S, self._deadline - anyio.current_time())))
 
     async def _check_log(self) -> None:
         """See that the end of the job could be written."""
@@ -380,7 +471,7 @@ class _Following:
             is_same = stat is not None and stat.starttime == job.shell.start[0] and stat.state != "Z"
             return "replaced" if is_same else "shell_ended"
         # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
-        if job.shell.name == "dash" and linux.restore_terminal(pane.process.pid):
+        if job.shell.name == "dash" and terminals.restore(pane.process.pid):
             await _interrupt(pane, is_second=False)
         if await pane.prompts.wait(_TAKE_S) is None:
             return None

@@ -129,6 +129,7 @@ def _resource_handlers(toolbox: Toolbox) -> dict[str, Any]:
     screens = Screens(toolbox.session)
     return {
         "on_list_resources": screens.list,
+        "on_list_resource_templates": screens.templates,
         "on_read_resource": screens.read,
         "on_subscribe_resource": screens.subscribe,
         "on_unsubscribe_resource": screens.unsubscribe,

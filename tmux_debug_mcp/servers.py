@@ -13,7 +13,8 @@ import secrets
 import socket
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import anyio
 
@@ -21,12 +22,14 @@ from . import linux
 from .capturing import capture, capture_rows, capture_screen
 from .control_mode import version
 from .creation import NewPane, Place, Settings, check, interactive_shell
+from .display import take_size
 from .errors import (
     ArgumentError,
     CommandError,
     KillNotAllowedError,
     PaneExitedError,
     PaneNotFoundError,
+    TmuxGoneError,
     TmuxStuckError,
 )
 from .keys import Keystrokes
@@ -40,13 +43,31 @@ Command = Sequence[str]
 
 # A tmux server answers within milliseconds. One that is stopped never does.
 _ANSWER_S = 10.0
+# A server that is about to end still listens for a moment.
+_ENDING_LOOKS = 10
+_LOOK_AGAIN_S = 0.005
 # A client of tmux takes 16 KiB of commands: so much for text, of which a character takes 4 bytes at most, and for all.
 _TYPED_CHARACTERS = 2000
 _KEYS_A_COMMAND = 200
 MAX_COMMAND_BYTES = 12_000
-_PANE_ID = re.compile(r"%\d+")
+_MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
 # Since this version paste-buffer rewrites control characters unless told not to.
 _CLEANS_PASTES = (3, 7)
+
+
+class Made(NamedTuple):
+    """A pane that was made, by our ids.
+
+    Attributes:
+        is_gone: Its command has ended since, and the pane with it.
+    """
+
+    session_id: str
+    session_name: str
+    window_id: str
+    window_index: str
+    pane_id: str
+    is_gone: bool = False
 
 
 class TmuxServer(Protocol):
@@ -64,25 +85,25 @@ class TmuxServer(Protocol):
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
         """Resize a pane by flags of resize-pane."""
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> str:
-        """Make a session and return its pane."""
+    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+        """Make a session."""
 
-    async def create_window(self, session_id: str, name: str | None, command: str | None) -> str:
-        """Make a window and return its pane."""
+    async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
+        """Make a window in the session of a row."""
 
-    async def split(self, pane_id: str, flags: Sequence[str], command: str | None) -> str:
-        """Split a pane and return the new one."""
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+        """Split a pane."""
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
         """Type and press, whole and in order."""
 
-    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
+    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of the screen and its history, 0 being the screen's first."""
 
-    async def read_lines(self, pane_id: str, lines: int) -> str:
+    async def read_lines(self, row: PaneRow, lines: int) -> str:
         """Return the last lines; one that the terminal wrapped is one."""
 
-    async def read_screen(self, pane_id: str) -> str:
+    async def read_screen(self, row: PaneRow) -> str:
         """Return what the screen shows."""
 
     async def kill(self, kind: str, row: PaneRow) -> None:
@@ -101,13 +122,13 @@ class OwnServer:
             return []
         separator = secrets.token_hex(8)
         [lines] = await client.run(("list-panes", "-a", "-F", panes_format(separator)))
-        rows = parse("\n".join(line.decode(errors="replace") for line in lines), separator)
+        rows = parse("\n".join(line.decode(errors="replace") for line in lines), separator, client.offsets)
         ours = {pane.target for pane in self._session.panes if pane.client is client}
-        return [row for row in rows if row.pane_id in ours]
+        return [_without_us(row, client.session) for row in rows if row.tmux_pane in ours]
 
     async def command_of(self, row: PaneRow) -> str:
         try:
-            state = await self._pane(row.pane_id).state()
+            state = await self._pane(row).state()
         except PaneNotFoundError:  # it was killed meanwhile
             return "killed"
         return state.foreground or "" if state.is_running else _ending(state)
@@ -120,66 +141,79 @@ class OwnServer:
         window = [other for other in await self.rows() if other.window_id == row.window_id]
         # Alone a pane has its window's size.
         is_window = len(window) == 1 and flags[0] in ("-x", "-y")
-        await self.run("resize-window" if is_window else "resize-pane", "-t", row.pane_id, *flags)
+        await self.run("resize-window" if is_window else "resize-pane", "-t", row.tmux_pane, *flags)
         await self._take_sizes()
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> str:
-        # The name that tmux makes of one is told by tmux alone, so the session has another one at first.
+    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+        client = await self._session.connected()
+        keeper = self._session.name
+        if name == keeper:
+            raise CommandError("new-session", f"duplicate session: {name}")
+        # The name that tmux makes of one is told by tmux alone. So a session of ours has it for a moment, which fails
+        # before anything is started; and the new one has another name at first.
+        probe = ("rename-session", "-t", client.session, "--", escaped(name))
+        back = ("rename-session", "-t", client.session, "--", keeper)
         first = secrets.token_hex(8)
         title = escaped(window_name or _title(self._session.settings, command))
         words = ["new-session", "-d", "-s", first, "-x", str(COLUMNS), "-y", str(ROWS), "-n", title]
         rename = ("rename-session", "-t", f"={first}", "--", escaped(name))
-        place = Place(words, f"={first}:", rename, undo=("kill-session", "-t", f"={first}"))
-        return await self._create(name, command, place)
+        undo = ("kill-session", "-t", f"={first}")
+        try:
+            return await self._create(name, command, Place(words, f"={first}:", (probe, back), rename, undo))
+        except CommandError as error:
+            raise CommandError("new-session", error.reason) from error
 
-    async def create_window(self, session_id: str, name: str | None, command: str | None) -> str:
+    async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
         title = escaped(name or _title(self._session.settings, command))
-        words = ["new-window", "-n", title, "-t", f"{session_id}:"]
-        return await self._create(name, command, Place(words, f"{session_id}:"))
+        words = ["new-window", "-n", title, "-t", f"{row.tmux_session}:"]
+        return await self._create(name, command, Place(words, f"{row.tmux_session}:"))
 
-    async def split(self, pane_id: str, flags: Sequence[str], command: str | None) -> str:
-        window = self._pane(pane_id).window
-        new = await self._create(None, command, Place(["split-window", *flags, "-t", pane_id], window))
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+        place = Place(["split-window", *flags, "-t", row.tmux_pane], row.tmux_window)
+        made = await self._create(None, command, place)
         await self._take_sizes()
-        return new
+        return made
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        await self._pane(row.pane_id).send(keystrokes)
+        await self._pane(row).send(keystrokes)
 
-    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
-        return await capture_rows(self._pane(pane_id), start, end)
+    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
+        return await capture_rows(self._pane(row), start, end)
 
-    async def read_lines(self, pane_id: str, lines: int) -> str:
-        return await capture(self._pane(pane_id), lines)
+    async def read_lines(self, row: PaneRow, lines: int) -> str:
+        return await capture(self._pane(row), lines)
 
-    async def read_screen(self, pane_id: str) -> str:
-        return (await capture_screen(self._pane(pane_id))).text()
+    async def read_screen(self, row: PaneRow) -> str:
+        return (await capture_screen(self._pane(row))).text()
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         for other in await self.rows():
             if _is_in(other, kind, row):
-                await self._session.kill(self._pane(other.pane_id))
+                await self._session.kill(self._pane(other))
         await self._take_sizes()
 
-    async def _create(self, name: str | None, command: str | None, place: Place) -> str:
+    async def _create(self, name: str | None, command: str | None, place: Place) -> Made:
         shell = interactive_shell(self._session.settings)
         new = NewPane(command or shell, name, program=() if command else (shell,), place=place)
         check(new)
         pane, _ = await self._session.create(new)
-        return pane.target
+        for row in await self.rows():
+            if row.tmux_pane == pane.target:
+                return Made(row.session_id, row.session_name, row.window_id, row.window_index, row.pane_id)
+        raise PaneNotFoundError(name or pane.id)  # it was killed meanwhile
 
     async def _take_sizes(self) -> None:
-        """Take note of what size the terminals of all panes have."""
+        """Take note of what size all panes have, and wait until their terminals have it."""
         for row in await self.rows():
-            log = self._pane(row.pane_id).log
-            log.columns, log.rows = int(row.pane_width), int(row.pane_height)
+            with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+                await take_size(self._pane(row), int(row.pane_width), int(row.pane_height))
 
-    def _pane(self, pane_id: str) -> Pane:
+    def _pane(self, row: PaneRow) -> Pane:
         client = self._session.client
         for pane in self._session.panes:
-            if pane.target == pane_id and pane.client is client:
+            if pane.target == row.tmux_pane and pane.client is client:
                 return pane
-        raise PaneNotFoundError(pane_id)
+        raise PaneNotFoundError(row.pane_id)
 
 
 class UsersServer:
@@ -198,7 +232,10 @@ class UsersServer:
         if not self._is_running():
             return []
         separator = secrets.token_hex(8)
-        return parse(await self._ask(("list-panes", "-a", "-F", panes_format(separator))), separator)
+        try:
+            return parse(await self._ask(("list-panes", "-a", "-F", panes_format(separator))), separator)
+        except TmuxGoneError:
+            return []
 
     async def command_of(self, row: PaneRow) -> str:
         if row.pane_dead == "1":
@@ -211,20 +248,23 @@ class UsersServer:
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
         await self._ask(("resize-pane", "-t", row.pane_id, *flags))
 
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> str:
+    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         self._is_running()  # tmux itself would remove what is in the place of its socket
+        self._make_directory()
         title = ["-n", escaped(window_name)] if window_name else []
         cwd = ["-c", escaped(str(self._settings.cwd))]
         # A server that this starts is the user's from then on, and not ours to end.
         with _left_to_init() if self._settings.adopts else contextlib.nullcontext():
             return await self._create(["new-session", "-d", "-s", escaped(name), *title, *cwd], command)
 
-    async def create_window(self, session_id: str, name: str | None, command: str | None) -> str:
+    async def create_window(
+        self, row: PaneRow, name: str | None, command: str | None, flags: Sequence[str] = ()
+    ) -> Made:
         title = ["-n", escaped(name)] if name else []
-        return await self._create(["new-window", "-d", *title, "-t", f"{session_id}:"], command)
+        return await self._create(["new-window", "-d", *title, *flags, "-t", f"{row.tmux_session}:"], command)
 
-    async def split(self, pane_id: str, flags: Sequence[str], command: str | None) -> str:
-        return await self._create(["split-window", "-d", *flags, "-t", pane_id], command)
+    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+        return await self._create(["split-window", "-d", *flags, "-t", row.tmux_pane], command)
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
         if row.pane_dead == "1":
@@ -242,23 +282,23 @@ class UsersServer:
                 for batch in _batches([*commands, *(("send-keys", "-t", pane_id, "--", *some) for some in pressed)]):
                     await self._ask(*batch)
 
-    async def read_rows(self, pane_id: str, start: int, end: int) -> str:
-        return "\n".join((await self._captured(pane_id, "-S", str(start), "-E", str(end)))[1:])
+    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
+        return "\n".join((await self._captured(row.pane_id, "-S", str(start), "-E", str(end)))[1:])
 
-    async def read_lines(self, pane_id: str, lines: int) -> str:
+    async def read_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
         # The first row may be the rest of a longer line. So one line more, or all there is.
         rows = lines + 1
         while True:
-            [facts, *found] = await self._captured(pane_id, "-J", "-S", f"-{rows}")
+            [facts, *found] = await self._captured(row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi)
             is_alternate, history_rows = map(int, facts.split())
             if is_alternate:  # it has no history
-                found = (await self._captured(pane_id, "-J"))[1:]
+                found = (await self._captured(row.pane_id, "-J", ansi=ansi))[1:]
             if len(found) > lines or rows >= history_rows or is_alternate:
                 return "\n".join(found[-lines:])
             rows *= 4
 
-    async def read_screen(self, pane_id: str) -> str:
-        return "\n".join((await self._captured(pane_id))[1:])
+    async def read_screen(self, row: PaneRow) -> str:
+        return "\n".join((await self._captured(row.pane_id))[1:])
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         if not self._settings.allows_kill:
@@ -266,19 +306,26 @@ class UsersServer:
         target = {"session": row.session_id, "window": row.window_id, "pane": row.pane_id}[kind]
         await self._ask((f"kill-{kind}", "-t", target))
 
-    async def _create(self, words: Sequence[str], command: str | None) -> str:
+    async def _create(self, words: Sequence[str], command: str | None) -> Made:
         if command and len(command.encode()) > MAX_COMMAND_BYTES:
             raise ArgumentError(
                 f"Parameter 'command' has {len(command.encode())} bytes; on a user's tmux server at most "
                 f"{MAX_COMMAND_BYTES}. Put it into a script."
             )
-        made = await self._ask((*words, "-P", "-F", "#{pane_id}", *(["--", command] if command else [])))
-        return next(filter(_PANE_ID.fullmatch, made.splitlines()), made.strip())  # hooks may print, too
+        facts = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_name}"
+        printed = await self._ask((*words, "-P", "-F", facts, *(["--", command] if command else [])))
+        found = _MADE.search(printed)  # hooks may print, too
+        if found is None:
+            raise CommandError(words[0], printed.strip() or "it printed nothing")
+        session_id, window_id, window_index, pane_id, session_name = found.groups()
+        is_gone = not any(row.pane_id == pane_id for row in await self.rows())
+        return Made(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
-    async def _captured(self, pane_id: str, *flags: str) -> list[str]:
+    async def _captured(self, pane_id: str, *flags: str, ansi: bool = False) -> list[str]:
         """Return whether the screen is the alternate one, with the number of rows of the history, and what it shows."""
         facts = ("display-message", "-p", "-t", pane_id, "#{alternate_on} #{history_size}")
-        return captured_lines((await self._ask(facts, ("capture-pane", "-p", "-e", "-t", pane_id, *flags))).encode())
+        captured = await self._ask(facts, ("capture-pane", "-p", "-e", "-t", pane_id, *flags))
+        return captured_lines(captured.encode(), ansi=ansi)
 
     async def _paste(self, pane_id: str, text: str) -> None:
         """Paste text, bracketed where the program asks for that; the user's own buffers stay as they are."""
@@ -310,10 +357,34 @@ class UsersServer:
             done = await anyio.run_process(argv[:-1], stdin=file, check=False, env=dict(self._settings.env))
             # A server that can't be started is no failure to tmux.
             if done.returncode or (done.stderr and not done.stdout):
+                await self._check_ended()
                 raise CommandError(commands[0][0], done.stderr.decode(errors="replace").strip())
             return done.stdout.decode(errors="replace")
         reason = f"no answer in {_ANSWER_S:g} s; it may yet do what it was asked"
         raise TmuxStuckError(self._settings.socket, reason)
+
+    def _make_directory(self) -> None:
+        """Make the directory that tmux has its sockets in, as it does itself where it is given a name.
+
+        Raises:
+            TmuxStuckError: There is no such directory.
+        """
+        directory, uid = os.path.dirname(self._settings.socket), os.getuid()
+        if os.path.basename(directory) == f"tmux-{uid}" and os.path.isdir(os.path.dirname(directory)):
+            os.makedirs(directory, 0o700, exist_ok=True)
+        if not os.path.isdir(directory):
+            raise TmuxStuckError(self._settings.socket, "there is no such directory")
+
+    async def _check_ended(self) -> None:
+        """See that the server has not ended, which it takes some milliseconds for.
+
+        Raises:
+            TmuxGoneError: It has.
+        """
+        for _ in range(_ENDING_LOOKS):
+            if not self._is_running():
+                raise TmuxGoneError
+            await anyio.sleep(_LOOK_AGAIN_S)
 
     def _is_running(self) -> bool:
         """Tell whether a server listens at the socket, busy or not.
@@ -382,6 +453,13 @@ def _is_in(row: PaneRow, kind: str, other: PaneRow) -> bool:
     """Tell whether a pane goes when the session, window or pane of another row does."""
     key = {"session": "session_id", "window": "window_id", "pane": "pane_id"}[kind]
     return bool(getattr(row, key) == getattr(other, key))
+
+
+def _without_us(row: PaneRow, session: str) -> PaneRow:
+    """Return a row that does not count our own connection, which is attached to a session of ours."""
+    if row.tmux_session != session:
+        return row
+    return replace(row, session_attached=str(int(row.session_attached) - 1))
 
 
 def _ending(state: State) -> str:

@@ -33,6 +33,7 @@ from .lifetime import Warden
 from .logs import Log, News, Retention
 from .panes import Pane, PaneId, State, writes_log
 from .recording import Recording
+from .targets import Offsets
 
 MAX_PANES = 512
 # tmux needs up to a kilobyte for each line of each pane.
@@ -52,6 +53,7 @@ class Session:
     Attributes:
         settings: What panes are made with.
         tasks: Where what is to run as long as the session can be started.
+        name: That of the tmux session that panes are windows of.
         naming: Held by who makes a pane of a name unless there is one.
         typing: Held by who types on the user's tmux server.
         drawing: Has room for one who draws a picture, which takes memory.
@@ -60,9 +62,10 @@ class Session:
     def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup) -> None:
         self.settings = settings
         self.tasks = tasks
+        self.name = f"debug-{os.getpid()}"
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
-        self._last_window = 0  # tmux's number of the last window that was made
+        self._free: Offsets | None = None  # for the next tmux server, once that is known
         self._history_limit: int | None = None
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
@@ -96,6 +99,10 @@ class Session:
         """Return run, window and name of the panes of earlier runs, the newest run first."""
         return list(self.settings.archive.earlier()) if self.settings.archive else []
 
+    def earlier_runs_with(self, window: str) -> list[str]:
+        """Return the earlier runs that had a window of this id, the newest first."""
+        return self.settings.archive.runs_with(window) if self.settings.archive else []
+
     def diagnostics(self) -> dict[str, str]:
         """Return what a person may want to know: tmux's version and socket, and where logs are kept."""
         found = {"log_dir": str(self.settings.archive.directory)} if self.settings.archive else {}
@@ -105,13 +112,14 @@ class Session:
 
     async def active_windows(self) -> set[str]:
         """Return the windows that a person who is attached sees, one for each session."""
-        if self.client is None:
+        client = self.client
+        if client is None:
             return set()
         try:
-            [lines] = await self.client.run(("list-windows", "-a", "-f", "#{window_active}", "-F", "#{window_id}"))
+            [lines] = await client.run(("list-windows", "-a", "-f", "#{window_active}", "-F", "#{window_id}"))
         except TmuxGoneError:
             return set()
-        return {line.decode() for line in lines}
+        return {client.offsets.window(line.decode()) for line in lines}
 
     async def set_history_limit(self, lines: int) -> None:
         """Set how many lines tmux keeps of panes that are to be made."""
@@ -238,7 +246,7 @@ class Session:
             self.settings.archive.close()
 
     async def _make(self, new: NewPane, cwd: Path) -> Pane:
-        client = await self._connected()
+        client = await self.connected()
         self._made += 1
         number = self._made
         pane_id = PaneId(f"debug-{number}")
@@ -251,9 +259,12 @@ class Session:
         place = new.place or self._place(client, number, new, name)
         size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
         usual_size = ("set-option", "-t", client.session, "-u", "default-size")
-        command = [*place.command, "-P", "-F", "#{pane_id} #{pane_pid} #{window_id} #{pane_width} #{pane_height}"]
+        target = ""
+        facts = "#{pane_id} #{pane_pid} #{session_id} #{window_id} #{pane_width} #{pane_height}"
+        command = [*place.command, "-P", "-F", facts]
         try:
-            [_, [line], *_] = await client.run(
+            blocks = await client.run(
+                *place.first,
                 size,
                 [*command, *words(self.settings, new, cwd, mark, marker)],
                 writes_log(place.target, path),
@@ -262,19 +273,23 @@ class Session:
                 usual_size,
                 place.then,
             )
-            target, pid, window_id, *shape = line.decode().split()
+            [line] = blocks[len(place.first) + 1]
+            target, pid, session_id, tmux_window, *shape = line.decode().split()
             log.columns, log.rows = map(int, shape)
-            self._last_window = max(self._last_window, int(window_id[1:]))
+            window = client.offsets.window(tmux_window)
+            ours = client.offsets.session(session_id), window, client.offsets.pane(target)
+            self._free = (self._free or client.offsets).behind(*ours)
             if archive := self.settings.archive:
-                facts = {"id": pane_id, "window": window_id, "name": name, "command": new.command, "mark": mark}
-                archive.record(facts | {"columns": log.columns, "rows": log.rows})
+                entry = {"id": pane_id, "window": window, "name": name, "command": new.command, "mark": mark}
+                archive.record(entry | {"columns": log.columns, "rows": log.rows})
         except ToolError:
             log.close()
+            undo = ("kill-pane", "-t", target) if target else place.undo
             with contextlib.suppress(ToolError):
-                await client.run(usual_size, *filter(None, [place.undo]))
+                await client.run(usual_size, *filter(None, [undo]))
             raise
         process = linux.read_stat(int(pid)) or _gone(int(pid))
-        pane = Pane(pane_id, name, new.command, log, self._news, client, target, window_id, process, marker)
+        pane = Pane(pane_id, name, new.command, log, self._news, client, target, window, process, marker)
         self._panes[pane_id] = pane
         self._retention.add(log)
         return pane
@@ -297,7 +312,12 @@ class Session:
             raise StorageError(str(directory), str(error.strerror)) from error
         return log
 
-    async def _connected(self) -> ControlClient:
+    async def connected(self) -> ControlClient:
+        """Return the connection to our tmux server, which is started if it does not run.
+
+        Raises:
+            TmuxStartError: It does not start.
+        """
         async with self._starting:
             if self._client is None or self.client is None:
                 if self._served is not None:
@@ -306,7 +326,9 @@ class Session:
             return self._client
 
     async def _connect(self) -> ControlClient:
-        name = f"debug-{os.getpid()}"
+        if self._free is None:
+            archive = self.settings.archive
+            self._free = Offsets(windows=archive.free_window() if archive else 0)
 
         def tmux(directory: Path) -> list[str]:
             server = [self.settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_PACKAGE / "tmux.conf")]
@@ -319,7 +341,7 @@ class Session:
                 "-f",
                 "no-output",
                 "-s",
-                name,
+                self.name,
                 "-x",
                 "200",
                 "-y",
@@ -329,7 +351,7 @@ class Session:
 
         warden = Warden(tmux, self.settings.env)
         self._wardens.add(warden)
-        client = ControlClient(warden)
+        client = ControlClient(warden, self._free)
         self._served = anyio.Event()
         self.tasks.start_soon(self._serve, client, warden, self._served)
         try:
@@ -338,17 +360,10 @@ class Session:
                 await client.run(("set-option", "-t", client.session, "base-index", _PERSONS_FIRST_WINDOW))
                 if self._history_limit is not None:
                     await client.run(_history_limit(self._history_limit))
-                await self._pass_windows(client)
         except (TmuxGoneError, TimeoutError):
             warden.end()
             raise TmuxStartError(client.last_words) from None
         return client
-
-    async def _pass_windows(self, client: ControlClient) -> None:
-        """Use up the numbers that windows had on an earlier tmux server: none is to mean two."""
-        window = f"{client.session}:{_PERSONS_FIRST_WINDOW}"
-        pair = (("new-window", "-d", "-t", window, "exec sleep 9"), ("kill-window", "-t", window))
-        await client.run(*pair * self._last_window, ("display-message", "-p", ""))
 
     async def _serve(self, client: ControlClient, warden: Warden, served: anyio.Event) -> None:
         await client.serve()
@@ -386,4 +401,4 @@ async def open_session(settings: Settings) -> AsyncIterator[Session]:
 
 
 def _gone(pid: int) -> linux.Stat:
-    return linux.Stat(pid, "", "X", 0, pid, pid, -1, reaped=False, starttime=-1, start_stack=0)
+    return linux.Stat(pid, "", "X", 0, pid, pid, 0, -1, is_fork=False, reaped=False, starttime=-1, start_stack=0)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import anyio
 
-from . import linux
+from . import linux, terminals
 from .logs import Log
 
 # A look that finds a shell at its prompt may have come before it has read what was typed last. So there are two.
 _LOOK_AGAIN_S = 0.002
-# A shell that starts sets up things, and may take that long; or it asks for something, and is quiet.
+# A shell that starts sets up things; keys wait so long for that. Or it asks for something, and is quiet.
 _STARTING_S = 10.0
 _QUIET_S = 0.5
 # A process that could go on if the machine were not busy: it wants a processor or waits for a disk.
@@ -33,7 +33,7 @@ class Kind:
 
     Attributes:
         script: The lines of the file that runs another and tells its exit code, with the places `{file}`, `{itself}`,
-            `{mark}` and `{restore}`. While it runs, the shell has it open.
+            `{mark}`, `{command}` and `{restore}`. While it runs, the shell has it open.
         source: The command that reads a file.
         restore: The line that makes an exit code the last one.
     """
@@ -44,7 +44,7 @@ class Kind:
 
 
 _POSIX = r"""{{ mcp_status=$?
-command printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+command printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
 command . '{file}'
@@ -61,7 +61,7 @@ case ":${{HISTCONTROL-}}:" in
 *:ignorespace:* | *:ignoreboth:*) ;;
 *) [[ $(builtin history 1) == *'{itself}'* ]] && builtin history -d -1 ;;
 esac
-builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+builtin printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
 builtin . '{file}'
@@ -79,7 +79,7 @@ _FISH = r"""set -l mcp_status $status
 set -l mcp_jobs interactive
 status is-full-job-control && set mcp_jobs full
 status job-control full
-builtin printf '\033]7777;{mark};S%d\007' "$mcp_status" >/dev/tty
+builtin printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 source '{file}'
 set mcp_status $status
@@ -142,7 +142,7 @@ class Shell:
         stat = linux.read_stat(self.pid)
         if stat is None or stat.state != "S" or stat.tpgid != stat.pgrp:
             return False
-        modes = linux.terminal_modes(self.pid)
+        modes = terminals.modes(self.pid)
         if modes is None or modes.unread_bytes:
             return False
         if self.name == "dash":  # it has no line editor
@@ -151,7 +151,7 @@ class Shell:
 
 
 def foreground_shell(pane_pid: int) -> Shell | None:
-    """Return the shell that has a pane's terminal, or None when something else has it."""
+    """Return the shell that has a pane's terminal, or None when something else has it, be it a part of a shell."""
     stat = linux.read_stat(pane_pid)
     if stat is None:
         return None
@@ -160,7 +160,7 @@ def foreground_shell(pane_pid: int) -> Shell | None:
         below = linux.children(pane_pid)
         pid = below[0] if below else -1
     leader = linux.read_stat(pid) if pid > 0 else None
-    if leader is None:
+    if leader is None or leader.is_fork:
         return None
     name = linux.program(leader.pid)
     if name == "busybox":
@@ -185,11 +185,14 @@ class Prompts:
         self._flush = flush
         self._known: set[tuple[int, int]] = set()
 
-    async def wait(self, patience_s: float, *, is_to_run: bool = False) -> Shell | None:
+    async def wait(
+        self, patience_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
+    ) -> Shell | None:
         """Wait until the shell that has the pane's terminal is at its prompt.
 
         Args:
             patience_s: How long to wait for a shell that has been at its prompt before.
+            starting_s: How long to wait for one that has not, as long as it is at work.
             is_to_run: A command is to be run there, so what a starting shell runs itself is waited for, too.
 
         Returns:
@@ -209,7 +212,7 @@ class Prompts:
             if look != before or (stat and stat.state in _AT_WORK):
                 before, quiet_since = look, now
             is_busy = has_children or now < quiet_since + _QUIET_S
-            is_starting = shell.start not in self._known and now < begin + _STARTING_S and is_busy
+            is_starting = shell.start not in self._known and now < begin + starting_s and is_busy
             is_starting = is_starting and shell.is_interactive()
             is_coming = now < quiet_since + patience_s and now < begin + _COMING_S
             if not is_starting and not is_coming and now > begin + patience_s:

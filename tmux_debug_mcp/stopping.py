@@ -6,22 +6,21 @@ import time
 
 import anyio
 
-from . import linux
-from .keys import Keystrokes
+from . import linux, terminals
+from .keys import INTERRUPT
 from .panes import Pane
 from .shells import foreground_shell
 
-_C_C = Keystrokes("", is_paste=False, keys=("C-c",), done="")
 # Shells that we can't tell a prompt of.
-_OTHER_SHELLS = ("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh", "yash", "elvish", "nu", "xonsh", "pwsh")
+OTHER_SHELLS = ("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh", "yash", "elvish", "nu", "xonsh", "pwsh")
 # How long what was told to stop gets for it.
-_STOP_S = 5.0
+STOP_S = 5.0
 # Programs that come and go are told after so long.
 _SHELL_S = 0.5
 _LOOK_AGAIN_S = 0.005
 # What has the terminal is told once it has had it for so long. A C-c that comes while bash starts a program can leave
 # the terminal with that, and then bash takes its end of input for its own.
-_STEADY_S = 0.05
+STEADY_S = 0.05
 # What was typed so long ago has been read by a shell at its prompt.
 _TAKE_S = 0.1
 # All that was printed has come to the log when it has been quiet for so long.
@@ -48,7 +47,7 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    while await _is_idle(pane, _PROMPT_S):
+    while await _is_idle(pane, _PROMPT_S, starting_s=_SHELL_S):
         if not pane.sent or time.time() > pane.sent[-1].at + _TAKE_S:
             if pane.is_line_used and number == signal.SIGINT:
                 await _press(pane)
@@ -56,18 +55,22 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
             return "nothing runs there, the shell is at its prompt"
         await anyio.sleep(_LOOK_AGAIN_S)
     stopping = _Stopping(pane, number)
-    while stopping.time_s < _STOP_S:
+    while stopping.time_s < STOP_S:
         stat = linux.read_stat(pane.process.pid)
-        if stat is None or stat.reaped or await _is_idle(pane, 0.0):
+        if stat is None or stat.reaped or await _is_idle(pane, 0.0, starting_s=0.0):
             await _settle(pane)
             return None
         if reason := await stopping.step(stat.tpgid):
             return reason
         await anyio.sleep(_LOOK_AGAIN_S)
     state = await pane.state()
-    other = "SIGTERM" if number == signal.SIGINT else "SIGINT"
-    running = f"{state.foreground or 'it'} still runs {_STOP_S:g} s after that; {other} may help"
+    running = f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice(number)}"
     return running if state.is_running else None
+
+
+def advice(number: signal.Signals) -> str:
+    """Say what may help when a signal did not."""
+    return "SIGTERM may help" if number == signal.SIGINT else "close_tab ends all that runs there"
 
 
 class _Stopping:
@@ -88,14 +91,14 @@ class _Stopping:
         """Tell the process group that has the terminal, if it is time for that; return why it can't be."""
         if group != self._group:
             self._group, self._since = group, anyio.current_time()
-        is_steady = anyio.current_time() > self._since + _STEADY_S or self.time_s > _SHELL_S
+        is_steady = anyio.current_time() > self._since + STEADY_S or self.time_s > _SHELL_S
         if not is_steady:
             return None
         shell = foreground_shell(self._pane.process.pid)
         if shell is None or not shell.is_interactive():
             return None if group in self._told else await self._tell(group)
         # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
-        if shell.name == "dash" and self._told and linux.restore_terminal(self._pane.process.pid):
+        if shell.name == "dash" and self._told and terminals.restore(self._pane.process.pid):
             await _press(self._pane)
         if self._told:
             return None
@@ -118,15 +121,15 @@ class _Stopping:
         return None
 
 
-async def _is_idle(pane: Pane, patience_s: float) -> bool:
+async def _is_idle(pane: Pane, patience_s: float, *, starting_s: float) -> bool:
     """Tell whether the pane's shell has the terminal and waits; of one that we don't know, whether it has it."""
-    if await pane.prompts.wait(patience_s):
+    if await pane.prompts.wait(patience_s, starting_s=starting_s):
         return True
     stat, below = linux.read_stat(pane.process.pid), linux.children(pane.process.pid)
     main = linux.read_stat(below[0]) if below else None
     if stat is None or main is None or stat.tpgid != main.pgrp:
         return False
-    return linux.program(main.pid) in _OTHER_SHELLS
+    return linux.program(main.pid) in OTHER_SHELLS
 
 
 async def _settle(pane: Pane) -> None:
@@ -139,4 +142,4 @@ async def _settle(pane: Pane) -> None:
 async def _press(pane: Pane) -> None:
     with anyio.CancelScope(shield=True):
         async with pane.typing:
-            await pane.type(_C_C)
+            await pane.type(INTERRUPT)

@@ -12,7 +12,7 @@ exactly, since tmux itself takes a prefix for a name and what is active for what
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import AmbiguousTargetError, TargetNotFoundError
 
@@ -23,13 +23,47 @@ _PANE_ID, _WINDOW_ID, _SESSION_ID = re.compile(r"%\d+"), re.compile(r"@\d+"), re
 FIELDS = (
     *("session_id", "session_name", "session_attached", "window_id", "window_index", "window_name", "window_active"),
     *("pane_id", "pane_index", "pane_active", "pane_width", "pane_height", "pane_dead", "pane_dead_status"),
-    *("pane_current_command", "history_size"),
+    *("pane_current_command", "history_size", "pane_pid", "pane_tty"),
 )
 
 
 @dataclass(frozen=True, slots=True)
+class Offsets:
+    """What is added to the numbers that a tmux server gives to sessions, windows and panes.
+
+    A tmux server that takes the place of one that died counts from 0 again. So that no id ever means two things, ours
+    are its numbers behind the last that were used before; the first of them is that of the session that holds panes.
+    """
+
+    sessions: int = 0
+    windows: int = 0
+    panes: int = 0
+
+    def session(self, tmux_id: str) -> str:
+        """Return our id of a session."""
+        return f"${int(tmux_id[1:]) + self.sessions}"
+
+    def window(self, tmux_id: str) -> str:
+        """Return our id of a window."""
+        return f"@{int(tmux_id[1:]) + self.windows}"
+
+    def pane(self, tmux_id: str) -> str:
+        """Return our id of a pane."""
+        return f"%{int(tmux_id[1:]) + self.panes}"
+
+    def behind(self, session: str, window: str, pane: str) -> "Offsets":
+        """Return those for a server whose ids are to come behind these ids of ours too."""
+        free = (int(our_id[1:]) + 1 for our_id in (session, window, pane))
+        return Offsets(*map(max, (self.sessions, self.windows, self.panes), free))
+
+
+@dataclass(frozen=True, slots=True)
 class PaneRow:
-    """A pane of a tmux server, with its window and session: tmux's variables of these names."""
+    """A pane of a tmux server, with its window and session: tmux's variables of these names, with our ids.
+
+    Attributes:
+        tmux_session: The session by tmux's own id, as its commands need it; and so on.
+    """
 
     session_id: str
     session_name: str
@@ -47,6 +81,11 @@ class PaneRow:
     pane_dead_status: str
     pane_current_command: str
     history_size: str
+    pane_pid: str
+    pane_tty: str
+    tmux_session: str = ""
+    tmux_window: str = ""
+    tmux_pane: str = ""
 
 
 def panes_format(separator: str) -> str:
@@ -54,11 +93,23 @@ def panes_format(separator: str) -> str:
     return separator + f"{separator}".join(f"#{{{field}}}" for field in FIELDS) + separator
 
 
-def parse(output: str, separator: str) -> list[PaneRow]:
+def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[PaneRow]:
     """Return the panes of what tmux printed with that format; a window that is in two sessions is in both."""
     words = output.split(separator)[1:]
     size = len(FIELDS) + 1  # behind the last one comes the line's end
-    return [PaneRow(*words[start : start + size - 1]) for start in range(0, len(words) - size + 1, size)]
+    rows = (PaneRow(*words[start : start + size - 1]) for start in range(0, len(words) - size + 1, size))
+    return [
+        replace(
+            row,
+            session_id=offsets.session(row.session_id),
+            window_id=offsets.window(row.window_id),
+            pane_id=offsets.pane(row.pane_id),
+            tmux_session=row.session_id,
+            tmux_window=row.window_id,
+            tmux_pane=row.pane_id,
+        )
+        for row in rows
+    ]
 
 
 def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
@@ -71,6 +122,16 @@ def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
         return find_pane(rows, target)
     panes, window = _split(rows, target, target)
     return find_pane(rows, target) if window else panes[0]
+
+
+def names_less_than_session(rows: Sequence[PaneRow], target: str) -> bool:
+    """Tell whether a target means a window or a pane of a session.
+
+    Raises:
+        TargetNotFoundError: There is no such session.
+    """
+    is_id = _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target)
+    return bool(is_id or _split(rows, target, target)[1])
 
 
 def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:

@@ -9,7 +9,7 @@ Rules, measured against tmux:
 1. Colours, titles and other sequences that show nothing are left out. Blanks and tabs that were printed stay. Letters
    that stand for line drawing are the characters that a terminal shows for them.
 2. A line that is longer than the terminal is wide is one line.
-3. The alternate screen shows while it is on, and leaves nothing when it goes.
+3. The alternate screen shows while it is on, behind what was there before, and leaves nothing when it goes.
 4. What is unfinished at the end (a character, a sequence, a carriage return that may belong to a line feed) is
    held back until more comes.
 5. Line editors of shells and the like ask for bracketed pastes while they edit, so what they draw can be told.
@@ -17,50 +17,26 @@ Rules, measured against tmux:
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from .charsets import LINE_DRAWING, CharacterSets
-from .rows import Row, cell_width
+from .marks import BEGIN, with_command
+from .rows import FORGOTTEN, Line, Row, cell_width, joined, lines_of
+from .sequences import FRESH_INVISIBLE, TOKEN, ControlSequence, control_sequence, unfinished
 
 COLUMNS = 200
 ROWS = 50
 
 # A line of more rows is told in parts, so that nothing takes time that grows with its length.
 _MAX_LINE_ROWS = 500
-# A string such as a title that is not finished after this much is no string.
-_MAX_HELD_BYTES = 4096
-
-_STRING = r"\][^\a\033]*(?:\a|\033\\)|[P_^Xk][^\033]*\033\\"
-_SEQUENCE = rf"\033(?:\[([0-?]*)[ -/]*([@-~])|{_STRING}|([()][0B]|[0-Z\\^-~])|[ -/]+[0-~])"
-_TOKEN = re.compile(rf"{_SEQUENCE}|([^\0-\037\177]+)|(.)", re.DOTALL)
+# What was typed for a command has so many characters at least, and stands so many rows above its output at most.
+_LEAST_TYPED = 40
+_TYPED_ROWS = 6
 # Characters that take a cell each, or one that perhaps does not.
 _RUN = re.compile(r"[ -~]+|[^ -~]")
-# Sequences that move nothing, and a bell: colours, most modes, strings, the usual character sets; and an erasing of the
-# rest of the line, where there is none.
-_FRESH_INVISIBLE = re.compile(
-    rf"\033(?:\[[0-?]*[ -/]*m|\[0?K|\[\?(?!(?:47|1047|1049|2004)[hl])[0-9;]*[hl]|{_STRING}"
-    r"|(?!\(0|\)[0B])[ -/]+[0-~]|[=>])|[\a\017\0]"
-)
-# Stands where something is that is no more to be shown. No terminal shows it.
-_FORGOTTEN = "\0"
 _NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177]")
-_UNFINISHED = re.compile(rb"\033(?:\[[0-?]*[ -/]*|[\]P_^Xk][^\a\033]*\033?|[ -/]*)?\Z")
-
-
-class Line(NamedTuple):
-    """A line of the transcript.
-
-    Attributes:
-        text: What it shows.
-        is_edited: A line editor wrote in it.
-        is_command: It is where a line editor stood when keys were sent, so it shows what they were.
-        goes_on: It is a part of a very long line, which goes on in the next.
-    """
-
-    text: str
-    is_edited: bool = False
-    is_command: bool = False
-    goes_on: bool = False
+# Modes that programs switch on and off.
+_ALTERNATE_SCREEN = (47, 1047, 1049)
+_BRACKETED_PASTE = 2004
 
 
 class Transcript:
@@ -71,11 +47,14 @@ class Transcript:
         rows: Its height.
 
     Attributes:
+        shows_commands: In the place of what was typed for a command that a shell was given, show the command.
         is_editing: Whether a line editor is at work.
         sets: The character sets in use.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
+        self.shows_commands = False
+        self._fed = 0  # characters since the last mark of a command
         self.is_editing = False
         self.sets = CharacterSets()
         self._columns, self._height = columns, rows
@@ -96,8 +75,19 @@ class Transcript:
     def feed(self, data: bytes | bytearray) -> None:
         """Take the next bytes."""
         data = self._held + data
-        self._held = _unfinished(data)
+        self._held = unfinished(data)
         text = data[: len(data) - len(self._held)].decode(errors="replace")
+        at = 0
+        for begin in BEGIN.finditer(text) if self.shows_commands else ():
+            self._feed(text[at : begin.start()])
+            if self._fed >= _LEAST_TYPED:  # others that look like marks of ours are cheap
+                self._fed = 0
+                self._show_command(begin[1])
+            at = begin.end()
+        self._feed(text[at:])
+
+    def _feed(self, text: str) -> None:
+        self._fed += len(text)
         line, end, others = text.partition("\n")
         if end:
             self._line(line)
@@ -108,6 +98,23 @@ class Transcript:
         self._write(rest)
         self._settle()
 
+    def _show_command(self, command: str) -> None:
+        """Show a command in the last line that what was typed for it stands in, if that is near."""
+        first = max(self._top, self._row - _TYPED_ROWS)
+        index = self._row
+        while index > first:
+            end = index
+            index -= 1
+            while index > first and self._rows[index - 1].is_wrapped:
+                index -= 1
+            rows = self._rows[index:end]
+            line = with_command("".join(map(str, rows)), command)
+            if line is not None:
+                # The screen keeps as many rows as it has.
+                for row, text in zip(rows, [line, *[""] * (len(rows) - 1)], strict=True):
+                    row.text, row.cells = text, None
+                return
+
     def keys_sent(self) -> None:
         """Note that keys were sent to a line editor at this point: it shows them in the line that it is in."""
         self._rows[self._row].is_command = True
@@ -115,10 +122,11 @@ class Transcript:
     def forget(self) -> None:
         """Show nothing of what was fed so far."""
         self._settled, self._begun = [], []
-        for number, row in enumerate(self._rows):
+        current = self._rows[self._row]
+        for row in [*self._rows, *(self._main[0] if self._main else ())]:
             cells = row.edit()
-            cells[:] = [cell and _FORGOTTEN for cell in cells]
-            row.is_old = number != self._row
+            cells[:] = [cell and FORGOTTEN for cell in cells]
+            row.is_old = row is not current
 
     def take_settled(self) -> list[Line]:
         """Return the lines that have been settled since the last call."""
@@ -130,18 +138,22 @@ class Transcript:
         lines = (*self._settled, *self.open_lines())
         return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])[:-1]
 
+    def screen(self) -> str:
+        """Return the rows of the screen, without blanks at their ends and without blank rows at the end."""
+        rows = (str(row).replace(FORGOTTEN, " ").rstrip() for row in self._rows[self._top :])
+        return "\n".join(rows).rstrip("\n")
+
     def open_lines(self) -> list[Line]:
         """Return the lines that are not settled, the last one being unfinished and perhaps empty."""
-        lines, begun = [], list(self._begun) if self._main is None else []
-        for row in self._rows:
-            begun.append(row)
-            if not row.is_wrapped:
-                lines += _joined(begun)
-                begun = []
-        lines += _joined(begun)
-        while len(lines) > 1 and not lines[-1].text and len(lines) > self._row + 1:
-            lines.pop()  # rows below the cursor that nothing was written to
-        return lines
+        if self._main is None:
+            return lines_of([*self._begun], self._rows, self._row)
+        rows, row, _ = self._main
+        behind, shown = lines_of([*self._begun], rows, row), lines_of([], self._rows, self._row)
+        if behind and not behind[-1].text:
+            behind.pop()  # where the program that has the screen was started
+        if shown and shown[-1].text:
+            shown.append(Line(""))  # what comes after it begins a line
+        return behind + shown
 
     def _line(self, line: str) -> None:
         """Write a line that ended with a line feed."""
@@ -156,7 +168,7 @@ class Transcript:
     def _take_plain(self, text: str) -> str:
         """Write whole lines at once that need no terminal, if they fill the screen; return what is left to write."""
         head, _, rest = text.rpartition("\n")
-        head = _FRESH_INVISIBLE.sub("", head.replace("\r\n", "\n").removesuffix("\r"))
+        head = FRESH_INVISIBLE.sub("", head.replace("\r\n", "\n").removesuffix("\r"))
         lines = head.split("\n")
         if len(lines) < self._height or self._main is not None or not head.isascii() or _NOT_PLAIN.search(head):
             return text
@@ -178,7 +190,7 @@ class Transcript:
 
     def _write_plain(self, line: str) -> bool:
         """Write a whole line into a new row, or more of them, if nothing in it needs a terminal."""
-        line = _FRESH_INVISIBLE.sub("", line)
+        line = FRESH_INVISIBLE.sub("", line)
         if _NOT_PLAIN.search(line):
             return False
         if "\t" in line and not (line.isascii() and len(line.expandtabs()) < self._columns):
@@ -195,12 +207,13 @@ class Transcript:
         return True
 
     def _write(self, text: str) -> None:
-        for match in _TOKEN.finditer(text):
-            parameters, final, escape, characters, control = match.groups()
+        for match in TOKEN.finditer(text):
+            before, final, escape, characters, control = match.groups()
             if characters:
                 self._put(characters)
             elif final:
-                self._control_sequence(parameters, final)
+                if sequence := control_sequence(before, final):
+                    self._control_sequence(sequence)
             elif escape:
                 self._escape(escape)
             elif control:
@@ -286,35 +299,39 @@ class Transcript:
         elif final[0] in "()":
             self.sets = self.sets.after(final)
 
-    def _control_sequence(self, parameters: str, final: str) -> None:
-        if parameters.startswith("?"):
-            self._set_modes(parameters[1:].split(";") if final in "hl" else [], is_on=final == "h")
-            return
-        numbers = [int(word) if word.isdigit() else 0 for word in parameters.split(";")]
-        if final in "Hf":
+    def _control_sequence(self, sequence: ControlSequence) -> None:
+        """Do what a control sequence says; one that is unknown says nothing."""
+        name, numbers = sequence
+        if name in ("?h", "?l"):
+            self._set_modes(numbers, is_on=name == "?h")
+        elif name in _MOVES:
+            self._move_to(*_MOVES[name](self._row, self._column, max(numbers[0], 1), self._top))
+        elif name in ("H", "f"):
             column = numbers[1] if len(numbers) > 1 else 1
             self._move_to(self._top + max(numbers[0], 1) - 1, max(column, 1) - 1)
-        elif final in _MOVES:
-            self._move_to(*_MOVES[final](self._row, self._column, max(numbers[0], 1), self._top))
-        elif final in "JK":
-            self._erase(final, numbers[0])
-        elif final in "X@P":
-            self._edit_row(final, max(numbers[0], 1))
-        elif final == "r":
-            last = min(numbers[1] if len(numbers) > 1 and numbers[1] else self._height, self._height) - 1
-            first = max(numbers[0], 1) - 1
-            self._margins = (first, last) if first < last and (first, last) != (0, self._height - 1) else None
-            self._move_to(self._top, 0)
-        elif final in "LM":
-            self._edit_rows(final, max(numbers[0], 1))
-        elif final in "su":
-            self._escape("7" if final == "s" else "8")
+        elif name in ("J", "K"):
+            self._erase(name, numbers[0])
+        elif name in ("X", "@", "P"):
+            self._edit_row(name, max(numbers[0], 1))
+        elif name in ("L", "M"):
+            self._edit_rows(name, max(numbers[0], 1))
+        elif name == "r":
+            self._set_margins(*numbers[:2])
+        elif name in ("s", "u"):
+            self._escape("7" if name == "s" else "8")
 
-    def _set_modes(self, modes: list[str], *, is_on: bool) -> None:
+    def _set_margins(self, first: int, last: int = 0) -> None:
+        """Let only these rows of the screen scroll, counted from 1; 0 is the first or the last there is."""
+        last = min(last or self._height, self._height) - 1
+        first = max(first, 1) - 1
+        self._margins = (first, last) if first < last and (first, last) != (0, self._height - 1) else None
+        self._move_to(self._top, 0)
+
+    def _set_modes(self, modes: list[int], *, is_on: bool) -> None:
         for mode in modes:
-            if mode in ("47", "1047", "1049"):
+            if mode in _ALTERNATE_SCREEN:
                 self._switch_screen(is_alternate=is_on)
-            elif mode == "2004":
+            elif mode == _BRACKETED_PASTE:
                 self.is_editing = is_on
 
     @property
@@ -358,7 +375,7 @@ class Transcript:
                 if row.is_wrapped or self._begun or row.cells is not None:
                     self._begun.append(row)
                     if not row.is_wrapped or len(self._begun) == _MAX_LINE_ROWS:
-                        self._settled += _joined(self._begun, goes_on=row.is_wrapped)
+                        self._settled += joined(self._begun, goes_on=row.is_wrapped)
                         self._begun = []
                 else:
                     self._settled.append(Line(row.text))
@@ -454,39 +471,3 @@ _MOVES: dict[str, Callable[[int, int, int, int], tuple[int, int]]] = {
     "`": lambda row, _column, number, _top: (row, number - 1),
     "d": lambda _row, column, number, top: (top + number - 1, column),
 }
-
-
-def _joined(rows: list[Row], *, goes_on: bool = False) -> list[Line]:
-    """Return the line, or part of one, that rows make up, or none if all of it is forgotten."""
-    if all(row.is_old for row in rows):
-        return []
-    text = "".join(map(str, rows)).replace(_FORGOTTEN, "")
-    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows), goes_on)]
-
-
-def _unfinished(data: bytes) -> bytes:
-    """Return the end of the data that needs more to be understood."""
-    at = data.rfind(b"\033", max(0, len(data) - _MAX_HELD_BYTES))
-    if at > 0 and data[at - 1 : at] != b"\033" and data[at:] == b"\033":
-        # Perhaps the first half of the end of a string.
-        at = max(at if (start := data.rfind(b"\033", max(0, len(data) - _MAX_HELD_BYTES), at)) < 0 else start, 0)
-        if _UNFINISHED.fullmatch(data, at):
-            return data[at:]
-        at = len(data) - 1
-    if at >= 0 and _UNFINISHED.fullmatch(data, at):
-        return data[at:]
-    if data.endswith(b"\r"):
-        return data[len(data.rstrip(b"\r")) :]
-    return data[len(data) - unfinished_character_bytes(data) :]
-
-
-def unfinished_character_bytes(data: bytes) -> int:
-    """Return how many bytes at the end of UTF-8 are the beginning of a character whose end is missing."""
-    for length in (1, 2, 3):
-        lead = data[-length:][:1]
-        if len(data) >= length and lead >= b"\xc0":
-            needs = 2 if lead < b"\xe0" else 3 if lead < b"\xf0" else 4
-            return length if length < needs else 0
-        if not b"\x80" <= lead < b"\xc0":
-            break
-    return 0

@@ -11,7 +11,7 @@ import anyio.lowlevel
 
 from .echo import Echo, Echoes, Sent
 from .errors import ArgumentError, CursorError
-from .logs import Log
+from .logs import Growth, Log
 from .panes import Pane, State
 from .reading import Piece, read_end, transcript_from
 
@@ -25,6 +25,8 @@ _SLICE_BYTES = 8192
 # Who prints this much at once is looked at a hundred times a second.
 _FLOOD_BYTES = 1 << 16
 _FLOOD_S = 0.01
+# The rest of a line that matches before it is whole comes at once, unless it is a prompt.
+_REST_OF_LINE_S = 0.003
 # Clocks of files and processes differ by so much.
 _IDLE_SLACK_S = 0.001
 
@@ -124,6 +126,7 @@ class Scan:
     Attributes:
         position: How far it has come.
         unseen_bytes: How much was gone before it came there.
+        is_at_line_end: What was read last ended with a line feed.
     """
 
     def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
@@ -132,6 +135,7 @@ class Scan:
         self._taken = max((keys.at for keys in sent if keys.cursor < start), default=0.0)
         self._echo = Echo(keys for keys in sent if keys.cursor < start)
         self.unseen_bytes = 0
+        self.is_at_line_end = False
         self._begin_at(start)
 
     @property
@@ -157,6 +161,8 @@ class Scan:
         data = self._log.read(self.position, min(_SLICE_BYTES, end - self.position))
         self._transcript.feed(data)
         self.position += len(data)
+        if data:
+            self.is_at_line_end = data.endswith(b"\n")
         return self._echo.without(self._transcript.take_settled(), self._transcript.open_lines())
 
     def _begin_at(self, start: int) -> None:
@@ -204,6 +210,8 @@ class Watch:
                 if reason is None and deadline <= anyio.current_time():
                     reason = "timed_out"
                     await self._pane.check_log()
+                if reason in ("matched", "stopped"):
+                    await self._take_rest_of_line(growth)
                 if reason:
                     return await self._observation(reason, ended)
                 if self._scan.position - before > _FLOOD_BYTES:
@@ -222,6 +230,21 @@ class Watch:
             if self._conditions.timeout_s and anyio.current_time() > deadline:
                 break
         return None
+
+    async def _take_rest_of_line(self, growth: Growth) -> None:
+        """Take the end of the line that was read last, if that is there or comes at once."""
+        scan, log = self._scan, self._pane.log
+        deadline = anyio.current_time() + _REST_OF_LINE_S
+        while not scan.is_at_line_end:
+            ended = await self._pane.ending()
+            end = ended.cursor if ended else log.size
+            rest = log.read(scan.position, min(_SLICE_BYTES, end - scan.position))
+            scan.step(scan.position + (rest.find(b"\n") + 1 or len(rest)))
+            wait_s = deadline - anyio.current_time()
+            if len(rest) == _SLICE_BYTES or (not rest and (ended or wait_s <= 0)):
+                return
+            if not rest:
+                await growth.wait(wait_s)
 
     def _quiet_s(self) -> float:
         """Return for how long nothing has been printed, nor sent."""

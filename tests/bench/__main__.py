@@ -7,6 +7,7 @@ minimum and maximum. The floors are a server of the bare SDK whose tool does not
 import argparse
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
     """Measure how soon a wait wakes up, runs and reads; and what a wait for a silent pane costs."""
     # It prints the time at which it prints.
     program = "import time\nwhile input():\n time.sleep(0.05)\n print('at', time.monotonic(), flush=True)"
-    server.text("create_pane", command=f'{sys.executable} -c "{program}"', name="clock")
+    server.text("create_pane", command=shlex.join([sys.executable, "-c", program]), name="clock")
     server.text("create_pane", command="bash --norc", name="shell")
     for _ in range(rounds):
         result = server.call("send_keys", pane_id="clock", keys="go Enter", wait_for=r"^at [\d.]+$")
@@ -231,7 +232,7 @@ def main() -> int:
         del os.environ[variable]
     figures = Figures()
     measure_starts(figures, options.starts)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         socket = f"{directory}/tmux"
         subprocess.run(["tmux", "-S", socket, "-f", os.devnull, "new-session", "-d", "cat"], check=True)
         try:

@@ -1,13 +1,16 @@
 """Kept logs do not grow for ever: the oldest runs go."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
+from support import in_process
 
 from tmux_debug_mcp import archive, linux
 from tmux_debug_mcp.archive import Archive
+from tmux_debug_mcp.creation import Settings
 
 
 def make_run(directory: Path, number: int, size: int = 0) -> Path:
@@ -92,3 +95,14 @@ def test_run_of_a_server_that_lives_is_not_listed_as_over(tmp_path: Path) -> Non
     assert list(Archive(tmp_path).earlier()) == []
     os.close(held)
     assert len(list(Archive(tmp_path).earlier())) == 1
+
+
+async def test_odd_index_of_an_earlier_run_does_not_keep_a_new_one_from_starting(
+    settings: Settings, tmp_path: Path
+) -> None:
+    run = tmp_path / "20260101T000000-1"
+    run.mkdir()
+    (run / "index.jsonl").write_text('[]\n7\n"x"\nnull\n{"id":1}\nhalf a li')
+    async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="tabs") as tabs:
+        assert (await tabs.json("create_tab"))["window_id"] == "@1"
+        assert len((await tabs.json("list_tabs"))["tabs"]) == 1

@@ -29,9 +29,9 @@ async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_shell_is_used_the_moment_it_was_created(tools: Tools, shell: str) -> None:
     for _ in range(5):
-        pane_id = await tools.create(SHELLS[shell])
+        pane_id = await tools.create(SHELLS[shell], cwd="/")
         assert (await run(tools, "echo first", pane_id))[0] == "first\n"
-        pane_id = await tools.create(SHELLS[shell])
+        pane_id = await tools.create(SHELLS[shell], cwd="/")
         await tools.send(pane_id, "echo $((20 + 3)) Enter" if shell != "fish" else "math 20 + 3 Enter")
         screen = await tools.shows(pane_id, "\n23")
         assert screen.count("20 + 3") == 1, screen

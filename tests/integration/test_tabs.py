@@ -82,6 +82,25 @@ def of_tmux(*words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+async def test_closing_a_tab_that_was_split_closes_all_of_it(settings: Settings) -> None:
+    # A tab is a window, and what toolset tmux put beside its first pane is in it.
+    async with in_process(settings, toolsets="tabs,tmux") as tools:
+        await tools.json("create_tab")
+        await tools.blocks("tmux_split_window", target="@1", command="exec sleep 4711")
+        await tools.json("create_tab", name="other")
+        await tools.json("close_tab", window_id="@1")
+
+        assert [row["name"] for row in (await tools.json("list_tabs"))["tabs"]] == ["other"]
+        assert len((await tools.blocks("tmux_list_panes"))[0].splitlines()) == 1
+
+
+async def test_commands_are_as_they_were_meant(tabs: Tools) -> None:
+    # Lines may end as on other systems; a tab of this run may be meant with it; SHELL is a variable like others.
+    tab = await new_tab(tabs, env={"SHELL": "/bin/dash"})
+    assert await output(tabs, tab, "echo 1\r\necho 2") == "1\n2\n"
+    assert await output(tabs, f"{tabs.session.run}/{tab}", "echo $SHELL") == "/bin/dash\n"
+
+
 class TestPhase1:
     """tmux correctness and infrastructure."""
 
@@ -209,6 +228,79 @@ class TestPhase2:
             assert "END" in result["content"]
             assert len(result["content"]) <= 400_000
             assert result["truncated"]
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "fish"])
+    async def test_log_shows_the_command_where_a_line_that_reads_it_was_typed(
+        self, settings: Settings, shell: str
+    ) -> None:
+        # What a person who reads the log wants to know is what was run.
+        env = {**settings.env, "SHELL": shutil.which(shell) or "it is missing"}
+        async with in_process(replace(settings, env=env), toolsets="tabs") as tabs:
+            tab = await new_tab(tabs)
+            await output(tabs, tab, "echo one\necho é")
+            content = (await read(tabs, tab, strip_ansi=True))["content"]
+            chunk = await tabs.json("stream_logs_from_tab", window_id=tab, strip_ansi=True)
+            raw = (await read(tabs, tab))["content"]
+
+        shown = [line.rstrip() for line in content.split("\n")]
+        at = next(number for number, line in enumerate(shown) if line.endswith("echo one ⏎ echo é"))
+        assert shown[at + 1 : at + 3] == ["one", "é"]
+        assert "tmux-debug-mcp-" not in chunk["chunk"] + content
+        assert "7777" not in raw
+
+    @pytest.mark.parametrize("size", [10, 33, 100, 4096, 65_536])
+    async def test_clean_streams_have_each_line_once_also_around_full_screen_programs(
+        self, tabs: Tools, tab: str, size: int
+    ) -> None:
+        # Polled while the program is on the screen, and after it; whatever chunks end with, they come to an end.
+        gate = "until [ -e go ]; do sleep 0.05; done"
+        command = (
+            f"seq 1001 1030; printf '\\033[?1049h\\033[2J\\033[Hmenu'; {gate}; printf '\\033[?1049l'; seq 2001 2009"
+        )
+        await tabs.json("execute_command", window_id=tab, command="cd $(mktemp -d) && pwd")
+        await tabs.json("start_process", window_id=tab, command=command)
+        await shows(tabs, tab, "menu")
+        text, at = await self._stream(tabs, tab, 0, size)
+        directory = next(line for line in text.split("\n") if line.startswith("/"))
+        Path(directory, "go").touch()
+        await shows(tabs, tab, "\n2009\n")
+        more, _ = await self._stream(tabs, tab, at, size)
+
+        lines = (text + more).split("\n")
+        assert [line for line in lines if line.isdigit()] == [
+            *map(str, range(1001, 1031)),
+            *map(str, range(2001, 2010)),
+        ]
+
+    async def _stream(self, tabs: Tools, tab: str, at: int, size: int) -> tuple[str, int]:
+        """Return the clean text from an offset to the end, and the next offset."""
+        text, is_end = "", False
+        with anyio.fail_after(PATIENCE_S):
+            while not is_end:
+                chunk = await tabs.json(
+                    "stream_logs_from_tab", window_id=tab, from_byte=at, max_bytes=size, strip_ansi=True
+                )
+                text, at, is_end = text + chunk["chunk"], chunk["next_byte"], chunk["eof"]
+        return text, at
+
+    async def test_streams_have_no_marks_of_ours_wherever_chunks_end(self, tabs: Tools, tab: str) -> None:
+        # Chunks of all sizes add up to the same, which is what the terminal got but for the marks.
+        for number in range(3):
+            await output(tabs, tab, f"echo {number} é")
+        await tabs.json("execute_command", window_id=tab, command="exit")
+        wholes = set()
+        for size in (1, 2, 7, 30, 50, 100, 65_536):
+            text, at, is_end = "", 0, False
+            while not is_end:
+                chunk = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=at, max_bytes=size)
+                assert chunk["next_byte"] > at or chunk["eof"]
+                text, at, is_end = text + chunk["chunk"], chunk["next_byte"], chunk["eof"]
+            wholes.add(text)
+        [whole] = wholes
+        assert "7777" not in whole
+        for start in range(0, at, 3):
+            chunk = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=start)
+            assert "777" not in chunk["chunk"]
 
     async def test_markers_of_ours_are_in_no_line(self, tabs: Tools, tab: str) -> None:
         # What tells us where a command's output begins and ends is not the program's text.
@@ -497,11 +589,14 @@ class TestPhase4:
         self, tabs: Tools, tab: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # Success that is not true costs more than a failure.
-        monkeypatch.setattr(stopping, "_STOP_S", 0.2)
+        monkeypatch.setattr(stopping, "STOP_S", 0.2)
         await tabs.json("start_process", window_id=tab, command="sh -c 'trap \"\" TERM; echo up; exec sleep 55'")
         await shows(tabs, tab, "\nup")
         answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
-        assert answer == {"success": False, "note": "Not stopped: sleep still runs 0.2 s after that; SIGINT may help."}
+        assert answer == {
+            "success": False,
+            "note": "Not stopped: sleep still runs 0.2 s after that; close_tab ends all that runs there.",
+        }
 
         monkeypatch.undo()
         assert (await tabs.json("stop_process", window_id=tab))["success"]

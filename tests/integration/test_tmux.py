@@ -1,9 +1,11 @@
 """The toolset `tmux`: spec 004, on our own server and on the user's."""
 
 import os
+import re
 import shutil
+import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,54 +13,13 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, in_process, socket_of
+from support import PATIENCE_S, Tools, User, eventually, in_process, socket_of
 
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.servers import UsersServer
 from tmux_debug_mcp.targets import PaneRow
 
 EXPLAINED = "Use tmux_list_panes to see what is there."
-
-
-class User:
-    """A tmux server of the user's, with sessions of its own."""
-
-    def __init__(self, socket: Path, configuration: Path) -> None:
-        self.socket = socket
-        self._configuration = configuration
-
-    def tmux(self, *words: str) -> str:
-        command = ["tmux", "-u", "-S", str(self.socket), "-f", str(self._configuration), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=self.env).stdout
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {**os.environ, "SHELL": "/bin/bash"}
-
-    def state(self) -> list[str]:
-        """Return what must not change: options, hooks, key bindings, buffers, pipes, and the user's own panes."""
-        words = ["show-options -s", "show-options -g", "show-options -wg", "show-hooks -g", "list-keys", "list-buffers"]
-        found = [self.tmux(*word.split()) for word in words]
-        mine = "#{session_name} #{window_id} #{window_name} #{pane_id} #{pane_pid} #{pane_pipe} #{pane_in_mode}"
-        mine += " #{window_width} #{pane_width} #{pane_height} #{window_active} #{pane_active} #{session_attached}"
-        found += [self.tmux("list-panes", "-s", "-t", f"={name}:", "-F", mine) for name in ("mine", "other")]
-        return [*found, self.tmux("show-options", "-t", "=mine:"), self.tmux("show-options", "-w", "-t", "=mine:")]
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Iterator[User]:
-    configuration = tmp_path / "user.conf"
-    configuration.write_text(
-        "set -g base-index 1\nset -g status off\nset -g history-limit 777\nset -s set-clipboard off\n"
-    )
-    user = User(tmp_path / "user", configuration)
-    user.tmux("new-session", "-d", "-s", "mine", "-x", "100", "-y", "30", "exec cat")
-    user.tmux("new-window", "-t", "mine:", "-n", "logs", "exec sleep 1000")
-    user.tmux("split-window", "-t", "mine:", "exec sleep 1001")
-    user.tmux("new-session", "-d", "-s", "other", "exec sleep 1002")
-    user.tmux("set-buffer", "-b", "precious", "text")
-    yield user
-    user.tmux("kill-server")
 
 
 @pytest.fixture
@@ -82,6 +43,13 @@ async def text(tools: Tools, tool: str, /, **arguments: Any) -> str:  # noqa: AN
 
 async def rows(tools: Tools, what: str, **arguments: Any) -> list[list[str]]:  # noqa: ANN401
     return [line.split("\t") for line in (await text(tools, f"list_{what}", **arguments)).splitlines()]
+
+
+async def eventually_gone(tools: Tools, session: str) -> None:
+    """Wait until there is no session of this name."""
+    with anyio.fail_after(PATIENCE_S):
+        while session in [row[0] for row in await rows(tools, "sessions")]:
+            await anyio.sleep(0.005)
 
 
 async def shows(tools: Tools, target: str, wanted: str) -> str:
@@ -147,7 +115,9 @@ class TestOwnServer:
         await text(tools, "create_session", name="w")
         await text(tools, "split_window", target="w")
         before = int((await rows(tools, "panes"))[0][4].partition("x")[0])
-        assert await text(tools, "resize_pane", target="w:0.0", direction="right") == "Pane 'w:0.0' resized."
+        assert await text(tools, "resize_pane", target="w:0.0", direction="right") == (
+            f"Pane 'w:0.0' resized. It is {before + 5}x50 now."
+        )
         assert (await rows(tools, "panes"))[0][4] == f"{before + 5}x50"
         await text(tools, "resize_pane", target="w:0.0", width=30)
         assert (await rows(tools, "panes"))[0][4] == "30x50"
@@ -160,6 +130,23 @@ class TestOwnServer:
         await text(tools, "create_window", session="w")
         await text(tools, "resize_pane", target="w:1", width=80, height=24)  # alone in its window
         assert (await rows(tools, "panes", target="w:1"))[0][4] == "80x24"
+
+    async def test_size_that_came_out_is_said_and_none_is_too_large(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        await text(tools, "split_window", target="w")
+        assert await text(tools, "resize_pane", target="w:0.0", width=300) == (
+            "Pane 'w:0.0' resized. It is 198x50 now, which is what its window has room for."
+        )
+        for size in ({"width": 501}, {"height": 201}, {"direction": "up", "amount": 501}):
+            assert "and at most" in await tools.error("resize_pane", target="w:0.0", **size)
+
+    async def test_programs_have_the_size_when_resizing_answers(self, tools: Tools) -> None:
+        # tmux tells a terminal of no two sizes within a quarter of a second.
+        await text(tools, "create_session", name="w", command="bash --norc")
+        for width, height in ((120, 40), (80, 24), (132, 43)):
+            await text(tools, "resize_pane", target="w", width=width, height=height)
+            await text(tools, "send_keys", target="w", keys="echo $(stty size)- Enter")
+            assert f"\n{height} {width}-" in await shows(tools, "w", f"\n{height} {width}-")
 
     async def test_keys_are_typed_and_what_came_of_them_is_read(self, tools: Tools) -> None:
         await text(tools, "create_session", name="w")
@@ -319,6 +306,97 @@ class TestOwnServer:
             assert (await tools.blocks("tmux_list_panes"))[0] == "No panes found."
             await tools.blocks("create_tab")  # our session is still there
 
+    async def test_line_that_is_longer_than_a_result_is_cut_and_not_left_out(
+        self, tools: Tools, on_users: Tools
+    ) -> None:
+        command = "head -c 60000 /dev/zero | tr '\\0' x; echo; echo end; exec sleep 99"
+        for server in (tools, on_users):
+            await text(server, "create_session", name="long", command=command)
+            await shows(server, "long", "end")
+            shown, note = await server.blocks("read_pane", target="long", line_count=10)
+            assert (set(shown[:-4]), shown[-4:], len(shown)) == ({"x"}, "\nend", 40_000)
+            assert note == "[what came before is left out]"
+
+    @pytest.mark.parametrize("name", ["a", "b:c", "debug-PID"])
+    async def test_nothing_is_started_for_a_name_that_is_taken(
+        self, tools: Tools, on_users: Tools, tmp_path: Path, name: str
+    ) -> None:
+        name = name.replace("PID", str(os.getpid()))
+        for server in (tools, on_users):
+            if not name.startswith("debug-"):
+                await text(server, "create_session", name=name)
+            elif server is on_users:
+                continue
+            before = await rows(tools, "panes")
+            error = await server.error("create_session", name=name, command=f"touch {tmp_path}/started")
+            assert "duplicate session: " in error
+            assert await rows(tools, "panes") == before
+        await text(tools, "create_session", name="other")  # by which time it would have run
+        await text(tools, "create_window", session="other", command="true")
+        await eventually_runs(tools, "other", "exited with code 0")
+        assert not (tmp_path / "started").exists()
+
+    @pytest.mark.parametrize("command", [" ", "\t\n"])
+    async def test_blank_command_is_told_and_nothing_is_made(self, tools: Tools, on_users: Tools, command: str) -> None:
+        for server in (tools, on_users):
+            await text(server, "create_session", name="w")
+            before = await rows(server, "panes")
+            for tool, place in (
+                ("create_session", {"name": "x"}),
+                ("create_window", {"session": "w"}),
+                ("split_window", {"target": "w"}),
+            ):
+                error = await server.error(tool, command=command, **place)
+                assert error.startswith("Parameter 'command' is blank.")
+            assert await rows(server, "panes") == before
+
+    async def test_lines_that_are_left_out_are_told(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w", command="seq 1 3000; exec sleep 99")
+        await shows(tools, "w", "3000")
+        shown, note = await tools.blocks("read_pane", target="w", line_count=2000)
+        assert (shown.split("\n")[0], note) == ("2001", "[what came before is left out]")
+        shown, note = await tools.blocks("read_pane", target="w", start_line=-5000, line_count=1500)
+        assert (shown.split("\n")[-1], note) == ("1000", "[go on with start_line -1951]")
+
+    async def test_session_is_not_killed_by_a_part_of_it(self, tools: Tools) -> None:
+        await text(tools, "create_session", name="w")
+        await text(tools, "create_window", session="w")
+        for target in ("w:1", "@1", "%2", "w:0.0"):
+            assert await tools.error("kill", target=target, type="session") == (
+                f"Target '{target}' is no session but a part of session 'w'. Give that."
+            )
+        assert len(await rows(tools, "windows")) == 2
+        assert await text(tools, "kill", target="w", type="session") == "Killed session 'w'."
+
+    async def test_ids_mean_one_thing_also_when_tmux_had_to_start_anew(self, tools: Tools) -> None:
+        # Else keys for a pane that is gone would go to another one.
+        await text(tools, "create_session", name="w")
+        for _ in range(3):
+            await text(tools, "split_window", target="w")
+        [old] = {pane.client for pane in tools.session.panes}
+        os.kill(old.server_pid, signal.SIGKILL)
+        await eventually(old.gone.is_set)
+
+        answer = await text(tools, "create_session", name="w")
+        assert answer == "Session 'w' created. session_id=$3 window_id=@3 pane_id=%6"
+        assert await text(tools, "split_window", target="%6") == "Pane created. pane_id=%7"
+        for target in ("%1", "%4", "%5", "@1", "@2", "$1:0", "$2"):
+            assert "not found" in await tools.error("send_keys", target=target, keys="x")
+        assert [row[2] for row in await rows(tools, "panes", target="@3")] == ["%6", "%7"]
+        await text(tools, "select_pane", target="%6")
+        await text(tools, "resize_pane", target="%6", width=20)
+        await text(tools, "rename_window", target="@3", new_name="again")
+        await text(tools, "send_keys", target="%6", keys="echo $((6*7)) Enter")
+        assert "\n42" in await shows(tools, "$3:again.%6", "\n42")
+        assert await rows(tools, "sessions") == [["w", "$3", "1 windows", "0 attached"]]
+        assert await text(tools, "kill", target="$3", type="session") == "Killed session '$3'."
+
+    async def test_sessions_do_not_count_our_own_connection(self, settings: Settings) -> None:
+        async with in_process(settings, toolsets="tmux,tabs") as tools:
+            await tools.blocks("create_tab")
+            [listed] = await tools.blocks("tmux_list_sessions")
+        assert listed == f"debug-{os.getpid()}\t$0\t1 windows\t0 attached"
+
     async def test_ids_are_tmuxs(self, tools: Tools) -> None:
         await text(tools, "create_session", name="w")
         command = ["tmux", "-S", socket_of(os.getpid()), "list-panes", "-t", "=w:", "-F", "#{pane_id}"]
@@ -326,6 +404,20 @@ class TestOwnServer:
 
 
 class TestUsersServer:
+    async def test_command_that_ends_at_once_has_ids_too(self, on_users: Tools) -> None:
+        ids = r"window_id=@\d+ pane_id=%\d+; its command has ended already"
+        for _ in range(20):  # some end before tmux is asked again, and some later
+            answer = await text(on_users, "create_session", name="short", command="true")
+            assert re.fullmatch(
+                rf"Session 'short' created. session_id=\$\d+ ({ids}|window_id=@\d+ pane_id=%\d+)", answer
+            )
+            await eventually_gone(on_users, "short")
+        answer = await text(on_users, "create_window", session="mine", command="true")
+        assert answer.startswith("Window created in session 'mine'. window_id=@")
+        assert (await text(on_users, "split_window", target="mine", command="true")).startswith(
+            "Pane created. pane_id=%"
+        )
+
     async def test_users_sessions_survive_everything_and_nothing_of_theirs_changes(
         self, settings: Settings, user: User
     ) -> None:
@@ -493,8 +585,8 @@ class TestUsersServer:
             await text(tools, "kill", target="other", type="session")
         assert user.tmux("list-panes", "-a", "-F", "#{session_name}:#{window_name}.#{pane_index}").count("mine:") == 2
 
-    async def test_server_that_is_not_there_is_started_and_stays(self, settings: Settings, tmp_path: Path) -> None:
-        socket = tmp_path / "new"
+    async def test_server_that_is_not_there_is_started_and_stays(self, settings: Settings, short_path: Path) -> None:
+        socket = short_path / "new"
         try:
             async with in_process(replace(settings, socket=str(socket)), toolsets="tmux") as tools:
                 tools.prefix = "tmux_"
@@ -505,6 +597,13 @@ class TestUsersServer:
             assert subprocess.run(listed, capture_output=True, text=True, check=True).stdout == "fresh\n"
         finally:
             subprocess.run(["tmux", "-S", str(socket), "kill-server"], check=False)
+
+    async def test_server_that_has_just_ended_is_no_server(self, on_users: Tools, user: User) -> None:
+        for _ in range(3):
+            user.tmux("kill-server")
+            assert await text(on_users, "list_panes") == "No panes found."
+            assert "not found" in await on_users.error("read_pane", target="%0")
+            user.tmux("new-session", "-d", "-s", "again", "exec cat")
 
     async def test_server_that_hangs_is_told(
         self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
@@ -525,22 +624,22 @@ class TestUsersServer:
     @pytest.mark.parametrize(
         ("path", "listed", "created"),
         [
-            ("no/such", "No sessions found.", "tmux new-session failed: error creating "),
+            ("no/such", "No sessions found.", "The tmux server at "),
             (".", "can't be asked (it is no socket)", "The tmux server at "),
             ("notes.txt", "can't be asked (it is no socket)", "The tmux server at "),
             ("x" * 120, "can't be asked (File name too long)", "The tmux server at "),
         ],
     )
     async def test_what_is_no_socket_is_told(
-        self, settings: Settings, tmp_path: Path, path: str, listed: str, created: str
+        self, settings: Settings, short_path: Path, path: str, listed: str, created: str
     ) -> None:
-        (tmp_path / "notes.txt").write_text("precious")
-        async with in_process(replace(settings, socket=str(tmp_path / path)), toolsets="tmux") as tools:
+        (short_path / "notes.txt").write_text("precious")
+        async with in_process(replace(settings, socket=str(short_path / path)), toolsets="tmux") as tools:
             result = await tools.call("tmux_list_sessions")
             assert result.content[0].type == "text"
             assert listed in result.content[0].text
             assert (await tools.error("tmux_create_session", name="x")).startswith(created)
-        assert (tmp_path / "notes.txt").read_text() == "precious"
+        assert (short_path / "notes.txt").read_text() == "precious"
 
     async def test_program_that_ends_at_once_is_told(self, on_users: Tools) -> None:
         # There panes do not stay, unless the user has it so.

@@ -44,7 +44,7 @@ NAMED = {
     "Space": b" ",
     "BSpace": b"\x7f",
     "Up Down Right Left": b"\x1b[A\x1b[B\x1b[C\x1b[D",
-    "Home End": b"\x1b[1~\x1b[4~",
+    "Home End": b"\x1b[H\x1b[F",
     "Insert Delete": b"\x1b[2~\x1b[3~",
     "PageUp PageDown": b"\x1b[5~\x1b[6~",
     "F1 F4 F5 F12": b"\x1bOP\x1bOS\x1b[15~\x1b[24~",

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import Tools, in_process, python
+from support import PATIENCE_S, Tools, in_process, python
 
 from tmux_debug_mcp.creation import Settings
 
@@ -153,6 +153,17 @@ async def test_timeout_zero_looks_at_once(tools: Tools) -> None:
 
     assert (await wait(tools, pane_id, pattern="ready", timeout_s=0))[1]["reason"] == "matched"
     assert (await wait(tools, pane_id, pattern="never", timeout_s=0))[1]["reason"] == "timed_out"
+
+
+async def test_line_that_matches_before_it_is_whole_is_told_whole(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As when a terminal hands over what was written in two pieces.
+    monkeypatch.setattr("tmux_debug_mcp.waiting._REST_OF_LINE_S", PATIENCE_S)
+    pane_id = await tools.create("printf 'error: no'; sleep 0.3; echo ' such file'; sleep 60")
+    text, meta, _ = await wait(tools, pane_id, pattern="error: .*")
+
+    assert (text, meta["reason"]) == ("error: no such file\n", "matched")
 
 
 async def test_first_of_several_panes_answers(tools: Tools) -> None:

@@ -133,6 +133,10 @@ class Model(ThreadingHTTPServer):
     def answer(self, body: Json) -> Json:
         """Return the message that is next in a session; how far it is, its request tells."""
         session = "subagent" if self.agent_prompt in json.dumps(body.get("system")) else "main"
+        is_first = not self.requests[session]
+        if is_first and Request(body, {}).tools():
+            # A client that offers all tools from the first has nothing to look up.
+            self.scripts[session] = [call for call in self.scripts[session] if call[0] != "ToolSearch"]
         calls = self.scripts[session]
         step = sum(message["role"] == "assistant" for message in body["messages"])
         if step == len(calls):
@@ -227,12 +231,13 @@ def about_subagent(main: list[Request], subagent: list[Request]) -> Assertions:
 
 
 def about_main(main: list[Request]) -> Assertions:
-    """What holds when ~/.claude.json has the server."""
+    """What holds when ~/.claude.json has the server: newer clients tell names, and offer what is looked up."""
     named = [name for name in TOOLS if OURS + name in json.dumps(main[0].body)]
     yield "the main session is told the names of all our tools", named == TOOLS, named
-    yield "it is offered none before it looks them up", not main[0].tools(), main[0].tools()
-    without = [request.tools() for request in main[1:] if not request.has_schemas()]
-    yield "then each request offers all our tools with their schemas", not without, without
+    looks_up = not main[0].tools()
+    when = "once they are looked up" if looks_up else "from the first"
+    without = [request.tools() for request in main[looks_up:] if not request.has_schemas()]
+    yield f"each request offers all our tools with their schemas, {when}", not without, without
 
 
 def about_all(model: Model) -> Assertions:

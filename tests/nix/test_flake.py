@@ -82,8 +82,13 @@ def test_all_systems_evaluate() -> None:
         ]
 
 
+def nix_commands() -> list[str]:
+    """Return the README's commands for Nix."""
+    return [line for block in fenced("console") for line in block.splitlines() if line.startswith("$ nix ")]
+
+
 def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
-    run, install = [line.removeprefix("$ nix ") for line in fenced("console")[0].splitlines()]
+    run, install = [line.removeprefix("$ nix ") for line in nix_commands()[:2]]
     assert (run, install) == ("run . -- demo", "profile install .")
 
     assert "TypeError: can't multiply sequence" in output("run", ".", "--", "demo")
@@ -136,7 +141,7 @@ def test_line_of_the_readme_for_a_sandbox_is_the_one_that_is_evaluated() -> None
 
 
 def test_commands_for_a_sandbox_start_it(tmp_path: Path) -> None:
-    commands = [line for block in fenced("console") for line in block.splitlines()][2:]
+    commands = nix_commands()[2:]
     assert fenced("console", SANDBOX)[0].splitlines() == commands
     assert {line.partition(" -- ")[0] for line in commands} == {"$ nix run .#sandbox"}
 

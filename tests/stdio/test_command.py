@@ -1,6 +1,8 @@
 """The command: flags, variables, and what it says when it can't start."""
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from wire import SERVER, Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.cli import OPTIONS, pane_environment
+from tmux_debug_mcp.creation import Settings
 
 
 def command(
@@ -61,8 +64,20 @@ def test_newer_tmux_is_taken(environment: dict[str, str], tmp_path: Path, versio
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_missing_tmux_is_one_sentence_and_status_1(environment: dict[str, str]) -> None:
-    done = command(environment | {"TMUX_DEBUG_TMUX": "/no/tmux"})
+def test_tmux_without_a_locale_that_it_needs_is_told_as_such(environment: dict[str, str], tmp_path: Path) -> None:
+    tmux = tmp_path / "tmux"
+    tmux.write_text("#!/bin/sh\necho 'tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968' >&2\nexit 1\n")
+    tmux.chmod(0o755)
+
+    assert command(environment, "--tmux", str(tmux)).stderr == (
+        f"tmux-debug-mcp: '{tmux} -V' says: tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968. tmux needs a "
+        "UTF-8 locale. Install C.UTF-8 or en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a).\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo"]])
+def test_missing_tmux_is_one_sentence_and_status_1(environment: dict[str, str], arguments: list[str]) -> None:
+    done = command(environment | {"TMUX_DEBUG_TMUX": "/no/tmux"}, *arguments)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -81,7 +96,7 @@ def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str], arg
 
 @pytest.mark.parametrize("fd", [0, 1])
 def test_closed_standard_stream_is_one_sentence_and_status_1(environment: dict[str, str], fd: int) -> None:
-    command = f"exec {' '.join(SERVER)} {fd}>&-"
+    command = f"exec {shlex.join(SERVER)} {fd}>&-"
     done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -130,6 +145,8 @@ def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_
     assert pane_environment(environ, dropped) == {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
     assert pane_environment({"LANG": "C"}, []) == {"LANG": "C"}
     assert pane_environment({"LANG": ""}, []) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
+    assert pane_environment({}, ["A*"], {"A": "1", "LANG": "de_DE.UTF-8"}) == {"A": "1", "LANG": "de_DE.UTF-8"}
+    assert pane_environment({"LANG": "C"}, [], {"LANG": ""}) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
 
 
 def test_dropped_variables_can_be_chosen(launch: Callable[..., Server]) -> None:
@@ -143,7 +160,12 @@ def test_dropped_variables_can_be_chosen(launch: Callable[..., Server]) -> None:
 
 
 def test_demo_finds_the_bug_and_fails_where_there_is_none(environment: dict[str, str], tmp_path: Path) -> None:
-    done = command(environment, "demo")
+    # With a tmux that is not on the PATH.
+    (tmp_path / "my-tmux").symlink_to(shutil.which("tmux") or "")
+    (tmp_path / "tmux").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "tmux").chmod(0o755)
+    mine = {"TMUX_DEBUG_TMUX": str(tmp_path / "my-tmux"), "PATH": f"{tmp_path}:{environment['PATH']}"}
+    done = command(environment | mine, "demo")
     assert done.returncode == 0, done.stderr
     assert "TypeError: can't multiply sequence by non-int of type 'float'" in done.stdout.splitlines()[-1]
     assert "exited with code 22" in done.stdout
@@ -154,3 +176,62 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(environment: dict[str,
     done = command(environment, "demo", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert done.stdout.splitlines()[-1] == "The shop works: there was nothing to debug."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["--size", "80"],
+            "--size (TMUX_DEBUG_SIZE) is '80'. Give columns and rows, such as 120x40, of at most 500x200.",
+        ),
+        (["--size", "501x40"], "--size (TMUX_DEBUG_SIZE) is '501x40'. Give columns"),
+        (
+            ["--cwd", "/no/such"],
+            "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory that can be entered. Give one that exists.",
+        ),
+        (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is no NAME=VALUE."),
+        (
+            ["--env", "A='1"],
+            "--env (TMUX_DEBUG_ENV) can't be read (No closing quotation). Give NAME=VALUE, quoted as for a shell.",
+        ),
+        (
+            ["--shell", "/no/shell"],
+            "--shell (TMUX_DEBUG_SHELL) is '/no/shell', which can't be run. Give the path of a shell.",
+        ),
+        (["--allow-kill"], "--allow-kill is for --socket: on the private tmux server all may be killed. Leave it out."),
+        (
+            ["--toolsets", "tmux", "--socket", "mine.sock"],
+            "--socket 'mine.sock' may mean a file here or a name for tmux -L. Give a path: ./mine.sock or ",
+        ),
+    ],
+)
+def test_value_that_an_option_can_not_have_is_one_sentence(
+    environment: dict[str, str], arguments: list[str], complaint: str
+) -> None:
+    done = command(environment, *arguments)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"tmux-debug-mcp: {complaint}")
+
+
+def test_default_session_is_as_the_options_have_it(launch: Callable[..., Server], tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    options = {"CWD": str(tmp_path / "here"), "ENV": "A=1 'B=two words'", "SHELL": "dash", "SIZE": "90x30"}
+    server = launch(
+        "--toolsets", "terminal", **{f"TMUX_DEBUG_{name}": value for name, value in options.items()}
+    ).start()
+    server.call_tool("type", text="echo $A-$B-$PWD-${SHELL##*/}-$(ps -o comm= $$)-$(stty size)-\n")
+    wanted = f"\n1-two words-{tmp_path}/here-dash-dash-30 90-\n"
+    while wanted not in (shown := server.call_tool("getContent")["content"][0]["text"]):
+        assert "-30 90-" not in shown.replace("\n", "")
+
+    shot = json.loads(server.call_tool("takeScreenshot")["content"][0]["text"])
+    assert shot["dimensions"] == {"cols": 90, "rows": 30}
+
+
+def test_size_by_default_is_that_of_the_toolset() -> None:
+    [size] = [option.default for option in OPTIONS if option.flag == "size"]
+
+    columns, rows = Settings({}, Path()).size
+    assert size == f"{columns}x{rows}"

@@ -1,5 +1,6 @@
 """The toolset `tabs` over stdio: the scenarios of spec 002 §6 from end to end, and what outlives a server."""
 
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -148,7 +149,7 @@ def test_logs_are_read_and_streamed_on_by_the_next_server(start: Callable[[], Ta
 
 
 def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], Tabs]) -> None:
-    # Both have an @1; the new one's is the plain id.
+    # Ids go on where those of the last run ended, so that a stored one never means another tab.
     first = start()
     first.call("execute_command", window_id=first.create(), command="echo old")
     first.server.finish()
@@ -156,11 +157,47 @@ def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], Tab
     tab = second.create()
     second.call("execute_command", window_id=tab, command="echo new")
 
-    assert tab == "@1"
+    assert tab == "@3"
     assert "old" not in second.call("read_logs_from_tab", window_id=tab)["content"]
     ids = [row["window_id"] for row in second.call("list_tabs")["tabs"]]
-    assert ids[0] == "@1"
-    assert "\nold" in second.call("read_logs_from_tab", window_id=ids[1], strip_ansi=True)["content"]
+    assert [tab_id.partition("/")[2] or tab_id for tab_id in ids] == ["@3", "@1"]
+    for old in (ids[1], "@1"):
+        assert "\nold" in second.call("read_logs_from_tab", window_id=old, strip_ansi=True)["content"]
+    error = second.server.call_tool("execute_command", window_id="@1", command="true")
+    assert error["isError"]
+
+
+def test_offset_that_was_stored_is_for_the_same_log_in_every_later_run(start: Callable[[], Tabs]) -> None:
+    # Spec 000: next_byte across restarts. Three runs, each with a tab of the same kind.
+    stored = []
+    for number in range(3):
+        tabs = start()
+        tab = tabs.create()
+        tabs.call("execute_command", window_id=tab, command=f"seq 1 5; echo run {number}")
+        next_byte = tabs.call("stream_logs_from_tab", window_id=tab, max_bytes=40)["next_byte"]
+        stored.append((tab, next_byte))
+        for run, (old, at) in enumerate(stored):
+            chunk = tabs.call("stream_logs_from_tab", window_id=old, from_byte=at)
+            assert f"\r\nrun {run}\r\n" in chunk["chunk"]
+        tabs.server.finish()
+
+    assert len({tab for tab, _ in stored}) == 3
+
+
+def test_id_that_several_runs_have_is_told(start: Callable[[], Tabs], tmp_path: Path) -> None:
+    # Servers that run at the same time may give one id twice, and then only the run tells which is meant.
+    first = start()
+    first.create()
+    first.server.finish()
+    logs = tmp_path / "state" / "tmux-debug-mcp" / "logs"
+    [run] = logs.iterdir()
+    shutil.copytree(run, logs / "20260101T000000-1")
+    answer = start().server.call_tool("read_logs_from_tab", window_id="@1")
+
+    assert answer["isError"]
+    assert answer["content"][0]["text"] == (
+        f"Several runs had a tab '@1': {run.name}/@1, 20260101T000000-1/@1. Give one of these."
+    )
 
 
 def test_logs_are_where_a_users_state_is(tabs: Tabs, tmp_path: Path) -> None:

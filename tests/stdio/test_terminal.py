@@ -49,6 +49,14 @@ def terminal(launch: Callable[..., Server]) -> Terminal:
     return Terminal(launch("--toolsets", "terminal"))
 
 
+def test_template_tells_the_screen_of_any_session(terminal: Terminal) -> None:
+    [template] = terminal.ask("resources/templates/list")["resourceTemplates"]
+    terminal.call("createSession", name="a", command="echo here; cat")
+    uri = template["uriTemplate"].replace("{session}", "a")
+    while "here" not in terminal.ask("resources/read", uri=uri)["contents"][0]["text"]:
+        pass
+
+
 def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: Terminal) -> None:
     assert terminal.ask("resources/subscribe", uri=URI) == {}
     terminal.call("type", text="echo one-$((1))\n")

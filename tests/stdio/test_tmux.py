@@ -11,9 +11,9 @@ from wire import SERVER, Server
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
-    for socket in tmp_path.rglob("*"):
+def directory(short_path: Path) -> Iterator[Path]:
+    yield short_path
+    for socket in short_path.rglob("*"):
         if socket.is_socket():
             subprocess.run(["tmux", "-S", str(socket), "kill-server"], check=False)
 
@@ -28,10 +28,12 @@ def test_users_server_outlives_ours(launch: Callable[..., Server], directory: Pa
     socket = directory / "user"
     if starts == "the user":
         of_user(socket, "-f", "/dev/null", "new-session", "-d", "-s", "mine", "exec cat")
-    server = launch("--toolsets", "tmux,tabs", "--socket", str(socket), XDG_STATE_HOME=str(directory / "state")).start()
+    server = launch(
+        "--toolsets", "tmux,terminal", "--socket", str(socket), XDG_STATE_HOME=str(directory / "state")
+    ).start()
     made = server.call("create_session", name="made", command="exec cat")
     assert not made.get("isError"), made
-    server.call_tool("create_tab")  # which is on a server of our own, and ends with us
+    server.call_tool("getContent")  # of a session which is on a server of our own, and ends with us
     if end == "end of input":
         server.finish()
     else:
@@ -68,7 +70,10 @@ def test_killing_is_allowed_by_a_switch(launch: Callable[..., Server], directory
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--socket", "default"], "--socket is for the toolset tmux. Choose that with --toolsets, or leave it out."),
+        (
+            ["--socket", "default"],
+            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave it out.",
+        ),
         (
             ["--toolsets", "debug,tmux"],
             "Toolsets 'debug' and 'tmux' both have a tool 'tmux_list_panes'. Choose one of the two.",
@@ -82,6 +87,25 @@ def test_toolsets_that_do_not_go_stop_the_start(
     done = subprocess.run([*SERVER, *arguments], env=environment, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"tmux-debug-mcp: {message}\n")
+
+
+@pytest.mark.parametrize("word", ["n", "maybe", " "])
+def test_word_that_may_mean_anything_allows_nothing(environment: dict[str, str], word: str) -> None:
+    arguments = ["--toolsets", "tmux", "--socket", "default"]
+    mine = environment | {"TMUX_DEBUG_ALLOW_KILL": word}
+    done = subprocess.run([*SERVER, *arguments], env=mine, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tmux-debug-mcp: TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.\n"
+
+
+def test_directory_of_the_default_socket_is_made_as_tmux_does(launch: Callable[..., Server], directory: Path) -> None:
+    server = launch("--toolsets", "tmux", "--socket", "default", TMUX_TMPDIR=str(directory)).start()
+    made = server.call("create_session", name="made", command="exec cat")
+    assert not made.get("isError"), made
+
+    [place] = directory.iterdir()
+    assert (place.name, place.stat().st_mode & 0o777) == (f"tmux-{os.getuid()}", 0o700)
 
 
 def test_toolset_is_chosen_by_a_variable_too(launch: Callable[..., Server]) -> None:

@@ -73,10 +73,12 @@ until_list() {
 	fail "'$1' does not come up in '$TEXT'"
 }
 
-# tmux on the server's own socket.
-server_tmux() {
-	local socket=("${TMPDIR:-/tmp}/tmux-debug-mcp-$SERVER_PID-"*/tmux)
-	tmux -S "${socket[0]}" "$@"
+# The directories of a server, which are where temporary files go unless that path is too long for a socket.
+directories() {
+	compgen -G "${TMPDIR:-/tmp}/tmux-debug-mcp-$1-*" || compgen -G "/tmp/tmux-debug-mcp-$1-*" || true
 }
+
+# tmux on the server's own socket.
+server_tmux() { tmux -S "$(directories "$SERVER_PID")/tmux" "$@"; }
 
 pass() { printf 'PASS: %s\n' "$(basename "$0")"; }

@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 
 gone() {
 	kill -0 "$1" 2>/dev/null && fail "server $1 still runs"
-	[[ -z $(compgen -G "${TMPDIR:-/tmp}/tmux-debug-mcp-$1-*") ]] || fail "server $1 left its directory"
+	[[ -z $(directories "$1") ]] || fail "server $1 left its directory"
 	kill -0 "$2" 2>/dev/null && fail "pane process $2 still runs"
 	return 0
 }

@@ -12,6 +12,7 @@ from tmux_debug_mcp.errors import (
     JobNotTakenError,
     LogLostError,
     NotAtPromptError,
+    ShellNotReadyError,
     StartError,
     TargetNotFoundError,
     ToolError,
@@ -22,6 +23,7 @@ SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 MAX_BYTES = {"debug": 6000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 
 _OF_RUNS = {BusyError, CursorError, ForeignShellError, JobNotTakenError, LogLostError, NotAtPromptError}
+_OF_RUNS |= {ShellNotReadyError}
 NEVER_RAISED: dict[str, set[type[ToolError]]] = {
     "debug": set(),
     "tabs": {CursorError, TargetNotFoundError},

@@ -3,7 +3,7 @@
 import pytest
 
 from tmux_debug_mcp.echo import Echo, Echoes, Sent
-from tmux_debug_mcp.transcript import Line
+from tmux_debug_mcp.rows import Line
 
 
 def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL) -> Echo:

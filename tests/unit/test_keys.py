@@ -63,6 +63,10 @@ SPELLINGS = {
     "C-C": "C-c",
     "Ctrl-C": "C-c",
     "Ctrl+C": "C-c",
+    "ctrl+c": "C-c",
+    "ctrl-c": "C-c",
+    "alt+x": "M-x",
+    "shift+Tab": "BTab",
     "Control-c": "C-c",
     "^C": "C-c",
     "^c": "C-c",
@@ -113,7 +117,7 @@ def test_other_words_are_text(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", ["C-", "F99", "F0", "F13", "S-a", "C-1", "C-é", "^é", "ctrl-c", "M-", "C-F99", "C-enter", "C-C-x"]
+    "keys", ["C-", "F99", "F0", "F13", "S-a", "C-1", "C-é", "^é", "ctrl-é", "M-", "C-F99", "C-enter", "C-C-x"]
 )
 def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: str) -> None:
     with pytest.raises(KeysError, match=r"looks like a key and is none\. Keys are named like .* literal"):

@@ -15,35 +15,61 @@ ALLOWED = {
     "__init__": set(),
     "errors": set(),
     "linux": set(),
+    "terminals": set(),
     "control_mode": set(),
     "screen": {"charsets", "rows"},
     "picture": {"rows", "screen"},
     "keys": {"errors"},
     "charsets": set(),
     "rows": set(),
-    "transcript": {"charsets", "rows"},
+    "sequences": set(),
+    "marks": set(),
+    "transcript": {"charsets", "marks", "rows", "sequences"},
     "logs": {"linux", "transcript"},
-    "reading": {"charsets", "logs", "transcript"},
+    "reading": {"charsets", "logs", "marks", "sequences", "transcript"},
     "lifetime": {"linux"},
     "audit": {"errors"},
-    "client": {"control_mode", "errors", "lifetime"},
-    "echo": {"transcript"},
-    "shells": {"linux", "logs"},
-    "jobs": {"errors", "keys", "linux", "logs", "shells"},
-    "panes": {"client", "echo", "errors", "jobs", "keys", "logs", "linux", "shells"},
+    "client": {"control_mode", "errors", "lifetime", "targets"},
+    "echo": {"rows"},
+    "shells": {"linux", "logs", "terminals"},
+    "jobs": {"errors", "keys", "linux", "logs", "marks", "shells"},
+    "panes": {"client", "echo", "errors", "jobs", "keys", "logs", "linux", "shells", "terminals"},
     "capturing": {"client", "errors", "panes", "screen"},
-    "display": {"keys", "linux", "panes"},
-    "recording": {"capturing", "errors", "panes", "reading"},
-    "running": {"errors", "jobs", "keys", "linux", "logs", "panes", "reading", "shells"},
+    "display": {"keys", "panes", "terminals"},
+    "recording": {"capturing", "errors", "marks", "panes", "reading"},
+    "running": {"errors", "jobs", "keys", "linux", "logs", "panes", "reading", "shells"} | {"terminals"},
     "targets": {"errors"},
-    "servers": {"capturing", "control_mode", "creation", "errors", "keys", "linux", "panes", "screen", "session"}
+    "servers": {
+        "capturing",
+        "control_mode",
+        "creation",
+        "display",
+        "errors",
+        "keys",
+        "linux",
+        "panes",
+        "screen",
+        "session",
+    }
     | {"targets", "transcript"},
-    "tools.tmux": {"errors", "keys", "servers", "session", "targets", "tools", "tools.arguments"},
-    "stopping": {"keys", "linux", "panes", "shells"},
+    "tools.tmux": {
+        "creation",
+        "display",
+        "errors",
+        "keys",
+        "reading",
+        "servers",
+        "session",
+        "targets",
+        "tools",
+        "tools.arguments",
+    },
+    "stopping": {"keys", "linux", "panes", "shells", "terminals"},
     "waiting": {"echo", "errors", "logs", "panes", "reading"},
     "archive": {"errors", "linux", "logs", "panes"},
     "creation": {"archive", "errors", "linux", "panes", "transcript"},
-    "session": {"archive", "client", "creation", "errors", "lifetime", "logs", "panes", "linux", "recording"},
+    "session": {"archive", "client", "creation", "errors", "lifetime", "logs", "panes", "linux", "recording"}
+    | {"targets"},
     "tools.arguments": {"creation", "errors"},
     "tools": {"audit", "errors", "session", "tools.arguments"},
     "tools.debug": {
@@ -60,7 +86,9 @@ ALLOWED = {
     }
     | {"tools", "tools.arguments"},
     "tools.tabs": {"archive", "creation", "errors", "keys", "panes", "reading", "running", "session"}
-    | {"stopping", "tools", "tools.arguments"},
+    | {"stopping", "tools", "tools.arguments", "tools.users_tabs"},
+    "tools.users_tabs": {"creation", "errors", "keys", "linux", "reading", "servers", "session", "shells", "stopping"}
+    | {"targets", "tools"},
     "tools.terminal": {"archive", "capturing", "creation", "display", "errors", "keys", "panes", "picture", "reading"}
     | {"session", "tools", "tools.arguments"},
     "tools.screens": {"capturing", "errors", "panes", "session", "tools.terminal"},
@@ -68,10 +96,11 @@ ALLOWED = {
     "demo": set(),
     "demo.shop": set(),
     "demo.debugging": set(),
-    "cli": {"__init__", "archive", "audit", "control_mode", "creation", "demo.debugging", "errors", "server", "tools"},
+    "cli": {"__init__", "archive", "audit", "control_mode", "creation", "demo.debugging", "display", "errors", "server"}
+    | {"tools"},
     "__main__": {"cli"},
 }
-LEAVES = ("charsets", "errors", "control_mode", "keys", "rows", "screen", "transcript")
+LEAVES = ("charsets", "errors", "control_mode", "keys", "marks", "rows", "screen", "sequences", "transcript")
 
 
 def name_of(path: Path) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
-from tmux_debug_mcp.targets import FIELDS, PaneRow, find_pane, find_panes, find_session, panes_format, parse
+from tmux_debug_mcp.targets import FIELDS, Offsets, PaneRow, find_pane, find_panes, find_session, panes_format, parse
 
 ROW = PaneRow(**dict.fromkeys(FIELDS, "0"))
 
@@ -102,9 +102,24 @@ def test_panes_of_a_session_or_a_window(target: str, panes: list[str]) -> None:
 @given(st.lists(st.lists(st.text(max_size=9), min_size=len(FIELDS), max_size=len(FIELDS)), max_size=4))
 def test_no_text_of_a_field_is_taken_for_another(values: list[list[str]]) -> None:
     separator = "0123456789abcdef"
+    ids = {"session_id": "$1", "window_id": "@2", "pane_id": "%3"}
+    values = [[ids.get(name, value) for name, value in zip(FIELDS, row, strict=True)] for row in values]
     lines = [separator + separator.join(fields) + separator for fields in values]
 
     assert [list(vars_of(row)) for row in parse("\n".join(lines), separator)] == values
+
+
+def test_ids_of_a_later_server_come_behind_those_of_an_earlier_one() -> None:
+    offsets = Offsets().behind("$1", "@4", "%9").behind("$3", "@2", "%10")
+    later = separated(session_id="$0", window_id="@1", pane_id="%1")
+    [row] = parse(later, "|", offsets)
+
+    assert (row.session_id, row.window_id, row.pane_id) == ("$4", "@6", "%12")
+    assert (row.tmux_session, row.tmux_window, row.tmux_pane) == ("$0", "@1", "%1")
+
+
+def separated(**fields: str) -> str:
+    return "|" + "|".join(fields.get(name, "0") for name in FIELDS) + "|"
 
 
 def vars_of(row: PaneRow) -> list[str]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.transcript import Line, Transcript
+from tmux_debug_mcp.rows import Line
+from tmux_debug_mcp.transcript import Transcript
 
 CASES = [
     (b"", ""),
@@ -24,7 +25,8 @@ CASES = [
     ("世界\r界\r\n".encode(), "界界\n"),
     ("e\u0301\b\b\r\n".encode(), "e\u0301\n"),
     (b"before\r\n\033[?1049h\033[Hmenu\033[?1049lafter\r\n", "before\nafter\n"),
-    (b"before\r\n\033[?1049h\033[Hmenu", "menu"),
+    (b"before\r\n\033[?1049h\033[Hmenu", "before\nmenu\n"),
+    (b"one\r\n\033[99999999999999999999A\033[1;" + b"9" * 3000 + b"Htwo", "one\ntwo"),
     (b"old\r\n\033[H\033[2Jnew\r\n", "old\nnew\n"),
     (b"a\000\016\017\007b\r\n", "ab\n"),
     (b"\033(0\033(B\033=\033>ok\r\n", "ok\n"),
@@ -34,6 +36,11 @@ CASES = [
     (b"\033(0q\0337\033(Bq\0338q\r\n\033[uq\033[sq\r\n", "───\n"),
     (b"\0337\033(0q\r\n\033cq\033(0q\0338q\r\n", "─\nq─\n"),
     ("\033(0+,-.0`afghijklmnopqrstuvwxyz{|}~ABé12\033(B\r\n".encode(), "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·ABé12\n"),
+    # The kitty keyboard protocol, and others whose names end as those of sequences that move or erase.
+    (b"one\r\ntwo\r\n$ \033[=5uls\r\nout\r\n", "one\ntwo\n$ ls\nout\n"),
+    (b"one\r\ntwo\033[>5u\033[>1u\033[<u\033[<2u\033[?u!\r\n", "one\ntwo!\n"),
+    (b"one\r\ntwo\033[2 @\033[2 A\033[>2K\033[=1A\033[?1K\033[!p\033[1$r\033[2'}!\r\n", "one\ntwo!\n"),
+    (b"one\r\ntwo\033[1?A\033[2<K\033[1 2A\033[1:2A\033[1;2\030!\033[1;\033[m\r\n", "one\ntwo!\n"),
     (b"\033(0one\r\ntwo\r\n\033(Bthree\r\n" + b"four\r\n" * 60, "⎺┼e\n├┬⎺\nthree\n" + "four\n" * 60),
 ]
 
@@ -93,11 +100,29 @@ def test_lines_are_settled_once_each_and_in_order(count: int, line: bytes) -> No
     assert [found.text.partition("\t")[0] for found in seen if found.text] == expected
 
 
-@pytest.mark.parametrize("rest", [b"\xc3", b"\xe4\xb8", b"\033", b"\033[", b"\033[1;3", b"\033]0;titl", b"\r"])
+@pytest.mark.parametrize(
+    "rest", [b"\xc3", b"\xe4\xb8", b"\033", b"\033[", b"\033[1;3", b"\033[>5", b"\033[2 ", b"\033]0;titl", b"\r"]
+)
 def test_what_is_unfinished_is_held_back(rest: bytes) -> None:
     transcript = fed(b"text" + rest, 1000)
 
     assert (transcript.text(), transcript.held_bytes) == ("text", len(rest))
+
+
+def test_number_that_python_itself_refuses_is_no_error() -> None:
+    assert fed(b"one\033[" + b"9" * 5000 + b"Atwo", 10_000).text() == "onetwo"
+
+
+def test_text_behind_a_full_screen_program_comes_once_whatever_the_pieces_are() -> None:
+    data = b"1001\r\n1002\r\n\033[?1049h\033[Hmenu\033[?1049l$ "
+    at = data.index(b"menu")
+    first = fed(data[:at], 1000)
+    assert first.text().rstrip("\n") == "1001\n1002"
+
+    second = fed(data[:at], 1000)
+    second.forget()
+    second.feed(data[at:])
+    assert second.text() == "$ "
 
 
 def test_forgotten_text_is_shown_no_more_and_later_text_stands_where_it_stands() -> None:

@@ -26,17 +26,19 @@ class Agent:
         return answer, result.meta or {}
 
 
-def run_demo() -> int:
-    """Debug the shop; return the exit status, 1 when there was nothing to debug."""
-    return anyio.run(_debug)
+def run_demo(tmux: str) -> int:
+    """Debug the shop with this tmux; return the exit status, 1 when there was nothing to debug."""
+    return anyio.run(_debug, tmux)
 
 
-async def _debug() -> int:
+async def _debug(tmux: str) -> int:
     env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     here = Path(__file__).parent
     # The server finds its modules where we found ours, and that is not for the panes to see.
     program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
-    server = StdioServerParameters(command=sys.executable, args=["-I", "-c", program], env=env, cwd=here)
+    server = StdioServerParameters(
+        command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
+    )
     print("A web shop answers orders with an error. An agent with two terminals finds out why.")
     async with Client(server) as client:
         call = Agent(client).call

@@ -54,6 +54,9 @@ class Answer:
     image: bytes | None = None
 
 
+Handler = Callable[[Session, Arguments], Awaitable[Answer]]
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A row of a toolset's table.
@@ -68,7 +71,7 @@ class Tool:
 
     name: str
     description: str
-    handler: Callable[[Session, Arguments], Awaitable[Answer]]
+    handler: Handler
     parameters: Mapping[str, Any] = field(default_factory=dict)
     required: Sequence[str] = ()
     hints: Mapping[str, bool] = field(default_factory=dict)

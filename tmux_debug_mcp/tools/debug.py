@@ -11,8 +11,8 @@ from tmux_debug_mcp.creation import NewPane, check
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
 from tmux_debug_mcp.keys import parse
 from tmux_debug_mcp.panes import Pane, State
-from tmux_debug_mcp.reading import read_end, read_forward
-from tmux_debug_mcp.running import Outcome, run_in_pane, run_in_shell
+from tmux_debug_mcp.reading import end_of, read_end, read_forward
+from tmux_debug_mcp.running import MAX_INTERRUPTS_S, Outcome, run_in_pane, run_in_shell
 from tmux_debug_mcp.session import Session
 from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
 
@@ -94,7 +94,7 @@ async def capture_pane(session: Session, arguments: Arguments) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
     text = await capture(pane, lines, ansi=arguments.get("ansi", False))
-    shown = _end_of(text)
+    shown = end_of(text, MAX_CAPTURE_CHARACTERS)
     meta = _meta(pane, state)
     if shown == text:
         return Answer([text, _status(pane, state)], meta, pane.id, text)
@@ -272,15 +272,6 @@ def _shown(command: str) -> str:
     return command[:_SHOWN_COMMAND_CHARACTERS] + "…"
 
 
-def _end_of(text: str) -> str:
-    """Return the end of the text that a result takes; it begins with a whole line if that costs little."""
-    if len(text) <= MAX_CAPTURE_CHARACTERS:
-        return text
-    end = text[-MAX_CAPTURE_CHARACTERS:]
-    partial, _, lines = end.partition("\n")
-    return lines if lines and len(partial) < MAX_CAPTURE_CHARACTERS // 10 else end
-
-
 TOOLS = (
     Tool(
         "tmux_create_pane",
@@ -345,7 +336,7 @@ TOOLS = (
         "tmux_run",
         "Run a command to its end; return its complete output and exit code. With pane_id it runs in the shell at its "
         "prompt there, which keeps directory, variables and functions; without, in a pane of its own. On timeout it "
-        "is interrupted.",
+        f"is interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end.",
         run_command,
         {
             "command": {"type": "string", "minLength": 1, "description": "Shell command; may have several lines"},

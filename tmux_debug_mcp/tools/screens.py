@@ -54,6 +54,18 @@ class Screens:
         ]
         return types.ListResourcesResult(resources=resources)
 
+    async def templates(
+        self, _ctx: _Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Return what the URI of any session's screen is made of."""
+        template = types.ResourceTemplate(
+            name="screen",
+            uri_template=_PREFIX + "{session}",
+            mime_type=_MIME_TYPE,
+            description="The screen of a session, by its name",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
     async def read(self, _ctx: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Return what a session shows."""
         uri = str(params.uri)

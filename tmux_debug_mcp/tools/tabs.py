@@ -5,13 +5,12 @@ are read as `RUN/@3`. Results are one block of compact JSON, with what the specs
 more.
 """
 
+import contextlib
 import os
 import re
 import signal
 from dataclasses import replace
 from typing import Any
-
-import orjson
 
 from tmux_debug_mcp.archive import PastPane
 from tmux_debug_mcp.creation import NewPane, check, interactive_shell
@@ -27,18 +26,20 @@ from tmux_debug_mcp.errors import (
     PaneLimitError,
     PaneLostError,
     PaneNotFoundError,
+    ShellNotReadyError,
     TmuxGoneError,
     ToolError,
 )
 from tmux_debug_mcp.keys import typed
 from tmux_debug_mcp.panes import Pane
 from tmux_debug_mcp.reading import read_clean, read_last_lines, read_last_raw_lines, read_raw, read_raw_end
-from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, run_in_turn, turn
+from tmux_debug_mcp.running import MAX_INTERRUPTS_S, MAX_OUTPUT_CHARACTERS, run_in_turn, turn
 from tmux_debug_mcp.session import MAX_HISTORY_LINES, Session
 from tmux_debug_mcp.stopping import stop
 
-from . import Answer, Arguments, Tool, Toolset
+from . import Answer, Arguments, Handler, Tool, Toolset, users_tabs
 from .arguments import CWD, ENV, NAME
+from .users_tabs import DEFAULT_LINES, MAX_LOG_CHARACTERS, answer, compact
 
 INSTRUCTIONS = (
     "Terminal tabs, each with a shell of its own that keeps directory and variables. execute_command runs a command "
@@ -47,9 +48,7 @@ INSTRUCTIONS = (
     "the tabs of earlier runs as RUN/@N."
 )
 
-MAX_LOG_CHARACTERS = 400_000
 _ID = re.compile(r"@\d+")
-_DEFAULT_LINES = 500
 _DEFAULT_CHUNK_BYTES = 65_536
 MAX_CHUNK_BYTES = 1 << 20
 _DEFAULT_TIMEOUT_MS = 10_000
@@ -69,6 +68,9 @@ _SENTENCES = {
     "tab.",
     NotAtPromptError: "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop that, "
     "or another tab. Shells can be bash, zsh, dash, fish and busybox sh.",
+    ShellNotReadyError: "Tab '{window_id}': {shell} is not at its prompt; it is at work, or asks for something. "
+    "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or stop_process to "
+    "interrupt it.",
     ForeignShellError: "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
     "command's file. Use start_process to type the command there, and read_logs_from_tab.",
     JobNotTakenError: "Tab '{window_id}': {shell} did not take the command, and nothing was run. "
@@ -92,7 +94,7 @@ async def create_tab(session: Session, arguments: Arguments) -> Answer:
     check(new)
     pane, state = await session.create(new)
     ended = {} if state.is_running else {"note": f"It has ended: {state}."}
-    return _answer(pane.window, {"window_id": pane.window, "name": pane.name} | ended)
+    return answer(pane.window, {"window_id": pane.window, "name": pane.name} | ended)
 
 
 async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
@@ -112,13 +114,13 @@ async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
         for run, window, name in session.earlier()
     ]
     more = {"earlier_tabs_not_shown": len(earlier) - _EARLIER_TABS} if len(earlier) > _EARLIER_TABS else {}
-    return Answer([_json({"tabs": tabs + earlier[:_EARLIER_TABS]} | more | session.diagnostics())])
+    return Answer([compact({"tabs": tabs + earlier[:_EARLIER_TABS]} | more | session.diagnostics())])
 
 
 async def read_logs(session: Session, arguments: Arguments) -> Answer:
     """Return the last lines of a tab's log."""
     tab = await _readable(session, arguments["window_id"])
-    lines = int(arguments.get("lines", _DEFAULT_LINES))
+    lines = int(arguments.get("lines", DEFAULT_LINES))
     try:
         gaps = await _gaps(tab)
         end = (await tab.state()).cursor
@@ -130,7 +132,7 @@ async def read_logs(session: Session, arguments: Arguments) -> Answer:
         _close(tab)
     content = "\n".join(found)
     result = {"content": content, "returned_lines": len(found), "truncated": is_cut} | gaps
-    return _answer(arguments["window_id"], result, content)
+    return answer(arguments["window_id"], result, content)
 
 
 async def execute_command(session: Session, arguments: Arguments) -> Answer:
@@ -143,7 +145,10 @@ async def execute_command(session: Session, arguments: Arguments) -> Answer:
     # The log of a tab that was closed meanwhile is closed, too.
     if not arguments.get("strip_ansi") and outcome.end > outcome.start and not pane.log.is_closed:
         piece = read_raw_end(pane.log, outcome.start, outcome.end, MAX_OUTPUT_CHARACTERS)
-    result: dict[str, Any] = {"output": piece.text, "timed_out": outcome.reason in ("timed_out", "running")}
+    result: dict[str, Any] = {
+        "output": piece.text,
+        "timed_out": outcome.reason in ("timed_out", "running", "shell_interrupted"),
+    }
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
     notes = []
@@ -155,7 +160,7 @@ async def execute_command(session: Session, arguments: Arguments) -> Answer:
         notes.append(f"{told[0].upper()}{told[1:]}.")
     if not outcome.state.is_running:
         notes.append(f"The tab has ended: {outcome.state}.")
-    return _answer(pane.window, result | ({"note": " ".join(notes)} if notes else {}), piece.text)
+    return answer(pane.window, result | ({"note": " ".join(notes)} if notes else {}), piece.text)
 
 
 async def start_process(session: Session, arguments: Arguments) -> Answer:
@@ -173,7 +178,7 @@ async def start_process(session: Session, arguments: Arguments) -> Answer:
         await pane.send(keystrokes)
     notes = [] if enters else ["Enter was not pressed."]
     notes += [] if is_shell else [f"It was typed into {foreground}, which is in the foreground."]
-    return _answer(pane.window, {"started": True} | ({"note": " ".join(notes)} if notes else {}))
+    return answer(pane.window, {"started": True} | ({"note": " ".join(notes)} if notes else {}))
 
 
 async def stop_process(session: Session, arguments: Arguments) -> Answer:
@@ -181,7 +186,7 @@ async def stop_process(session: Session, arguments: Arguments) -> Answer:
     pane = _tab(session, arguments["window_id"])
     reason = await stop(pane, signal.Signals[arguments.get("signal", "SIGINT")])
     note = {} if reason is None else {"note": f"Not stopped: {reason}."}
-    return _answer(pane.window, {"success": reason is None} | note)
+    return answer(pane.window, {"success": reason is None} | note)
 
 
 async def stream_logs(session: Session, arguments: Arguments) -> Answer:
@@ -207,27 +212,32 @@ async def stream_logs(session: Session, arguments: Arguments) -> Answer:
     next_byte = max(piece.end, state.cursor) if state.is_final and is_end else piece.end
     result = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
     skipped = {"skipped_bytes": piece.start - start} if piece.start > start else {}
-    return _answer(arguments["window_id"], result | skipped | gaps, piece.text)
+    return answer(arguments["window_id"], result | skipped | gaps, piece.text)
 
 
 async def set_history_limit(session: Session, arguments: Arguments) -> Answer:
     """Set how many lines of scrollback the tabs that are to come keep."""
     await session.set_history_limit(int(arguments["limit"]))
-    return Answer([_json({"success": True, "note": "It holds for tabs that are created from now on."})])
+    return Answer([compact({"success": True, "note": "It holds for tabs that are created from now on."})])
 
 
 async def close_tab(session: Session, arguments: Arguments) -> Answer:
     """End a tab and all that runs in it."""
-    pane = _tab(session, arguments["window_id"])
-    state = await session.kill(pane)
-    kept = {"log": f"{session.run}/{pane.window}"} if session.run else {}
-    return _answer(pane.window, {"success": True, "ended": str(state)} | kept)
+    tab = _tab(session, arguments["window_id"])
+    state = await session.kill(tab)
+    for pane in session.panes:  # of a window that was split
+        if pane.window == tab.window:
+            with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+                await session.kill(pane)
+    kept = {"log": f"{session.run}/{tab.window}"} if session.run else {}
+    return answer(tab.window, {"success": True, "ended": str(state)} | kept)
 
 
 def _tab(session: Session, window_id: str) -> Pane:
     """Return the tab with this id, to be used."""
+    own = window_id.removeprefix(f"{session.run}/")
     for pane in session.panes:
-        if pane.window == window_id:
+        if pane.window == own:
             return pane
     if "/" in window_id:
         raise ArgumentError(
@@ -238,14 +248,23 @@ def _tab(session: Session, window_id: str) -> Pane:
 
 
 async def _readable(session: Session, window_id: str) -> Pane | PastPane:
-    """Return a tab, or one whose log is left."""
+    """Return a tab, or one whose log is left; an id without a run means the only tab of this and of all runs."""
     run, _, own = window_id.rpartition("/")
     if not _ID.fullmatch(own):
         raise PaneNotFoundError(window_id)
-    try:
+    with contextlib.suppress(ToolError):
         return _tab(session, window_id)
-    except ToolError:
-        return await session.find_readable(f"{run or session.run}/{own}")
+    if run:
+        return await session.find_readable(window_id)
+    with contextlib.suppress(PaneNotFoundError):
+        return await session.find_readable(f"{session.run}/{own}")
+    runs = session.earlier_runs_with(own)
+    if len(runs) > 1:
+        ids = ", ".join(f"{run}/{own}" for run in runs[:_EARLIER_TABS])
+        raise ArgumentError(f"Several runs had a tab '{own}': {ids}. Give one of these.")
+    if not runs:
+        raise PaneNotFoundError(window_id)
+    return await session.find_readable(f"{runs[0]}/{own}")
 
 
 async def _gaps(tab: Pane | PastPane) -> dict[str, str]:
@@ -262,12 +281,14 @@ def _close(tab: Pane | PastPane) -> None:
         tab.log.close()
 
 
-def _answer(window_id: str, result: dict[str, Any], output: str | None = None) -> Answer:
-    return Answer([_json(result)], pane_id=window_id, output=output)
+def _either(own: Handler, users: Handler) -> Handler:
+    """Return the handler that takes a call to the one for our own tabs, or for those on the user's tmux server."""
 
+    async def handle(session: Session, arguments: Arguments) -> Answer:
+        is_past = "/" in arguments.get("window_id", "")
+        return await (users if session.settings.socket and not is_past else own)(session, arguments)
 
-def _json(result: dict[str, Any]) -> str:
-    return orjson.dumps(result).decode()
+    return handle
 
 
 _WINDOW_ID = {"type": "string", "minLength": 1, "description": "Tab id, e.g. @3"}
@@ -280,7 +301,7 @@ TOOLS = (
     Tool(
         "create_tab",
         "Create a new terminal tab with a shell.",
-        create_tab,
+        _either(create_tab, users_tabs.create_tab),
         {
             "name": {**NAME, "description": "Name for the tab"},
             "cwd": CWD,
@@ -292,13 +313,13 @@ TOOLS = (
     Tool(
         "list_tabs",
         "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
-        list_tabs,
+        _either(list_tabs, users_tabs.list_tabs),
         hints={"read_only_hint": True},
     ),
     Tool(
         "read_logs_from_tab",
         "Read the last lines that a tab printed, also after it ended.",
-        read_logs,
+        _either(read_logs, users_tabs.read_logs),
         {
             "window_id": _READ_ID,
             "lines": {**_WHOLE, "minimum": 1, "description": "Lines from the end (default 500)"},
@@ -311,8 +332,9 @@ TOOLS = (
     Tool(
         "execute_command",
         "Run a command to its end in a tab's shell; return its output, without prompt or echo, and its exit code. On "
-        "timeout it is interrupted with C-c. Commands for one tab run one after the other.",
-        execute_command,
+        f"timeout it is interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab run "
+        "one after the other.",
+        _either(execute_command, users_tabs.execute_command),
         {
             "window_id": _WINDOW_ID,
             "command": {**_COMMAND, "description": "Shell command; may have several lines"},
@@ -332,7 +354,7 @@ TOOLS = (
         "start_process",
         "Type a command that goes on, such as a server, into a tab; returns at once. Read what it prints with "
         "read_logs_from_tab.",
-        start_process,
+        _either(start_process, users_tabs.start_process),
         {
             "window_id": _WINDOW_ID,
             "command": _COMMAND,
@@ -345,7 +367,7 @@ TOOLS = (
     Tool(
         "stop_process",
         "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
-        stop_process,
+        _either(stop_process, users_tabs.stop_process),
         {
             "window_id": _WINDOW_ID,
             "signal": {
@@ -361,7 +383,7 @@ TOOLS = (
         "stream_logs_from_tab",
         "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay good when the tab or "
         "the server ends.",
-        stream_logs,
+        _either(stream_logs, users_tabs.stream_logs),
         {
             "window_id": _READ_ID,
             "from_byte": {**_WHOLE, "minimum": 0, "description": "Offset to start at (default 0)"},
@@ -381,7 +403,7 @@ TOOLS = (
         "set_history_limit",
         "Set how many lines tmux keeps of each tab for a person who scrolls; logs are kept apart from that. Holds for "
         "tabs created from then on.",
-        set_history_limit,
+        _either(set_history_limit, users_tabs.set_history_limit),
         {"limit": {**_WHOLE, "minimum": 1, "maximum": MAX_HISTORY_LINES, "description": "Lines"}},
         required=("limit",),
         hints={"destructive_hint": False},
@@ -389,11 +411,11 @@ TOOLS = (
     Tool(
         "close_tab",
         "Close a tab and end all that runs in it. Its log can still be read.",
-        close_tab,
+        _either(close_tab, users_tabs.close_tab),
         {"window_id": _WINDOW_ID},
         required=("window_id",),
         hints={"destructive_hint": True},
     ),
 )
 
-TOOLSET = Toolset("tabs", TOOLS, INSTRUCTIONS, _SENTENCES, keeps_logs=True)
+TOOLSET = Toolset("tabs", TOOLS, INSTRUCTIONS, _SENTENCES, keeps_logs=True, uses_socket=True)

@@ -3,18 +3,19 @@
 A session is a pane by its name. The one called `default` is made when it is first used, and again when it was closed.
 """
 
+import contextlib
 import os
+import sys
 import time
-from collections import Counter
 from typing import Any
 
 import anyio.to_thread
 import orjson
 
-from tmux_debug_mcp.archive import PastPane
+from tmux_debug_mcp.archive import PastPane, names_run
 from tmux_debug_mcp.capturing import capture, capture_screen
 from tmux_debug_mcp.creation import NewPane, check, interactive_shell
-from tmux_debug_mcp.display import clear, resize
+from tmux_debug_mcp.display import MAX_COLUMNS, MAX_ROWS, clear, resize
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     ArgumentError,
@@ -28,8 +29,8 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, Keystrokes, key_name, parse
-from tmux_debug_mcp.panes import Pane
-from tmux_debug_mcp.reading import read_last_lines
+from tmux_debug_mcp.panes import Pane, State
+from tmux_debug_mcp.reading import end_of, read_last_lines, read_screen
 from tmux_debug_mcp.session import Session
 
 from . import Answer, Arguments, Tool, Toolset
@@ -41,8 +42,6 @@ INSTRUCTIONS = (
 )
 
 DEFAULT = "default"
-COLUMNS, ROWS = 120, 40
-MAX_COLUMNS, MAX_ROWS = 500, 200
 MAX_CONTENT_CHARACTERS = 40_000
 _MAX_LINES = 1000
 _EARLIER_SESSIONS = 20
@@ -56,8 +55,8 @@ _KEYS = (
 _SENTENCES: dict[type[ToolError], str] = {
     PaneNotFoundError: "Session '{session}' not found. Use listSessions to see the sessions, or createSession.",
     AmbiguousNameError: "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead.",
-    PaneExitedError: "Session '{session}' has ended ({ending}): nothing there reads keys. Use getContent to read its "
-    "last output, or createSession to start anew.",
+    PaneExitedError: "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
+    "createSession to start anew.",
     PaneLostError: "Session '{session}' was lost: its tmux window or server ended from outside. Use createSession to "
     "make another.",
     PaneLimitError: "There are {most} sessions, the most there can be. Use closeSession to close those that are no "
@@ -84,7 +83,7 @@ async def find(session: Session, arguments: Arguments, *, to_write: bool = False
         try:
             return await session.find(name)
         except PaneNotFoundError:
-            if "/" not in name:
+            if not names_run(name):
                 raise
             raise ArgumentError(
                 f"Session '{name[:80]}' has ended, and at best its log is left. Use getContent, or createSession to "
@@ -102,6 +101,7 @@ async def find(session: Session, arguments: Arguments, *, to_write: bool = False
 
 async def _create(session: Session, name: str, arguments: Arguments) -> Pane:
     shell = interactive_shell(session.settings)
+    columns, rows = session.settings.size
     command = arguments.get("command")
     new = NewPane(
         command or shell,
@@ -109,8 +109,8 @@ async def _create(session: Session, name: str, arguments: Arguments) -> Pane:
         arguments.get("cwd"),
         arguments.get("env", {}),
         () if command else (shell,),
-        int(arguments.get("cols", COLUMNS)),
-        int(arguments.get("rows", ROWS)),
+        int(arguments.get("cols", columns)),
+        int(arguments.get("rows", rows)),
         is_shown=True,
     )
     check(new)
@@ -147,21 +147,27 @@ async def get_content(session: Session, arguments: Arguments) -> Answer:
     """Return the text of a terminal, with its history unless told otherwise."""
     pane = await _find_readable(session, arguments)
     if isinstance(pane, PastPane):
-        try:
-            lines, _ = await read_last_lines(pane.log, (await pane.state()).cursor, _MAX_LINES, MAX_CONTENT_CHARACTERS)
-        finally:
-            pane.log.close()
-        text = "\n".join(lines)
+        text = await _read_past(pane, visible_only=bool(arguments.get("visibleOnly")))
     elif arguments.get("visibleOnly"):
         text = (await capture_screen(pane)).text()
     else:
         text = await capture(pane, _MAX_LINES)
-    shown = text[-MAX_CONTENT_CHARACTERS:]
-    if len(shown) < len(text):
-        shown = shown.partition("\n")[2] or shown
+    shown = end_of(text, MAX_CONTENT_CHARACTERS)
     is_cut = len(shown) < len(text) or text.count("\n") + 1 == _MAX_LINES
     notes = [f"[the last {shown.count(chr(10)) + 1} lines; what came before is left out]"] if is_cut else []
     return Answer([shown or "(empty terminal)", *notes], pane_id=pane.name, output=shown)
+
+
+async def _read_past(pane: PastPane, *, visible_only: bool) -> str:
+    """Return the last lines of a session of an earlier run, or what its screen showed at the end."""
+    try:
+        end = (await pane.state()).cursor
+        if visible_only:
+            return await read_screen(pane.log, end)
+        lines, _ = await read_last_lines(pane.log, end, _MAX_LINES, MAX_CONTENT_CHARACTERS)
+        return "\n".join(lines)
+    finally:
+        pane.log.close()
 
 
 async def take_screenshot(session: Session, arguments: Arguments) -> Answer:
@@ -180,8 +186,9 @@ async def take_screenshot(session: Session, arguments: Arguments) -> Answer:
             from tmux_debug_mcp.picture import draw  # noqa: PLC0415  which needs what may not be installed
         except ImportError:
             raise ToolError(
-                "A PNG needs Pillow, which is not installed: pip install 'tmux-debug-mcp[screenshot]'. "
-                "Use format 'text'."
+                "A PNG needs Pillow, which the server's Python does not have. Ask the user to install it: "
+                f"{sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp pillow; uvx --with pillow). Use "
+                "format 'text'."
             ) from None
         image = await anyio.to_thread.run_sync(draw, screen, limiter=session.drawing)
     return Answer([orjson.dumps(result).decode()], pane_id=pane.name, output=text, image=image)
@@ -211,25 +218,42 @@ async def create_session(session: Session, arguments: Arguments) -> Answer:
                 raise LimitReachedError(f"Session '{name}' is there already. Use it, or closeSession first.")
         pane = await _create(session, name, arguments)
     state = await pane.state()
-    ended = "" if state.is_running else f"; it {state}"
+    ended = "" if state.is_running else f"; it has ended: {state}"
     return Answer([f"Created session '{name}' ({pane.log.columns}x{pane.log.rows}){ended}"], pane_id=name)
 
 
 async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
     """Return the sessions, those of earlier runs behind the others, as JSON."""
     rows: list[dict[str, Any]] = []
-    for pane in session.panes:
-        state, recording = await pane.state(), session.recording(pane)
+    for pane, state in await _sessions(session):
+        recording = session.recording(pane)
         row: dict[str, Any] = {"session": pane.name, "status": "running" if state.is_running else "exited"}
         row |= {"cols": pane.log.columns, "rows": pane.log.rows}
-        facts = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
+        facts: dict[str, Any] = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
+        facts["lost"] = state.is_lost or None
         facts["recording"] = str(recording.path) if recording and not recording.is_over else None
         rows.append(row | {key: value for key, value in facts.items() if value is not None})
     kept = session.earlier()
-    names = Counter((run, name) for run, _, name in kept)
-    shown = [(run, name if names[run, name] == 1 else window) for run, window, name in kept]
-    earlier = [{"session": f"{run}/{name}", "status": "exited"} for run, name in shown]
+    newest = {(run, name): window for run, window, name in kept}
+    earlier: list[dict[str, Any]] = []
+    for run, window, name in kept:
+        if newest[run, name] == window:
+            earlier.append({"session": f"{run}/{name}", "status": "exited"})
+        else:
+            earlier.append({"session": f"{run}/{window}", "name": name, "status": "exited"})
     return Answer([orjson.dumps(rows + earlier[:_EARLIER_SESSIONS]).decode()])
+
+
+async def _sessions(session: Session) -> list[tuple[Pane, State]]:
+    """Return the running sessions, and the newest of each name that none of them has."""
+    states = [(pane, await pane.state()) for pane in session.panes]
+    running = {pane.name for pane, state in states if state.is_running}
+    newest = {pane.name: pane for pane, _ in states}
+    return [
+        (pane, state)
+        for pane, state in states
+        if state.is_running or (pane.name not in running and newest[pane.name] is pane)
+    ]
 
 
 async def close_session(session: Session, arguments: Arguments) -> Answer:
@@ -237,6 +261,10 @@ async def close_session(session: Session, arguments: Arguments) -> Answer:
     name = arguments.get("session", DEFAULT)
     pane = await session.find(name)
     state = await session.kill(pane)
+    for older in session.panes:
+        if older.name == pane.name and not (await older.state()).is_running:
+            with contextlib.suppress(PaneNotFoundError):  # it was closed meanwhile
+                await session.kill(older)
     return Answer([f"Closed session '{pane.name}' ({state})"], pane_id=pane.name)
 
 
@@ -260,6 +288,8 @@ async def stop_recording(session: Session, arguments: Arguments) -> Answer:
     if recording is None:
         await session.find(name)
         raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
+    if not recording.path.exists():
+        raise ToolError(f"The recording is lost: its file {recording.path} was removed meanwhile.")
     cut = f" until {recording.reason}" if recording.reason else ""
     text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: {recording.path}"
     return Answer([text], pane_id=name)
@@ -267,7 +297,7 @@ async def stop_recording(session: Session, arguments: Arguments) -> Answer:
 
 async def _find_readable(session: Session, arguments: Arguments) -> Pane | PastPane:
     """Return a session, or one of an earlier run."""
-    if "/" in arguments.get("session", ""):
+    if names_run(arguments.get("session", "")):
         return await session.find_readable(arguments["session"])
     return await find(session, arguments)
 
@@ -332,8 +362,8 @@ TOOLS = (
         create_session,
         {
             "name": NAME,
-            "cols": {**_COLS, "description": "Width (default 120)"},
-            "rows": {**_ROWS, "description": "Height (default 40)"},
+            "cols": {**_COLS, "description": "Width (default 120, or as configured)"},
+            "rows": {**_ROWS, "description": "Height (default 40, or as configured)"},
             "cwd": CWD,
             "env": ENV,
             "command": {"type": "string", "minLength": 1, "description": "Command to run instead of a shell"},

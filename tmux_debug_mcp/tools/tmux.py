@@ -7,6 +7,8 @@ by tabs.
 import re
 from collections.abc import Sequence
 
+from tmux_debug_mcp.creation import NewPane, check
+from tmux_debug_mcp.display import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     ArgumentError,
@@ -19,9 +21,10 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.keys import parse
-from tmux_debug_mcp.servers import OwnServer, TmuxServer, UsersServer, escaped
+from tmux_debug_mcp.reading import end_of
+from tmux_debug_mcp.servers import Made, OwnServer, TmuxServer, UsersServer, escaped
 from tmux_debug_mcp.session import Session
-from tmux_debug_mcp.targets import PaneRow, find_pane, find_panes, find_session
+from tmux_debug_mcp.targets import PaneRow, find_pane, find_panes, find_session, names_less_than_session
 
 from . import Answer, Arguments, Tool, Toolset
 from .arguments import NAME
@@ -34,7 +37,6 @@ INSTRUCTIONS = (
 
 MAX_LINES = 1000
 MAX_CHARACTERS = 40_000
-_MAX_CELLS = 10_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _DIRECTIONS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
@@ -73,14 +75,12 @@ async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
 
 async def create_session(session: Session, arguments: Arguments) -> Answer:
     """Make a session with a window."""
-    name, server = arguments["name"], _server(session)
+    name = arguments["name"]
     _check_names(name, arguments.get("window_name"))
-    pane_id = await server.create_session(name, arguments.get("window_name"), arguments.get("command"))
-    row = await _made(server, pane_id)
-    text = (
-        f"Session '{row.session_name}' created. session_id={row.session_id} window_id={row.window_id} pane_id={pane_id}"
-    )
-    return Answer([text], pane_id=pane_id)
+    _check_command(arguments)
+    made = await _server(session).create_session(name, arguments.get("window_name"), arguments.get("command"))
+    ids = f"session_id={made.session_id} window_id={made.window_id} pane_id={made.pane_id}"
+    return _created(f"Session '{made.session_name}' created. {ids}", made)
 
 
 async def rename_session(session: Session, arguments: Arguments) -> Answer:
@@ -88,7 +88,7 @@ async def rename_session(session: Session, arguments: Arguments) -> Answer:
     server, new = _server(session), arguments["new_name"]
     _check_names(new)
     row = find_session(await server.rows(), arguments["old_name"])
-    await server.run("rename-session", "-t", row.session_id, "--", escaped(new))
+    await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
     name = find_session(await server.rows(), row.session_id).session_name
     return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
 
@@ -97,6 +97,9 @@ async def kill(session: Session, arguments: Arguments) -> Answer:
     """End a session, a window or a pane."""
     server, target, kind = _server(session), arguments["target"], arguments.get("type", "pane")
     rows = await server.rows()
+    if kind == "session" and names_less_than_session(rows, target):
+        session_name = find_session(rows, target).session_name
+        raise ArgumentError(f"Target '{target}' is no session but a part of session '{session_name}'. Give that.")
     row = {"session": find_session, "window": find_pane, "pane": find_pane}[kind](rows, target)
     await server.kill(kind, row)
     return Answer([f"Killed {kind} '{target}'."], pane_id=row.pane_id if kind == "pane" else None)
@@ -123,11 +126,11 @@ async def create_window(session: Session, arguments: Arguments) -> Answer:
     """Make a window in a session."""
     server, target = _server(session), arguments["session"]
     _check_names(arguments.get("name"))
-    found = find_session(await server.rows(), target)
-    pane_id = await server.create_window(found.session_id, arguments.get("name"), arguments.get("command"))
-    row = await _made(server, pane_id)
-    ids = f"window_id={row.window_id} window_index={row.window_index} pane_id={pane_id}"
-    return Answer([f"Window created in session '{target}'. {ids}"], pane_id=pane_id)
+    _check_command(arguments)
+    row = find_session(await server.rows(), target)
+    made = await server.create_window(row, arguments.get("name"), arguments.get("command"))
+    ids = f"window_id={made.window_id} window_index={made.window_index} pane_id={made.pane_id}"
+    return _created(f"Window created in session '{target}'. {ids}", made)
 
 
 async def select_window(session: Session, arguments: Arguments) -> Answer:
@@ -136,8 +139,8 @@ async def select_window(session: Session, arguments: Arguments) -> Answer:
     rows = await server.rows()
     row = find_pane(rows, target)
     indexes = {other.window_index for other in rows if _is_same(other, row, "session_id", "window_id")}
-    window = row.window_id if len(indexes) == 1 else row.window_index
-    await server.run("select-window", "-t", f"{row.session_id}:{window}")
+    window = row.tmux_window if len(indexes) == 1 else row.window_index
+    await server.run("select-window", "-t", f"{row.tmux_session}:{window}")
     return Answer([f"Selected window '{target}'."])
 
 
@@ -146,7 +149,7 @@ async def rename_window(session: Session, arguments: Arguments) -> Answer:
     server, target, new = _server(session), arguments["target"], arguments["new_name"]
     _check_names(new)
     row = find_pane(await server.rows(), target)
-    await server.run("rename-window", "-t", row.window_id, "--", escaped(new))
+    await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
     name = find_pane(await server.rows(), row.window_id).window_name
     return Answer([f"Window '{target}' renamed to '{name}'."])
 
@@ -170,17 +173,18 @@ async def split_window(session: Session, arguments: Arguments) -> Answer:
     server, size = _server(session), arguments.get("size")
     if size is not None and not _SIZE.fullmatch(size):
         raise ArgumentError(f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such as '50%'.")
+    _check_command(arguments)
     row = find_pane(await server.rows(), arguments["target"])
     flags = ["-v" if arguments.get("horizontal") else "-h", *(["-l", size] if size else [])]
-    pane_id = await server.split(row.pane_id, flags, arguments.get("command"))
-    return Answer([f"Pane created. pane_id={pane_id}"], pane_id=pane_id)
+    made = await server.split(row, flags, arguments.get("command"))
+    return _created(f"Pane created. pane_id={made.pane_id}", made)
 
 
 async def select_pane(session: Session, arguments: Arguments) -> Answer:
     """Make a pane the active one of its window."""
     server, target = _server(session), arguments["target"]
     row = find_pane(await server.rows(), target)
-    await server.run("select-pane", "-t", row.pane_id)
+    await server.run("select-pane", "-t", row.tmux_pane)
     return Answer([f"Selected pane '{target}'."], pane_id=row.pane_id)
 
 
@@ -197,13 +201,16 @@ async def resize_pane(session: Session, arguments: Arguments) -> Answer:
     await server.resize(row, flags)
     after = find_pane(await server.rows(), row.pane_id)
     size = int(after.pane_width), int(after.pane_height)
-    is_wanted = (width or size[0], height or size[1]) == size and (width or height)
-    if (int(row.pane_width), int(row.pane_height)) == size and not is_wanted:
+    is_wanted = size == (width or size[0], height or size[1])
+    is_to_size = width is not None or height is not None
+    if size == (int(row.pane_width), int(row.pane_height)) and not (is_to_size and is_wanted):
         raise ArgumentError(
-            f"Pane '{target}' stays {after.pane_width}x{after.pane_height}: its window has no room for that, or no "
-            "other pane to take it from."
+            f"Pane '{target}' stays {size[0]}x{size[1]}: its window has no room for that, or no other pane to take it "
+            "from."
         )
-    return Answer([f"Pane '{target}' resized."], pane_id=row.pane_id)
+    text = f"Pane '{target}' resized. It is {size[0]}x{size[1]} now"
+    text += "." if is_wanted else ", which is what its window has room for."
+    return Answer([text], pane_id=row.pane_id)
 
 
 async def send_keys(session: Session, arguments: Arguments) -> Answer:
@@ -221,37 +228,38 @@ async def read_pane(session: Session, arguments: Arguments) -> Answer:
     row = find_pane(await server.rows(), arguments["target"])
     if "start_line" in arguments:
         return await _read_rows(server, row, arguments)
-    if "line_count" in arguments:
-        text = await server.read_lines(row.pane_id, min(int(arguments["line_count"]), MAX_LINES))
-    else:
-        text = await server.read_screen(row.pane_id)
-    shown, notes = text[-MAX_CHARACTERS:], []
-    if len(shown) < len(text):
-        shown = shown.partition("\n")[2] or shown
-        notes = ["[what came before is left out]"]
+    asked = int(arguments.get("line_count", 0))
+    text = await (server.read_lines(row, min(asked, MAX_LINES)) if asked else server.read_screen(row))
+    shown = end_of(text, MAX_CHARACTERS)
+    is_cut = len(shown) < len(text) or (asked > MAX_LINES and text.count("\n") + 1 == MAX_LINES)
+    notes = ["[what came before is left out]"] if is_cut else []
     return Answer([shown, *notes], pane_id=row.pane_id, output=shown)
 
 
 async def _read_rows(server: TmuxServer, row: PaneRow, arguments: Arguments) -> Answer:
     start = max(int(arguments["start_line"]), -int(row.history_size))
     last = int(row.pane_height) - 1
-    end = min(start + min(int(arguments.get("line_count", MAX_LINES)), MAX_LINES) - 1, last)
-    text = await server.read_rows(row.pane_id, start, end) if start <= end else ""
+    wanted = min(start + int(arguments["line_count"]) - 1, last) if "line_count" in arguments else last
+    end = min(start + MAX_LINES - 1, wanted)
+    text = await server.read_rows(row, start, end) if start <= end else ""
     shown, after = text, end + 1
     if len(text) > MAX_CHARACTERS:
-        shown = text[:MAX_CHARACTERS].rpartition("\n")[0]
+        head = text[:MAX_CHARACTERS]
+        shown = head.rpartition("\n")[0] or head
         after = start + shown.count("\n") + 1
-    is_cut = len(shown) < len(text) or ("line_count" not in arguments and end < last)
+    is_cut = len(shown) < len(text) or end < wanted
     notes = [f"[go on with start_line {after}]"] if is_cut else []
     return Answer([shown, *notes], pane_id=row.pane_id, output=shown)
 
 
-async def _made(server: TmuxServer, pane_id: str) -> PaneRow:
-    """Return the row of a pane that was just made."""
-    for row in await server.rows():
-        if row.pane_id == pane_id:
-            return row
-    raise ToolError(f"Pane '{pane_id}' was made, and its program ended at once. Give a command that goes on.")
+def _created(text: str, made: Made) -> Answer:
+    return Answer([f"{text}; its command has ended already" if made.is_gone else text], pane_id=made.pane_id)
+
+
+def _check_command(arguments: Arguments) -> None:
+    """See that there is a command where one is given: nothing is made for one that can't be run."""
+    if "command" in arguments:
+        check(NewPane(arguments["command"]))
 
 
 def _is_same(row: PaneRow, other: PaneRow, *fields: str) -> bool:
@@ -276,7 +284,8 @@ _WINDOW = {**_TARGET, "description": "Window: @1 or session:window"}
 _SESSION = {**_TARGET, "description": "Session: name or $0"}
 _NEW_NAME = {**NAME, "description": "New name"}
 _COMMAND = {"type": "string", "minLength": 1, "description": "Command to run instead of a shell"}
-_CELLS = {"type": "integer", "minimum": 1, "maximum": _MAX_CELLS}
+_COLUMNS = {"type": "integer", "minimum": 1, "maximum": MAX_COLUMNS}
+_ROWS = {"type": "integer", "minimum": 1, "maximum": MAX_ROWS}
 _CREATES = {"destructive_hint": False}
 _READS = {"read_only_hint": True}
 
@@ -391,9 +400,9 @@ TOOLS = (
         {
             "target": _PANE,
             "direction": {"type": "string", "enum": list(_DIRECTIONS), "description": "Direction to grow"},
-            "amount": {**_CELLS, "description": "Cells to grow by (default 5)"},
-            "width": {**_CELLS, "description": "Columns to have, instead"},
-            "height": {**_CELLS, "description": "Rows to have, instead"},
+            "amount": {**_COLUMNS, "description": "Cells to grow by (default 5)"},
+            "width": {**_COLUMNS, "description": "Columns to have, instead"},
+            "height": {**_ROWS, "description": "Rows to have, instead"},
         },
         required=("target",),
         hints=_CREATES,

@@ -13,8 +13,12 @@ let
     allowKill = "TMUX_DEBUG_ALLOW_KILL";
     audit = "TMUX_DEBUG_AUDIT";
     auditFull = "TMUX_DEBUG_AUDIT_FULL";
+    cwd = "TMUX_DEBUG_CWD";
     dropEnv = "TMUX_DEBUG_DROP_ENV";
+    env = "TMUX_DEBUG_ENV";
     logDir = "TMUX_DEBUG_LOG_DIR";
+    shell = "TMUX_DEBUG_SHELL";
+    size = "TMUX_DEBUG_SIZE";
     socket = "TMUX_DEBUG_SOCKET";
     tmux = "TMUX_DEBUG_TMUX";
     toolsets = "TMUX_DEBUG_TOOLSETS";
@@ -67,9 +71,13 @@ in
       - `allowKill`: with `socket`, whether tmux_kill may end things there
       - `audit`: a file to which a record of every call is appended
       - `auditFull`: a directory for what calls return of panes
+      - `cwd`: the directory where panes start
       - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
+      - `env`: more variables for panes, NAME=VALUE separated and quoted as for a shell
       - `logDir`: a directory in which the logs of panes are kept
-      - `socket`: the user's own tmux server for the toolset tmux, a socket's path or default
+      - `shell`: the shell of panes, as `lib.getExe` tells it
+      - `size`: the size of sessions in the toolset terminal, such as 120x40
+      - `socket`: the user's own tmux server for the toolsets tmux and tabs, a socket's path or default
       - `tmux`: the tmux to use instead of the package's own, as `lib.getExe` tells it
       - `toolsets`: the tools to offer, names of toolsets separated by commas
 
@@ -80,8 +88,12 @@ in
       allowKill :: Bool | Null,
       audit :: String | Null,
       auditFull :: String | Null,
+      cwd :: String | Null,
       dropEnv :: String | Null,
+      env :: String | Null,
       logDir :: String | Null,
+      shell :: String | Null,
+      size :: String | Null,
       socket :: String | Null,
       tmux :: String | Null,
       toolsets :: String | Null
@@ -98,7 +110,8 @@ in
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: allowKill, audit, auditFull, dropEnv, logDir, socket, tmux, toolsets.
+       Known: allowKill, audit, auditFull, cwd, dropEnv, env, logDir, shell, size, socket, tmux,
+       toolsets.
     mkServerConfig { audit = /audit.log; }
     => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
        but it should be a string, or null for none.

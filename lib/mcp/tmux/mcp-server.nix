@@ -95,7 +95,12 @@ pythonPackages.buildPythonApplication {
 
   meta = {
     description = "MCP server that gives a debugging agent real terminals, over tmux";
-    license = lib.licenses.mit;
+    # The code, and the fonts of screenshots.
+    license = [
+      lib.licenses.mit
+      lib.licenses.bitstreamVera
+      lib.licenses.ofl
+    ];
     mainProgram = "tmux-debug-mcp";
     platforms = lib.platforms.linux;
   };

@@ -164,6 +164,8 @@ let
 
     # What packages say of themselves.
     licenses.mit.spdxId = "MIT";
+    licenses.bitstreamVera.spdxId = "Bitstream-Vera";
+    licenses.ofl.spdxId = "OFL-1.1";
     platforms.linux = [
       "x86_64-linux"
       "aarch64-linux"

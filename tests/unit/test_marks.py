@@ -1,0 +1,80 @@
+"""Marks of ours in logs: what they tell, and what is shown in their place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmux_debug_mcp.marks import BEGIN, JOB_MARK, MAX_MARK_BYTES, decoded, encoded, readable, with_command
+from tmux_debug_mcp.transcript import Transcript
+
+NONCE = "0123456789abcdef"
+TYPED = " . /run/user/1000/tmux-debug-mcp-4711-0a1b2c3d/12.3-echo-hi"
+END = f"\033]7777;{NONCE};0\a"
+
+
+def begin(command: str) -> str:
+    return f"\033]7777;{NONCE};S0;{encoded(command)}\a"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("echo hi", "echo hi"),
+        ("echo 'one'; printf \"%s\\n\" *", "echo 'one'; printf \"%s\\n\" *"),
+        ("for i in 1 2\ndo echo $i\ndone\n", "for i in 1 2 ⏎ do echo $i ⏎ done"),
+        ("echo Grüße 世界 🎉", "echo Grüße 世界 🎉"),
+        ("echo \033[31m\a\t", "echo ?[31m??"),
+        ("x" * 400, "x" * 300 + "…"),
+    ],
+)
+def test_command_is_told_in_one_line(command: str, shown: str) -> None:
+    assert decoded(encoded(command)) == shown
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"])))
+def test_any_command_makes_a_mark_that_shells_print_as_it_is(command: str) -> None:
+    mark = begin(command)
+
+    assert not set("'\\") & set(encoded(command))
+    assert len(mark.encode()) <= MAX_MARK_BYTES
+    assert JOB_MARK.fullmatch(mark.encode())
+    assert BEGIN.fullmatch(mark)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("columns", [200, 40])
+def test_command_stands_where_the_line_that_reads_it_was_typed(size: int, columns: int) -> None:
+    data = f"$ {TYPED}\r\n{begin('echo hi')}hi\r\n{END}$ ".encode()
+    transcript = Transcript(columns, 10)
+    transcript.shows_commands = True
+    for start in range(0, len(data), size):
+        transcript.feed(data[start : start + size])
+
+    assert transcript.text() == "$ echo hi\nhi\n$ "
+
+
+def test_lines_that_hooks_print_between_are_left_alone_and_so_is_what_others_typed() -> None:
+    data = f"$ ls /tmp\r\n$ {TYPED}\r\nhooked\r\n{begin('echo hi')}hi\r\n"
+    transcript = Transcript()
+    transcript.shows_commands = True
+    transcript.feed(data.encode())
+
+    assert transcript.text() == "$ ls /tmp\n$ echo hi\nhooked\nhi\n"
+    assert with_command("$ . /tmp/file", "x") is None
+
+
+def test_marks_that_nothing_was_typed_for_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Anybody can print what looks like one.
+    looked = []
+    monkeypatch.setattr("tmux_debug_mcp.transcript.with_command", lambda *words: looked.append(words))
+    transcript = Transcript()
+    transcript.shows_commands = True
+    transcript.feed((f"{TYPED}\r\n" + begin("x") * 1000).encode())
+
+    assert len(looked) <= 6
+
+
+def test_raw_text_reads_the_same() -> None:
+    data = f"\033[1m$ {TYPED}\033[m\r\n{begin('echo hi')}hi\r\n{END}$ {TYPED}\r\n"
+
+    assert readable(data.encode()) == f"\033[1m$ echo hi\033[m\r\nhi\r\n$ {TYPED}\r\n"

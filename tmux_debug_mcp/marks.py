@@ -1,0 +1,76 @@
+r"""Marks of ours in the logs of panes, which no terminal shows: where the output of a command begins and ends. No I/O.
+
+::
+
+    ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL     a shell begins to run a command; the status is that of the last one
+    ESC ] 7777 ; NONCE ; STATUS BEL                 it is through with it
+
+The command is percent-encoded, so that a shell prints it as it is and a log can tell it: what was typed is a line
+that reads the command from a file.
+"""
+
+import re
+from urllib.parse import quote, unquote_to_bytes
+
+MAX_MARK_BYTES = 1024
+
+JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}(?:;[^\a\033]{0,1000})?\a")
+# What may be the beginning of a mark whose end is missing, behind the end of a string for that of a pane.
+PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z")
+# Where a command begins, in what a terminal got.
+BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
+# What was typed for it.
+_TYPED = re.compile(r"(?: \.| source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
+
+_MOST_CHARACTERS = 300
+_MOST_BYTES = 900
+_SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
+# So far behind what was typed stands the mark at most.
+_BETWEEN_CHARACTERS = 2048
+
+
+def job_mark(nonce: str) -> re.Pattern[bytes]:
+    """Return what finds the marks of one job: whether it is the first one (`S`), and the status."""
+    return re.compile(rb"\033\]7777;" + nonce.encode() + rb";(S?)(-?\d{1,10})(?:;[^\a\033]*)?\a")
+
+
+def encoded(command: str) -> str:
+    """Return a command as it stands in a mark: one line, cut where it is long, without quotes and backslashes."""
+    line = " ⏎ ".join(command.strip("\n").split("\n"))
+    shown = line[:_MOST_CHARACTERS]
+    while len(text := quote(shown + "…" * (shown != line), safe=_SAFE)) > _MOST_BYTES:
+        shown = shown[: len(shown) * 3 // 4]
+    return text
+
+
+def decoded(text: str) -> str:
+    """Return the command of a mark, as it can be shown."""
+    command = unquote_to_bytes(text).decode(errors="replace")
+    return "".join(character if character.isprintable() else "?" for character in command)
+
+
+def with_command(line: str, text: str) -> str | None:
+    """Return a line with the command of a mark in the place of what was typed for it; None where that is not there."""
+    all_found = list(_TYPED.finditer(line))
+    if not all_found:
+        return None
+    last = all_found[-1]  # what is typed ahead is shown twice
+    return line[: last.start()] + decoded(text) + line[last.end() :]
+
+
+def is_typed(data: bytes | bytearray) -> bool:
+    """Tell whether data ends with a line that has what was typed for a command."""
+    line = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :][-_BETWEEN_CHARACTERS:]
+    return _TYPED.search(line.decode(errors="replace")) is not None
+
+
+def readable(data: bytes) -> str:
+    """Return raw text without marks, and with commands instead of what was typed for them, as far as that is whole."""
+    text = data.decode(errors="replace")
+    shown, at = "", 0
+    for begin in BEGIN.finditer(text):
+        before = text[at : begin.start()]
+        near = max(0, len(before) - _BETWEEN_CHARACTERS)
+        shown += before[:near] + (with_command(before[near:], begin[1]) or before[near:])
+        at = begin.end()
+    return JOB_MARK.sub(b"", (shown + text[at:]).encode(errors="replace")).decode(errors="replace")
