@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters
 
 from tmux_debug_mcp import archive, creation, display, recording, running, servers, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
-from tmux_debug_mcp.keys import MAX_KEYS_BYTES, parse
+from tmux_debug_mcp.keys import MAX_KEYS_BYTES, MAX_PRESSED, parse
 from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal, tmux, users_tabs
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ def test_limits_are_those_of_the_code() -> None:
 
     assert rows["panes"] == str(session.MAX_PANES)
     assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {servers.MAX_COMMAND_BYTES:,}"
-    assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB"
+    assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB, {MAX_PRESSED:,} keys to press"
     assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
     assert rows["text of a wait"] == f"the last {waiting.MAX_OBSERVATION_CHARACTERS:,} characters"

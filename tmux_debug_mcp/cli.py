@@ -5,6 +5,7 @@ wins. A variable that is empty counts as not set.
 """
 
 import argparse
+import gc
 import os
 import re
 import shlex
@@ -162,6 +163,7 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str], tmux: str, ask
         allows_kill=allows_kill,
         size=_size(values["size"]),
     )
+    gc.freeze()  # what was imported stays: to look through that for garbage takes longer than a call
     anyio.run(serve, toolsets, settings, audit)
 
 

@@ -7,9 +7,13 @@ Who types sees what is typed, and so do waits. Rules:
 2. A terminal that echoes shows what is typed once, wherever the program has got to.
 3. A program that reads keys itself may show them, then at the end of a line.
 4. A terminal that reads lines and does not echo (a password) shows nothing: the same text is an answer.
+
+Many lines may have been typed, and each line of output is compared with them. So a text is looked for in the middle of
+a line only if its turn is near, for texts are shown in their order; at the end of a line, all are looked up at once.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +23,13 @@ from .rows import Line
 _LEAST_PART = 4
 # So many sendings may be typed ahead of a shell.
 _TYPED_AHEAD = 20
+# So many lines of a text are remembered.
+MAX_TEXTS = 50_000
+# So many texts are near: those that are expected next, and those that were shown last.
+_NEXT = 32
+_LAST = 16
+# The part of a text that a line ends with is looked for at so many places in the line.
+_PLACES = 64
 
 
 class Echoes(Enum):
@@ -47,6 +58,44 @@ class Sent:
     at: float
 
 
+class _Texts:
+    """Texts in an order, of which some are near.
+
+    Attributes:
+        next: The number of the one that is expected next.
+    """
+
+    def __init__(self) -> None:
+        self.next = 0
+        self._texts: list[str] = []
+        self._last: dict[str, int] = {}
+        self._lengths: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, number: int) -> str:
+        return self._texts[number]
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Add texts behind the others."""
+        self._last.update(zip(texts, itertools.count(len(self._texts)), strict=False))
+        self._texts += texts
+        self._lengths = sorted({*self._lengths, *map(len, texts)})
+
+    def near(self) -> range:
+        """Return the numbers of the texts that were shown last and that are expected next."""
+        return range(max(0, self.next - _LAST), min(len(self._texts), self.next + _NEXT))
+
+    def at_end(self, line: str) -> Iterator[int]:
+        """Yield the numbers of texts that a line ends with: of equal ones the next that is expected, or the last."""
+        for length in itertools.takewhile(len(line).__ge__, self._lengths):
+            text = line[-length:]
+            last = self._last.get(text, -1)
+            if last >= 0:
+                yield last if last < self.next else self._texts.index(text, self.next)
+
+
 class Echo:
     """The echo that is still to come, while the lines of a transcript go by.
 
@@ -55,18 +104,28 @@ class Echo:
     """
 
     def __init__(self, before: Iterable[Sent] = ()) -> None:
-        self._typed = [text for sent in list(before)[-_TYPED_AHEAD:] for text in sent.texts]
-        self._expected: list[tuple[str, Echoes]] = []
+        self._typed = _Texts()
+        self._expected = _Texts()
+        self._echoes: list[Echoes] = []  # of what is expected
+        self._shown: frozenset[int] = frozenset()  # of that, by a line editor ahead of its turn
+        sent = list(before)[-_TYPED_AHEAD:]
+        while sum(len(keys.texts) for keys in sent[:-1]) > MAX_TEXTS:
+            del sent[0]
+        for keys in sent:
+            self._typed.add(keys.texts)
+        self._typed.next = max(0, len(self._typed) - _NEXT)
 
     def expect(self, sent: Sent) -> None:
         """Take note of keys."""
-        self._typed += sent.texts
-        if sent.echoes in (Echoes.TERMINAL, Echoes.PROGRAM):
-            self._expected += [(text, sent.echoes) for text in sent.texts]
-        elif sent.echoes is Echoes.EDITOR:  # what follows the first line is shown in lines that are to come
-            self._expected += [(text, Echoes.PROGRAM) for text in sent.texts[1:]]
+        self._typed.add(sent.texts)
+        echoes, texts = sent.echoes, sent.texts
+        if echoes is Echoes.EDITOR:  # what follows the first line is shown in lines that are to come
+            echoes, texts = Echoes.PROGRAM, sent.texts[1:]
+        if echoes is not Echoes.NOBODY:
+            self._expected.add(texts)
+            self._echoes += [echoes] * len(texts)
 
-    def without(self, settled: Iterable[Line], still_open: Iterable[Line]) -> list[str]:
+    def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
         """Return what of the next lines is no echo, without empty lines.
 
         Args:
@@ -76,42 +135,76 @@ class Echo:
         if not self._typed:
             lines = (*settled, *still_open)
             return [line.text for line in lines if line.text and not line.is_command]
-        texts = [self._without(line, is_open=False) for line in settled]
-        expected = self._expected
-        self._expected = list(expected)
-        texts += [self._without(line, is_open=True) for line in still_open]
-        self._expected = expected
+        texts = [self._without(line, is_last=False) for line in settled]
+        before = self._typed.next, self._expected.next, self._shown
+        texts += [self._without(line, is_last=line is still_open[-1]) for line in still_open]
+        self._typed.next, self._expected.next, self._shown = before
         return [text for text in texts if text.strip(" ")]
 
-    def _without(self, line: Line, *, is_open: bool) -> str:
-        text = line.text
-        if line.is_command:
+    def _without(self, line: Line, *, is_last: bool) -> str:
+        if line.is_command or not line.text:
             return ""
         if line.is_edited:
-            end = max((text.rfind(typed) + len(typed) for typed in self._typed if typed in text), default=0)
-            self._expected = [
-                (typed, echoes) for typed, echoes in self._expected if echoes is Echoes.TERMINAL or typed not in text
-            ]
-            part = max((_part(text[end:], typed) for typed in self._typed), default=0) if is_open else 0
-            return text[end : len(text) - part]
-        for number, (typed, echoes) in enumerate(self._expected):
-            at = text.find(typed) if echoes is Echoes.TERMINAL else _at_end(text, typed)
+            return self._without_edited(line.text, is_last=is_last)
+        if shown := self._shown_in(line.text):
+            number, end = shown
+            self._expected.next = number + 1
+            self._shown = frozenset(later for later in self._shown if later > number)
+            return line.text[end:]
+        number = next(self._next_expected(), None) if is_last else None
+        if number is not None:
+            part = _part(line.text, self._expected[number])
+            if self._echoes[number] is Echoes.TERMINAL or part >= _LEAST_PART:
+                return line.text[: len(line.text) - part]
+        return line.text
+
+    def _without_edited(self, text: str, *, is_last: bool) -> str:
+        """Return what stands behind all that was typed in a line that a line editor wrote."""
+        end = 0
+        for number in {*self._typed.near(), *self._typed.at_end(text.rstrip(" "))}:
+            typed = self._typed[number]
+            if (at := text.rfind(typed)) >= 0:
+                end = max(end, at + len(typed))
+                self._typed.next = max(self._typed.next, number + 1)
+        for number in self._next_expected():
+            if self._echoes[number] is Echoes.PROGRAM and self._expected[number] in text:
+                self._shown |= {number}
+        while self._expected.next in self._shown:
+            self._expected.next += 1
+        rest = text[end:]
+        part = max((_part(rest, self._typed[number]) for number in self._typed.near()), default=0) if is_last else 0
+        return rest[: len(rest) - part]
+
+    def _next_expected(self) -> Iterator[int]:
+        """Yield the numbers of what is expected next."""
+        first = self._expected.next
+        shown = self._shown
+        return (number for number in range(first, min(first + _NEXT, len(self._expected))) if number not in shown)
+
+    def _shown_in(self, text: str) -> tuple[int, int] | None:
+        """Return the number of the first expected text that a line shows, and where in the line that ends."""
+        trimmed = text.rstrip(" ")
+        for number in self._next_expected():
+            expected = self._expected[number]
+            if self._echoes[number] is Echoes.TERMINAL:
+                at = text.find(expected)
+            else:
+                at = len(trimmed) - len(expected) if trimmed.endswith(expected) else -1
             if at >= 0:
-                del self._expected[: number + 1]
-                return text[at + len(typed) :]
-        if is_open and self._expected:
-            typed, echoes = self._expected[0]
-            part = _part(text, typed)
-            if echoes is Echoes.TERMINAL or part >= _LEAST_PART:
-                return text[: len(text) - part]
-        return text
-
-
-def _at_end(text: str, typed: str) -> int:
-    text = text.rstrip(" ")
-    return len(text) - len(typed) if text.endswith(typed) else -1
+                return number, at + len(expected)
+        later = [number for number in self._expected.at_end(trimmed) if number >= self._expected.next]
+        return (min(later), len(trimmed)) if later else None
 
 
 def _part(text: str, typed: str) -> int:
     """Return how many characters at the end of the text are the beginning of what was typed."""
-    return next((size for size in range(min(len(text), len(typed)), 0, -1) if text.endswith(typed[:size])), 0)
+    at = max(0, len(text) - len(typed))
+    for _ in range(_PLACES):
+        at = text.find(typed[0], at)
+        if at < 0:
+            return 0
+        if typed.startswith(text[at:]):
+            return len(text) - at
+        at += 1
+    # All that is there is looked at only where little is.
+    return next((size for size in range(min(_PLACES, len(typed)), 0, -1) if text.endswith(typed[:size])), 0)

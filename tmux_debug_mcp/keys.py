@@ -10,14 +10,21 @@ One table, `_NAMES`, says which words are keys; `parse` says when a word is one:
 CRLF counts as a line feed, but not in literal text.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
 from .errors import KeysError
 
 MAX_KEYS_BYTES = 1 << 20
+# Keys that are pressed, each of which tmux is told by itself.
+MAX_PRESSED = 2000
 
 _SHOWN_CHARACTERS = 40
+# No key has a longer name.
+_MAX_NAME_CHARACTERS = 40
+# So many words tell whether keys were meant.
+_TELLING_WORDS = 100
 
 # The word as people write it, to tmux's name. tmux(1), "KEY BINDINGS", with the well-known spellings.
 _NAMES = {
@@ -64,6 +71,9 @@ _CONTROL = {"[": "Escape", "@": "C-Space", "?": "BSpace", "/": "C-_", "m": "Ente
     character: f"C-{character}" for character in "\\]^_"
 }
 
+# Keys are separated by blanks, words by all that is blank.
+_KEY_WORD = re.compile("[^ ]+")
+_WORD = re.compile(r"\S+")
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
@@ -104,15 +114,18 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
     keys = keys.replace("\r\n", "\n")
     body = keys.rstrip("\n")
     enters = len(keys) - len(body)
-    names = [key_name(word) for word in body.split(" ") if word]
-    if all(names) and (names or not body):
-        pressed = tuple(name for name in names if name) + ("Enter",) * enters
+    _check_pressed(enters)
+    names = _names(body)
+    if names is not None:
+        pressed = (*names, *("Enter",) * enters)
+        _check_pressed(len(pressed))
         return Keystrokes("", is_paste=False, keys=pressed, done=f"pressed {_shortened(pressed)}")
-    _reject_stray_keys(body.split())
+    _reject_stray_keys([word[0] for word in itertools.islice(_WORD.finditer(body), _TELLING_WORDS)])
     end = len(body)
     while body.endswith((" Enter", "\nEnter"), 0, end):
         end -= len(" Enter")
         enters += 1
+        _check_pressed(enters)
     if end < len(body) < len(keys):
         enters -= 1  # the word and the line feed behind it mean the same
     return typed(body[:end], enters)
@@ -132,6 +145,8 @@ def key_name(word: str) -> str | None:
     """
     if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
         return _modified("C", word[1])
+    if len(word) > _MAX_NAME_CHARACTERS:
+        return None
     modifiers = ""
     base = word
     while len(modifiers) < _MAX_MODIFIERS and (match := _MODIFIER.match(base)):
@@ -163,6 +178,26 @@ def _modified(modifiers: str, base: str) -> str | None:
     return "".join(f"{modifier}-" for modifier in modifiers) + name
 
 
+def _names(body: str) -> list[str] | None:
+    """Return the names of the keys that a text consists of, or None where it has other words, or blanks alone."""
+    names: list[str] = []
+    for word in _KEY_WORD.finditer(body):
+        name = key_name(word[0])
+        if name is None:
+            return None
+        names.append(name)
+        _check_pressed(len(names))
+    return names if names or not body else None
+
+
+def _check_pressed(count: int) -> None:
+    if count > MAX_PRESSED:
+        raise KeysError(
+            f"Parameter 'keys' presses more than {MAX_PRESSED} keys. Send them in parts; "
+            "set literal to type this as text, with a line feed for Enter."
+        )
+
+
 def _check(keys: str) -> None:
     if not keys:
         raise KeysError("Parameter 'keys' is empty. Give the text to type or the keys to press, such as 'ls Enter'.")
@@ -179,7 +214,7 @@ def _check(keys: str) -> None:
 
 def _reject_stray_keys(words: list[str]) -> None:
     bad = next((word for word in words if not key_name(word)), None)
-    if bad and all(key_name(word) or _LOOKS_LIKE_A_KEY.fullmatch(word) for word in words):
+    if bad and all(key_name(word) or _LOOKS_LIKE_A_KEY.fullmatch(word[:_MAX_NAME_CHARACTERS]) for word in words):
         raise KeysError(
             f"'{bad[:_SHOWN_CHARACTERS]}' looks like a key and is none. "
             "Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "

@@ -217,9 +217,13 @@ class News:
     """News of logs that grow: one inotify instance for all who wait, and no work while nobody does.
 
     Where the system has none left, waiters look again every few milliseconds instead.
+
+    Attributes:
+        reading: Held by who reads what is new, for a piece, so that many who wait leave time for other calls.
     """
 
     def __init__(self) -> None:
+        self.reading = anyio.Lock()
         self._fd = linux.open_inotify()
         self._waiting: dict[int, set[Growth]] = {}
 

@@ -25,7 +25,7 @@ import anyio
 
 from . import linux, terminals
 from .client import Command, ControlClient
-from .echo import Echoes, Sent
+from .echo import MAX_TEXTS, Echoes, Sent
 from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError, ToolError
 from .jobs import Job
 from .keys import Keystrokes
@@ -313,7 +313,7 @@ class Pane:
             echoes = Echoes.NOBODY
         elif shell and echoes is Echoes.PROGRAM:
             echoes = Echoes.EDITOR
-        texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text)]
+        texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]]
         return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
     async def type(self, keystrokes: Keystrokes) -> None:

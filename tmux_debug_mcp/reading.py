@@ -3,6 +3,7 @@
 *Clean* text is what a terminal shows; *raw* text is what it got, as far as that is characters.
 """
 
+import time
 from typing import NamedTuple
 
 import anyio.lowlevel
@@ -10,11 +11,14 @@ import anyio.lowlevel
 from .charsets import CharacterSets, sets_after
 from .logs import Log
 from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK, is_typed, readable
+from .rows import text_of
 from .sequences import unfinished_character_bytes
 from .transcript import Transcript
 
-# Between pieces of this size other calls get their turn.
+# Between pieces other calls get their turn. Most are read at 30 MB/s, and some with a thousandth of that.
 _PIECE_BYTES = 1 << 16
+_LEAST_BYTES = 1 << 10
+_TURN_S = 0.008
 # A program that prints little text in many bytes, such as a progress bar, is read this far at once.
 _MOST_READ_BYTES = 1 << 20
 # How far before a cursor the screen is told from; and the mode of the line editor, and the character sets.
@@ -46,6 +50,48 @@ class Piece(NamedTuple):
     left_bytes: int = 0
 
 
+class Pace:
+    """How many bytes to take in one turn of the event loop, which others wait for."""
+
+    def __init__(self) -> None:
+        self.bytes = _LEAST_BYTES
+        self._begun_at = 0.0
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self._begun_at = time.thread_time()
+
+    def end(self) -> None:
+        """End it: the next one takes more where there was time for that, or less."""
+        took_s = time.thread_time() - self._begun_at
+        if took_s < _TURN_S / 4:
+            self.bytes = min(2 * self.bytes, _PIECE_BYTES)
+        elif took_s > _TURN_S:
+            self.bytes = max(self.bytes // 4, _LEAST_BYTES)
+
+
+class _Shown:
+    """What a transcript shows of what it is fed, turn by turn."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self._settled: list[str] = []
+
+    async def feed(self, data: bytes | bytearray) -> None:
+        pace, at = Pace(), 0
+        while at < len(data):
+            pace.begin()
+            piece = data[at : at + pace.bytes]
+            self.transcript.feed(piece)
+            self._settled.append(text_of(self.transcript.take_settled()))
+            pace.end()
+            at += len(piece)
+            await anyio.lowlevel.checkpoint()
+
+    def text(self) -> str:
+        return "".join(self._settled) + text_of(self.transcript.open_lines())[:-1]
+
+
 async def read_forward(log: Log, start: int, end: int, most_characters: int) -> Piece:
     """Return what a terminal shows of the log from a cursor on, the oldest first.
 
@@ -54,7 +100,7 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     begins behind `start` where the log no longer has that.
     """
     start = max(start, log.kept_from)
-    transcript, data, text = _transcript_at(log, start), bytearray(), ""
+    shown, data, text = _Shown(_transcript_at(log, start)), bytearray(), ""
     while start + len(data) < end and len(data) < _MOST_READ_BYTES:
         room = most_characters - len(text)
         if room < most_characters // 100:
@@ -62,10 +108,9 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
         piece = log.read(start + len(data), min(_PIECE_BYTES, room, end - start - len(data)))
         if not piece:
             break
-        transcript.feed(piece)
+        await shown.feed(piece)
         data += piece
-        text = transcript.text()
-        await anyio.lowlevel.checkpoint()
+        text = shown.text()
     # Bytes that move the cursor make more text than they are.
     while (is_long := len(text) > most_characters) or (start + len(data) < end and data[-1:] != b"\n"):
         most = min(len(data) * most_characters // len(text), len(data) - 1) if is_long else len(data)
@@ -75,12 +120,11 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
         if not line_end and not is_long:
             break  # a part of a line
         del data[line_end or most :]
-        transcript = _transcript_at(log, start)
-        transcript.feed(data)
-        text = transcript.text()
-        await anyio.lowlevel.checkpoint()
+        shown = _Shown(_transcript_at(log, start))
+        await shown.feed(data)
+        text = shown.text()
     read = start + len(data)
-    return Piece(text, start, read - transcript.held_bytes, max(0, end - read))
+    return Piece(text, start, read - shown.transcript.held_bytes, max(0, end - read))
 
 
 async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_line: bool = False) -> Piece:
@@ -126,9 +170,7 @@ async def read_screen(log: Log, end: int) -> str:
     start = max(log.kept_from, end - _MODE_BYTES)
     transcript = Transcript(log.columns, log.rows)
     transcript.sets = sets_at(log, start)
-    for at in range(start, end, _PIECE_BYTES):
-        transcript.feed(log.read(at, min(_PIECE_BYTES, end - at)))
-        await anyio.lowlevel.checkpoint()
+    await _Shown(transcript).feed(log.read(start, end - start))
     return transcript.screen()
 
 
@@ -244,10 +286,9 @@ async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
     is_usual = is_line and b"\016" not in data
     transcript = Transcript(log.columns, log.rows) if is_usual else _transcript_at(log, start, is_line=is_line)
     transcript.shows_commands = True
-    for at in range(0, len(data), _PIECE_BYTES):
-        transcript.feed(data[at : at + _PIECE_BYTES])
-        await anyio.lowlevel.checkpoint()
-    return transcript.text()
+    shown = _Shown(transcript)
+    await shown.feed(data)
+    return shown.text()
 
 
 def _transcript_at(log: Log, start: int, *, is_line: bool = False) -> Transcript:
@@ -278,7 +319,7 @@ def _end(data: bytes, begin: int, text: str, most_characters: int) -> Piece:
     at = len(data)
     if text[: len(text) - len(shown)].endswith("\n"):
         # Each line of the text ended with a line feed, but where a program went back to what it had printed.
-        for _ in range(shown.count("\n") + 1):
-            at = max(0, data.rfind(b"\n", 0, at))
+        lines = data.rsplit(b"\n", shown.count("\n") + 1)
+        at = len(lines[0]) if len(lines) > 1 else 0
         return Piece(shown, begin + at + 1, begin + len(data))
     return Piece(shown, begin + max(0, at - len(shown.encode())), begin + at)

@@ -2,7 +2,7 @@
 
 import functools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _TAB_COLUMNS = 8
@@ -16,6 +16,8 @@ _WIDTHS = (
 )
 # Marks and formats, which join; and separators, which tmux drops.
 _NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
+# A cell of tmux takes 21 bytes, a newer one 32.
+_CELL_BYTES = 32
 # Stands where something is that is no more to be shown. No terminal shows it.
 FORGOTTEN = "\0"
 # More than most screens have, in any language.
@@ -71,7 +73,7 @@ class Row:
                 if width or not self.cells:
                     self.cells += [character, *[""] * (width - 1)]
                 else:
-                    self.cells[-1] += character
+                    join(self.cells, -1, character)
         return self.cells
 
     def put(self, column: int, characters: Sequence[str]) -> None:
@@ -119,6 +121,11 @@ class Row:
             cells += " " * (width - len(cells))
 
 
+def text_of(lines: Iterable[Line]) -> str:
+    """Return lines with a line feed behind each that is whole."""
+    return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])
+
+
 def lines_of(begun: list[Row], rows: Sequence[Row], cursor: int) -> list[Line]:
     """Return the lines of a screen whose first one has begun above it."""
     lines: list[Line] = []
@@ -135,6 +142,10 @@ def lines_of(begun: list[Row], rows: Sequence[Row], cursor: int) -> list[Line]:
 
 def joined(rows: list[Row], *, goes_on: bool = False) -> list[Line]:
     """Return the line, or part of one, that rows make up, or none if all of it is forgotten."""
+    if len(rows) == 1:
+        [row] = rows
+        text = str(row).replace(FORGOTTEN, "")
+        return [] if row.is_old else [Line(text, row.is_edited, row.is_command, goes_on)]
     if all(row.is_old for row in rows):
         return []
     text = "".join(map(str, rows)).replace(FORGOTTEN, "")
@@ -153,6 +164,12 @@ def cell_width(character: str) -> int:
     if unicodedata.category(character) in _NO_WIDTH:
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def join(cells: list[str], at: int, character: str) -> None:
+    """Join a character without a width to a cell; one that is full stays as it is, as in tmux."""
+    if len((cells[at] + character).encode()) <= _CELL_BYTES:
+        cells[at] += character
 
 
 def _split(cells: list[str], column: int) -> None:

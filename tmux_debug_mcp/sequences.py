@@ -61,7 +61,7 @@ def unfinished(data: bytes) -> bytes:
     if at >= 0 and _UNFINISHED.fullmatch(data, at):
         return data[at:]
     if data.endswith(b"\r"):
-        return data[len(data.rstrip(b"\r")) :]
+        return b"\r"
     return data[len(data) - unfinished_character_bytes(data) :]
 
 

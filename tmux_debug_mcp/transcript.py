@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 from .charsets import LINE_DRAWING, CharacterSets
 from .marks import BEGIN, with_command
-from .rows import FORGOTTEN, Line, Row, cell_width, joined, lines_of
+from .rows import FORGOTTEN, Line, Row, cell_width, join, joined, lines_of, text_of
 from .sequences import FRESH_INVISIBLE, TOKEN, ControlSequence, control_sequence, unfinished
 
 COLUMNS = 200
@@ -61,6 +61,7 @@ class Transcript:
         self._rows = [Row()]
         self._row = self._column = 0
         self._saved = (0, 0, self.sets)
+        self._last = ""  # what was printed before, if that is a character of ASCII
         self._margins: tuple[int, int] | None = None  # of the part that scrolls, where that is not all
         self._main: tuple[list[Row], int, int] | None = None  # behind the alternate screen
         self._held = b""
@@ -135,8 +136,7 @@ class Transcript:
 
     def text(self) -> str:
         """Return all lines since the beginning or the last `take_settled`, joined by line feeds."""
-        lines = (*self._settled, *self.open_lines())
-        return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])[:-1]
+        return text_of((*self._settled, *self.open_lines()))[:-1]
 
     def screen(self) -> str:
         """Return the rows of the screen, without blanks at their ends and without blank rows at the end."""
@@ -157,6 +157,7 @@ class Transcript:
 
     def _line(self, line: str) -> None:
         """Write a line that ended with a line feed."""
+        self._last = ""
         returns = line.endswith("\r")
         line = line.rstrip("\r") if returns else line
         if not (self._is_fresh() and self._write_plain(line)):
@@ -195,7 +196,7 @@ class Transcript:
             return False
         if "\t" in line and not (line.isascii() and len(line.expandtabs()) < self._columns):
             return False
-        if not line.isascii() and len(line) * 2 > self._columns:
+        if not line.isascii() and (len(line) * 2 > self._columns or not all(map(cell_width, line))):
             return False
         starts = range(0, len(line), self._columns) or [0]
         parts = [line[start : start + self._columns] for start in starts]
@@ -209,8 +210,12 @@ class Transcript:
     def _write(self, text: str) -> None:
         for match in TOKEN.finditer(text):
             before, final, escape, characters, control = match.groups()
+            last, self._last = self._last, ""
             if characters:
                 self._put(characters)
+                self._last = characters[-1] if characters[-1].isascii() else ""
+            elif final == "b" and last:
+                self._repeat(last, before)
             elif final:
                 if sequence := control_sequence(before, final):
                     self._control_sequence(sequence)
@@ -228,7 +233,7 @@ class Transcript:
             if not width:
                 at = min(self._column, len(cells)) - 1
                 if at >= 0:
-                    cells[at] += run
+                    join(cells, at, run)
                 continue
             written: Sequence[str] = [run, ""] if width > 1 else run
             while written:
@@ -319,6 +324,13 @@ class Transcript:
             self._set_margins(*numbers[:2])
         elif name in ("s", "u"):
             self._escape("7" if name == "s" else "8")
+
+    def _repeat(self, character: str, parameters: str) -> None:
+        """Write a character again, in this row."""
+        sequence = control_sequence(parameters, "b")
+        if sequence and sequence.name == "b":
+            count = max(sequence.numbers[0], 1)
+            self._put(character * min(count, self._columns - self._column))
 
     def _set_margins(self, first: int, last: int = 0) -> None:
         """Let only these rows of the screen scroll, counted from 1; 0 is the first or the last there is."""

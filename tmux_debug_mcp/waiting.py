@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 
 from .echo import Echo, Echoes, Sent
 from .errors import ArgumentError, CursorError
 from .logs import Growth, Log
 from .panes import Pane, State
-from .reading import Piece, read_end, transcript_from
+from .reading import Pace, Piece, read_end, transcript_from
 
 MAX_OBSERVATION_CHARACTERS = 10_000
 MAX_PATTERN_CHARACTERS = 1000
@@ -143,8 +142,8 @@ class Scan:
         """The cursor behind what was understood."""
         return self.position - self._transcript.held_bytes
 
-    def step(self, end: int) -> list[str]:
-        """Go on by some kilobytes, not beyond `end`; return the lines that are new, or may have changed."""
+    def step(self, end: int, most_bytes: int = _SLICE_BYTES) -> list[str]:
+        """Go on by some bytes, not beyond `end`; return the lines that are new, or may have changed."""
         if self.position < (kept_from := self._log.kept_from):
             self.unseen_bytes += kept_from - self.position
             self._begin_at(kept_from)
@@ -158,7 +157,7 @@ class Scan:
             if keys.echoes is Echoes.EDITOR:
                 self._transcript.keys_sent()
             self._echo.expect(keys)
-        data = self._log.read(self.position, min(_SLICE_BYTES, end - self.position))
+        data = self._log.read(self.position, min(most_bytes, end - self.position))
         self._transcript.feed(data)
         self.position += len(data)
         if data:
@@ -222,11 +221,15 @@ class Watch:
     async def _look(self, ended: State | None, deadline: float) -> str | None:
         """Look at all that is new, if there is time for that; return which pattern matches, or None."""
         end, before = ended.cursor if ended else self._pane.log.size, -1
+        pace = Pace()
         while before != self._scan.position:
             before = self._scan.position
-            if reason := self._matcher.first(self._scan.step(end)):
+            async with self._pane.news.reading:
+                pace.begin()
+                reason = self._matcher.first(self._scan.step(end, min(pace.bytes, _SLICE_BYTES)))
+                pace.end()
+            if reason:
                 return reason
-            await anyio.lowlevel.checkpoint()
             if self._conditions.timeout_s and anyio.current_time() > deadline:
                 break
         return None

@@ -71,3 +71,17 @@ def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() 
     assert echo.without([Line("$ make", is_edited=True, is_command=True), Line("I make it")], []) == ["I make it"]
     assert echo.without([], [Line("$ make", is_edited=True)]) == []
     assert echo.without([], [Line("$ ma", is_edited=True)]) == ["$ "]
+
+
+@pytest.mark.parametrize("echoes", [Echoes.TERMINAL, Echoes.PROGRAM])
+def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoes) -> None:
+    echo = echo_of(*(f"line {number}" for number in range(5000)), echoes=echoes)
+
+    assert echo.without([Line("> line 3000"), Line("> line 3001"), Line("line 3000")], []) == ["line 3000"]
+
+
+def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> None:
+    echo = Echo([Sent(0, [f"line {number}" for number in range(5000)], Echoes.EDITOR, 0.0)])
+
+    assert echo.without([Line("$ line 1000", is_edited=True), Line("$ line 1001 ", is_edited=True)], []) == []
+    assert echo.without([Line("$ line 1002! line 1003 more", is_edited=True)], []) == [" more"]

@@ -26,7 +26,7 @@ ALLOWED = {
     "marks": set(),
     "transcript": {"charsets", "marks", "rows", "sequences"},
     "logs": {"linux", "transcript"},
-    "reading": {"charsets", "logs", "marks", "sequences", "transcript"},
+    "reading": {"charsets", "logs", "marks", "rows", "sequences", "transcript"},
     "lifetime": {"linux"},
     "audit": {"errors"},
     "client": {"control_mode", "errors", "lifetime", "targets"},

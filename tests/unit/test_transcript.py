@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.rows import Line
+from tmux_debug_mcp.rows import Line, cell_width
 from tmux_debug_mcp.transcript import Transcript
 
 CASES = [
@@ -14,6 +14,13 @@ CASES = [
     (b"blanks at the end  \r\n$ ", "blanks at the end  \n$ "),
     (b"a\tb\t\r\n", "a\tb\t\n"),
     (b"\033[1;31merror\033[0m: \033]0;title\a\033]8;;http://x\033\\link\033]8;;\033\\\r\n", "error: link\n"),
+    # Repeated is a character of ASCII that comes right before, and within its row.
+    (b"ab\033[5b|\r\na\r\n\033[3b|\r\n", "abbbbbb|\na\n|\n"),
+    (b"a\033[m\033[3b|m\033[b\033[2b|\xc3\xa9\033[3b|\033[>2b|\r\n", "a|mm|\xe9||\n"),
+    (b"y" * 190 + b"z\033[30b|\r\n", "y" * 190 + "z" * 10 + "|\n"),
+    (b"\033(0q\033[3b\033(B|\r\n", "\u2500\u2500\u2500\u2500|\n"),
+    # A cell takes so many joined characters and no more.
+    ("a".encode() + "\u0301".encode() * 100 + b"b\r\n", "a" + "\u0301" * 15 + "b\n"),
     (b"10%\r50%\r100%\r\n", "100%\n"),
     (b"downloading\r\033[Kdone\r\n", "done\n"),
     (b"abc\b\bX\r\n", "aXc\n"),
@@ -59,7 +66,11 @@ def test_bytes_read_as_a_terminal_shows_them(data: bytes, text: str, size: int) 
     assert fed(data, size).text() == text
 
 
-@given(st.lists(st.text(st.characters(blacklist_categories=["C", "Z", "M"])).map(lambda line: line[:150])))
+# Some letters, such as Hangul's fillers, have no cell of their own.
+CHARACTERS = st.characters(blacklist_categories=["C", "Z", "M"]).filter(cell_width)
+
+
+@given(st.lists(st.text(CHARACTERS).map(lambda line: line[:150])))
 def test_plain_lines_pass_as_they_are(lines: list[str]) -> None:
     text = "\n".join(lines)
     data = text.replace("\n", "\r\n").encode()

@@ -1,0 +1,145 @@
+"""No turn of the event loop takes long, whatever a pane prints and a call brings: others are answered meanwhile.
+
+What counts is the processor time of a turn, which other programs on the machine do not change.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import Tools, python
+
+# So long may a turn take.
+LONGEST_S = 0.05
+RAW = "import time, tty; tty.setraw(0); print('ready', flush=True); time.sleep(3600)"
+RAW_ECHO = """import os, tty
+tty.setraw(0)
+print('ready', flush=True)
+while True: os.write(1, os.read(0, 4096).replace(b'\\r', b'\\r\\n'))
+"""
+
+
+class Turns:
+    """The turns of the event loop in the block."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.longest_s = 0.0
+        self.longest = ""
+        run = asyncio.Handle._run
+
+        def measured(handle: asyncio.Handle) -> Any:  # noqa: ANN401
+            begin = time.thread_time()
+            try:
+                return run(handle)
+            finally:
+                took_s = time.thread_time() - begin
+                if took_s > self.longest_s:
+                    self.longest_s, self.longest = took_s, repr(handle)
+
+        monkeypatch.setattr(asyncio.Handle, "_run", measured)
+
+    def check(self) -> None:
+        """See that none took too long."""
+        assert self.longest_s < LONGEST_S, self.longest
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[Turns]:
+    gc.collect()
+    gc.freeze()  # as the server does
+    yield Turns(monkeypatch)
+    gc.unfreeze()
+
+
+MARK = "\\x1b]7777;0123456789abcdef;S0;echo hi\\a"
+STREAMS = {
+    "combining": "'a' + chr(0x301) * 80_000",
+    "combining in lines": "('a' + chr(0x301) * 150 + '\\r\\n') * 3_000",
+    "returns": "'x' + '\\r' * 200_000",
+    "escapes": "'x' + '\\x1b' * 200_000",
+    "control sequence begins": "'\\x1b[' * 100_000",
+    "parameters": "'\\x1b[' + '1;' * 100_000",
+    "strings begin": "'\\x1b]0;x' * 60_000",
+    "strings of another kind begin": "'\\x1bP' * 100_000",
+    "colours": "'\\x1b[38;5;7mx' * 20_000",
+    "backspaces": "'x' * 100 + '\\b' * 200_000",
+    "tabs": "'\\t' * 200_000",
+    "one line": "'x' * 600_000",
+    "wide": "'漢' * 80_000",
+    "no line feeds, moves": "'x\\x1b[C' * 40_000",
+    "insert lines": "'\\x1b[H\\x1b[5L' * 20_000",
+    "insert characters": "'\\x1b[100@x' * 20_000",
+    "delete lines": "'x\\n\\x1b[H\\x1b[50M' * 20_000",
+    "clear": "'x\\x1b[2J' * 30_000",
+    "alternate": "'x\\x1b[?1049hy\\x1b[?1049l' * 10_000",
+    "reverse index": "'\\x1bM' * 60_000",
+    "region": "'\\x1b[2;3rx\\n\\n\\n' * 20_000",
+    "drawing": "'\\x1b(0qqq\\x1b(B' * 20_000",
+    "marks": f"'{MARK}' * 6_000",
+    "marks behind text": f"' . /tmp/tmux-debug-mcp-1-00000000/1.1-echo{MARK}' * 3_000",
+    "pane marks": "'\\x1b\\\\\\x1b]7777;0123456789abcdef;999\\a' * 6_000",
+    "short lines": "'x\\n' * 100_000",
+    "empty lines": "'\\n' * 200_000",
+    "bracketed": "'\\x1b[?2004hx\\n' * 20_000",
+    "repeat": "'x\\x1b[1000b' * 20_000",
+    "nul": "'\\0' * 200_000",
+    "broken": "'\\udcff\\udcc3' * 60_000",
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_no_output_holds_up_other_calls(tools: Tools, turns: Turns, name: str) -> None:
+    program = f"import sys; sys.stdout.buffer.write(({STREAMS[name]}).encode(errors='surrogateescape')); print()"
+    pane = await tools.create(python(f"{program}; print('the' + 'End')"))
+
+    await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=15)
+    await tools.blocks("capture_pane", pane_id=pane, since=0)
+    await tools.blocks("capture_pane", pane_id=pane, lines=1000, ansi=True)
+    await tools.blocks("run", command=python(program), timeout_s=15)
+
+    turns.check()
+
+
+@pytest.mark.parametrize("lines", [500, 5_000, 60_000])
+@pytest.mark.parametrize("program", [RAW, RAW_ECHO, "cat"])
+async def test_no_text_that_was_pasted_holds_up_other_calls(
+    tools: Tools, turns: Turns, lines: int, program: str
+) -> None:
+    pane = await tools.create(program if program == "cat" else python(program))
+    if program != "cat":
+        await tools.shows(pane, "ready")
+    text = "".join(f"line {number}\n" for number in range(lines))
+
+    await tools.blocks("send_keys", pane_id=pane, keys=text, literal=True)
+    await tools.blocks("wait", pane_id=pane, pattern="nothing", timeout_s=1)
+
+    turns.check()
+
+
+async def test_no_document_within_a_command_holds_up_other_calls(tools: Tools, turns: Turns) -> None:
+    pane = await tools.create("bash --norc")
+    text = "".join(f"line {number}\n" for number in range(8_000))
+
+    await tools.blocks("send_keys", pane_id=pane, keys=f"cat >/dev/null <<E\n{text}E\necho do''ne\n", literal=True)
+    [*_, status] = await tools.blocks("wait", pane_id=pane, pattern="^done", timeout_s=15)
+
+    assert "matched" in status
+    turns.check()
+
+
+MANY_KEYS = ("Up " * 2_000, "Up " * 300_000, "\n" * 1_000_000, "x" + " Enter" * 150_000)
+NO_KEYS = ("a " * 500_000, "a" * 1_000_000, "é\n" * 300_000, " " * 1_000_000, "C-" * 500_000, "C-x " * 250_000)
+
+
+@pytest.mark.parametrize("keys", [*MANY_KEYS, *NO_KEYS, "F1 x" * 200_000])
+async def test_no_keys_hold_up_other_calls(tools: Tools, turns: Turns, keys: str) -> None:
+    pane = await tools.create(python(RAW))
+
+    await tools.call("send_keys", pane_id=pane, keys=keys)
+    await tools.blocks("send_keys", pane_id=pane, keys=keys, literal=True)
+
+    turns.check()
