@@ -87,13 +87,15 @@ class _Texts:
         """Return the numbers of the texts that were shown last and that are expected next."""
         return range(max(0, self.next - _LAST), min(len(self._texts), self.next + _NEXT))
 
-    def at_end(self, line: str) -> Iterator[int]:
-        """Yield the numbers of texts that a line ends with: of equal ones the next that is expected, or the last."""
+    def at_end(self, line: str) -> int | None:
+        """Return the number of the longest text that a line ends with: of equal ones the next expected, or the last."""
+        number = None
         for length in itertools.takewhile(len(line).__ge__, self._lengths):
             text = line[-length:]
-            last = self._last.get(text, -1)
-            if last >= 0:
-                yield last if last < self.next else self._texts.index(text, self.next)
+            last = self._last.get(text)
+            if last is not None:
+                number = last if last < self.next else self._texts.index(text, self.next)
+        return number
 
 
 class Echo:
@@ -151,17 +153,20 @@ class Echo:
             self._expected.next = number + 1
             self._shown = frozenset(later for later in self._shown if later > number)
             return line.text[end:]
-        number = next(self._next_expected(), None) if is_last else None
-        if number is not None:
-            part = _part(line.text, self._expected[number])
-            if self._echoes[number] is Echoes.TERMINAL or part >= _LEAST_PART:
+        following = next(self._next_expected(), None)
+        if is_last and following is not None:
+            part = _part(line.text, self._expected[following])
+            if self._echoes[following] is Echoes.TERMINAL or part >= _LEAST_PART:
                 return line.text[: len(line.text) - part]
         return line.text
 
     def _without_edited(self, text: str, *, is_last: bool) -> str:
         """Return what stands behind all that was typed in a line that a line editor wrote."""
         end = 0
-        for number in {*self._typed.near(), *self._typed.at_end(text.rstrip(" "))}:
+        at_end = self._typed.at_end(text.rstrip(" "))
+        if at_end is not None:
+            self._typed.next = at_end + 1
+        for number in self._typed.near():
             typed = self._typed[number]
             if (at := text.rfind(typed)) >= 0:
                 end = max(end, at + len(typed))
@@ -182,18 +187,17 @@ class Echo:
         return (number for number in range(first, min(first + _NEXT, len(self._expected))) if number not in shown)
 
     def _shown_in(self, text: str) -> tuple[int, int] | None:
-        """Return the number of the first expected text that a line shows, and where in the line that ends."""
+        """Return the number of the expected text that a line shows, and where in the line that ends."""
         trimmed = text.rstrip(" ")
+        at_end = self._expected.at_end(trimmed)
+        if at_end is not None and at_end >= self._expected.next and at_end not in self._shown:
+            return at_end, len(trimmed)
         for number in self._next_expected():
             expected = self._expected[number]
-            if self._echoes[number] is Echoes.TERMINAL:
-                at = text.find(expected)
-            else:
-                at = len(trimmed) - len(expected) if trimmed.endswith(expected) else -1
+            at = text.find(expected) if self._echoes[number] is Echoes.TERMINAL else -1
             if at >= 0:
                 return number, at + len(expected)
-        later = [number for number in self._expected.at_end(trimmed) if number >= self._expected.next]
-        return (min(later), len(trimmed)) if later else None
+        return None
 
 
 def _part(text: str, typed: str) -> int:

@@ -18,7 +18,7 @@ from .errors import KeysError
 
 MAX_KEYS_BYTES = 1 << 20
 # Keys that are pressed, each of which tmux is told by itself.
-MAX_PRESSED = 2000
+MAX_PRESSED = 20_000
 
 _SHOWN_CHARACTERS = 40
 # No key has a longer name.

@@ -56,6 +56,8 @@ _PROMPT_S = 0.05
 _IN_FLIGHT_S = 0.01
 # tmux takes some 10,000 words a command.
 _KEYS_A_COMMAND = 1000
+# To leave copy mode, load a text, paste it and press keys.
+_COMMANDS_A_TURN = 4
 # tmux sends what the terminal description has for these, which holds for programs that have switched the keypad on
 # (terminfo(5), smkx). Others expect what an xterm sends.
 _WITHOUT_KEYPAD = {"Home": ("1b", "5b", "48"), "End": ("1b", "5b", "46")}
@@ -334,7 +336,8 @@ class Pane:
         try:
             if keystrokes.text:
                 file.write_bytes(keystrokes.text.encode())
-            await self.tmux(*commands)
+            for at in range(0, len(commands), _COMMANDS_A_TURN):
+                await self.tmux(*commands[at : at + _COMMANDS_A_TURN])
         except OSError as error:
             raise StorageError(str(file.parent), str(error.strerror)) from error
         finally:

@@ -20,7 +20,7 @@ CASES = [
     (b"y" * 190 + b"z\033[30b|\r\n", "y" * 190 + "z" * 10 + "|\n"),
     (b"\033(0q\033[3b\033(B|\r\n", "\u2500\u2500\u2500\u2500|\n"),
     # A cell takes so many joined characters and no more.
-    ("a".encode() + "\u0301".encode() * 100 + b"b\r\n", "a" + "\u0301" * 15 + "b\n"),
+    (b"a" + "\u0301".encode() * 100 + b"b\r\n", "a" + "\u0301" * 15 + "b\n"),
     (b"10%\r50%\r100%\r\n", "100%\n"),
     (b"downloading\r\033[Kdone\r\n", "done\n"),
     (b"abc\b\bX\r\n", "aXc\n"),
