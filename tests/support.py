@@ -164,7 +164,11 @@ async def eventually(is_so: Callable[[], bool]) -> None:
 
 def run_directories(pid: int) -> list[Path]:
     """Return the directories that a server has made for its tmux servers."""
-    return list(lifetime._base().glob(f"tmux-debug-mcp-{pid}-*"))
+    return [
+        path
+        for base in lifetime.bases(os.environ.get("XDG_RUNTIME_DIR", ""))
+        for path in base.glob(f"tmux-debug-mcp-{pid}-*")
+    ]
 
 
 def socket_of(pid: int) -> str:

@@ -14,7 +14,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,33 @@ from typing import Any
 import orjson
 
 from . import linux
+from .display import MAX_COLUMNS, MAX_ROWS
 from .errors import PaneNotFoundError, StartError, StorageError
-from .logs import Log, PastLog
+from .logs import Log, PastLog, mark_digest
 from .panes import State, ended_state
 
 MAX_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
-_KEYS = {"id", "window", "name", "command", "mark", "columns", "rows", "started_at"}
-_RUN = re.compile(r"\d{8}T\d{6}-\d+")
+# An index of more is read so far. A pane takes some 300 bytes, and a command 128 kB at most.
+_MAX_INDEX_BYTES = 64 << 20
+_RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 _WINDOW = re.compile(r"@(\d{1,9})")
+# What an index may say of a pane, for anybody may have written it.
+_FACTS: Mapping[str, Callable[[Any], bool]] = {
+    "id": lambda value: isinstance(value, str) and re.fullmatch(r"debug-\d{1,9}", value) is not None,
+    "window": lambda value: isinstance(value, str) and _WINDOW.fullmatch(value) is not None,
+    "name": lambda value: isinstance(value, str) and value.isprintable(),
+    "command": lambda value: isinstance(value, str),
+    "mark": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}|[0-9a-f]{64}", value) is not None,
+    "columns": lambda value: type(value) is int and 0 < value <= _MAX_SIZE,
+    "rows": lambda value: type(value) is int and 0 < value <= _MAX_SIZE,
+    "started_at": lambda value: isinstance(value, float) and 0 <= value < _MAX_TIME_S,
+}
+# A terminal has had at most so many columns and rows, and a pane was made before the year 5138.
+_MAX_SIZE = 10_000
+_MAX_TIME_S = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,9 @@ class Archive:
         self.run = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
         self._directory = directory
         self._held = -1
+        self._closed: deque[tuple[Path, int]] = deque()  # logs of panes that were killed, with their bytes
+        self._closed_bytes = 0
+        self._other_bytes = 0  # of other runs
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -104,7 +124,7 @@ class Archive:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._held = linux.hold(str(self.directory))
                 self._remove_oldest()
-            return Log(self.directory / f"{pane_id}.log", mark, is_kept=True)
+            return Log(self.directory / f"{pane_id}.log", mark, keeper=self._take_closed)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
@@ -112,12 +132,14 @@ class Archive:
         """Put a pane that was made into the index.
 
         Args:
-            entry: Its `id`, `window`, `name`, `command` and `mark`, and its terminal's `columns` and `rows`.
+            entry: Its `id`, `window`, `name`, `command` and `mark`, and its terminal's `columns` and `rows`. The mark's
+                digest is written, for what runs in the pane can read that.
 
         Raises:
             StorageError: There is no room for it.
         """
-        line = orjson.dumps({**entry, "started_at": time.time()}) + b"\n"
+        facts = {**entry, "mark": mark_digest(entry["mark"]), "started_at": time.time()}
+        line = orjson.dumps(facts) + b"\n"
         try:
             fd = os.open(self.directory / _INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
@@ -139,7 +161,7 @@ class Archive:
             for entry in sorted(entries, key=lambda entry: own not in (entry["id"], entry["window"])):
                 if own in (entry["id"], entry["window"], entry["name"]):
                     log = PastLog(self._directory / run / f"{entry['id']}.log", entry["mark"])
-                    log.columns, log.rows = entry["columns"], entry["rows"]
+                    log.columns, log.rows = min(entry["columns"], MAX_COLUMNS), min(entry["rows"], MAX_ROWS)
                     with linux.unheld(str(self._directory / run)) as is_over:
                         return PastPane(
                             target, entry["name"], entry["command"], log, entry["started_at"], is_held=not is_over
@@ -175,13 +197,19 @@ class Archive:
                     yield run, entry["window"], entry["name"]
 
     def _entries(self, run: str) -> list[dict[str, Any]]:
-        """Return what the index of a run has of its panes; nothing where there is no such run."""
+        """Return what the index of a run has of its panes; nothing where there is no such run.
+
+        Raises:
+            OSError: There is no such index.
+        """
         entries: list[dict[str, Any]] = []
-        if _RUN.fullmatch(run):
-            for line in (self._directory / run / _INDEX).read_bytes().splitlines():
+        if _RUN.fullmatch(run) and not (self._directory / run).is_symlink():
+            with open(linux.open_file(str(self._directory / run / _INDEX)), "rb") as file:
+                lines = file.read(_MAX_INDEX_BYTES).splitlines()
+            for line in lines:
                 with contextlib.suppress(ValueError):  # of a server that ended amid a line
                     entry = orjson.loads(line)
-                    entries += [entry] if isinstance(entry, dict) and entry.keys() >= _KEYS else []
+                    entries += [entry] if _is_entry(entry) else []
         return entries
 
     def _runs(self) -> list[str]:
@@ -189,13 +217,33 @@ class Archive:
         names = os.listdir(self._directory) if self._directory.exists() else []
         return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
 
+    def _take_closed(self, log: Log) -> None:
+        """Take note of a log of this run that has been closed, and remove old ones where that makes too many."""
+        with contextlib.suppress(OSError):
+            size = log.path.stat().st_blocks * 512
+            self._closed.append((log.path, size))
+            self._closed_bytes += size
+        if self._closed_bytes + self._other_bytes > MAX_KEPT_BYTES:
+            self._remove_oldest()
+        while self._closed and self._closed_bytes + self._other_bytes > MAX_KEPT_BYTES:
+            path, size = self._closed.popleft()
+            path.unlink(missing_ok=True)
+            self._closed_bytes -= size
+
     def _remove_oldest(self) -> None:
-        kept_bytes = 0
+        """Remove the oldest runs that are too many or, with what this one has of killed panes, too large."""
+        self._other_bytes = 0
         for number, run in enumerate(reversed(self._runs()), start=2):
             directory = self._directory / run
-            with contextlib.suppress(OSError):
-                kept_bytes += sum(entry.stat().st_blocks * 512 for entry in os.scandir(directory))
-                if number > MAX_RUNS or kept_bytes > MAX_KEPT_BYTES:
-                    with linux.unheld(str(directory)) as is_free:
-                        if is_free:
-                            linux.remove(str(directory))
+            with contextlib.suppress(OSError), linux.unheld(str(directory)) as is_free:
+                size = sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in os.scandir(directory))
+                is_too_much = self._closed_bytes + self._other_bytes + size > MAX_KEPT_BYTES
+                if is_free and (number > MAX_RUNS or is_too_much):
+                    linux.remove(str(directory))
+                else:
+                    self._other_bytes += size
+
+
+def _is_entry(value: object) -> bool:
+    """Tell whether a line of an index is what we have written there."""
+    return isinstance(value, dict) and all(name in value and is_so(value[name]) for name, is_so in _FACTS.items())

@@ -2,6 +2,10 @@
 
 Each record is one write(2) to a file opened for appending, so several servers can share one. A record that
 can't be written is kept and tried first before the next call: nothing is done that is not on record.
+
+Nothing that is at a path is taken for the audit unless it is one. A pipe would hold up the server, a symbolic link
+lead elsewhere, and a record at the end of a file that a shell or a program reads could be executed there. Links among
+the directories of a path are the user's business, and so is who may write: rights decide, not owners.
 """
 
 import contextlib
@@ -9,9 +13,11 @@ import errno
 import json
 import os
 import re
+import stat
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -19,11 +25,40 @@ from .errors import StartError, ToolError
 
 # What ids and names may have and names of files had better not.
 _NO_FILE_NAME = re.compile(r"[^\w@%.-]")
-_CAPTURE_NUMBER = re.compile(r"-capture-(\d+)\.txt$")
+_CAPTURE_NUMBER = re.compile(r"-capture-(\d{3,9})\.txt")
+
+# How every record begins, and so much of a file as tells whether it is an audit.
+_RECORD = re.compile(rb'\s*\{\s*"ts"\s*:')
+_RECORD_BEGIN = b'{"ts":'
+_HEAD_BYTES = 64 << 10
+
+# What else than regular files there is, by the test for its mode.
+_KINDS = {
+    stat.S_ISLNK: "a symbolic link",
+    stat.S_ISFIFO: "a named pipe",
+    stat.S_ISDIR: "a directory",
+    stat.S_ISSOCK: "a socket",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+}
 
 
 class AuditError(ToolError):
     """Raised when a call can't be put on record."""
+
+
+class _UnfitError(OSError):
+    """Raised when something is at a path that does not become an audit.
+
+    Args:
+        path: The path.
+        state: What it is.
+        advice: What to give instead.
+    """
+
+    def __init__(self, path: Path, state: str, advice: str) -> None:
+        super().__init__(errno.EINVAL, f"it {state}", str(path))
+        self.sentence = f"{path} {state}. {advice}"
 
 
 class AuditLog:
@@ -47,8 +82,12 @@ class AuditLog:
             if path is not None:
                 self._fd = _open(path)
             if captures is not None:
-                _make_directory(captures)
+                os.close(_open_directory(captures))
+        except _UnfitError as error:
+            self.close()
+            raise StartError(f"The audit can't be opened: {error.sentence}") from error
         except OSError as error:
+            self.close()
             raise StartError(f"The audit can't be opened: {error}. Give a path that can be written.") from error
 
     def close(self) -> None:
@@ -97,8 +136,10 @@ class AuditLog:
         if self._captures is None:
             return
         try:
-            _make_directory(self._captures)
-            with _new_capture(self._captures, pane_id) as file:
+            with contextlib.ExitStack() as stack:
+                directory = _open_directory(self._captures)
+                stack.callback(os.close, directory)
+                file = stack.enter_context(open(_new_capture(directory, pane_id), "wb"))
                 file.write(text.encode())
         except OSError as error:
             raise AuditError(
@@ -137,35 +178,95 @@ def _encode(record: dict[str, Any]) -> bytes:
         return json.dumps(record, separators=(",", ":")).encode()
 
 
-def _make_directory(path: Path) -> None:
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not os.access(path, os.W_OK | os.X_OK):
+def _open_directory(path: Path) -> int:
+    """Return a directory, made where there is none, for files to be made in it.
+
+    Raises:
+        OSError: It can't be made, listed or written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if path.is_symlink():
+        raise _UnfitError(path, "is a symbolic link", "Give the directory's own path.")
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=fd):
+        os.close(fd)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return fd
 
 
-def _new_capture(directory: Path, pane_id: str) -> BinaryIO:
-    pane_id = _NO_FILE_NAME.sub("-", pane_id)
-    found = (_CAPTURE_NUMBER.search(path.name) for path in directory.glob(f"{pane_id}-capture-*.txt"))
-    number = max((int(match[1]) for match in found if match), default=0)
+def _new_capture(directory: int, pane_id: str) -> int:
+    prefix = _NO_FILE_NAME.sub("-", pane_id)
+    number = max(_capture_numbers(directory, prefix), default=0)
     while True:
         number += 1
-        path = directory / f"{pane_id}-capture-{number:03d}.txt"
+        name = f"{prefix}-capture-{number:03d}.txt"
         with contextlib.suppress(FileExistsError):  # another server's, made meanwhile
-            return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+
+def _capture_numbers(directory: int, prefix: str) -> Iterator[int]:
+    for name in os.listdir(directory):
+        if name.startswith(prefix) and (match := _CAPTURE_NUMBER.fullmatch(name, len(prefix))):
+            yield int(match[1])
 
 
 def _open(path: Path) -> int:
+    """Return an audit that can be appended to, made where there is none.
+
+    Raises:
+        _UnfitError: What is there is no audit.
+        OSError: It can't be made or opened.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(OSError):  # a device or a pipe has no end to look at
+    with contextlib.suppress(FileNotFoundError):
+        _check_kind(path, path.lstat())  # before it is opened, which does things to devices
+    # Nothing here waits: not for a reader of a pipe that is put there meanwhile, nor for a lease to be given up.
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    try:
+        _check_kind(path, os.fstat(fd))
+        _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
             os.write(fd, b"\n")
+    except OSError:
+        os.close(fd)
+        raise
     return fd
+
+
+def _check_kind(path: Path, status: os.stat_result) -> None:
+    """Raise _UnfitError for what is neither a regular file nor /dev/null."""
+    if stat.S_ISREG(status.st_mode) or os.path.samestat(status, os.stat(os.devnull)):
+        return
+    kind = next((kind for is_of_kind, kind in _KINDS.items() if is_of_kind(status.st_mode)), "no regular file")
+    advice = "Give the file's own path." if stat.S_ISLNK(status.st_mode) else "Give the path of a regular file."
+    raise _UnfitError(path, f"is {kind}", advice)
+
+
+def _check_content(path: Path, head: bytes) -> None:
+    """Raise _UnfitError for a file that has other things than records, told by its beginning.
+
+    A record of which only a part was written before its server was killed is passed over when it is short.
+    """
+    for line in head.split(b"\n"):
+        if _RECORD.match(line) or _is_object(line):
+            return
+        if not _RECORD_BEGIN.startswith(line):
+            raise _UnfitError(path, "has something other than an audit in it", "Give a path of its own to the audit.")
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _is_moved(path: Path, fd: int) -> bool:
     try:
-        return not os.path.samestat(path.stat(), os.fstat(fd))
+        return not os.path.samestat(path.lstat(), os.fstat(fd))
     except OSError:
         return True

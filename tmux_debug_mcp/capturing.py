@@ -141,7 +141,7 @@ async def _captured(pane: Pane, words: Command, alternate_words: Command) -> tup
 
 async def _buffer(pane: Pane, buffer: str, size: int) -> bytes:
     """Return a buffer of tmux and delete it."""
-    file = pane.client.directory / buffer
+    file = pane.client.file(buffer)
     try:
         await pane.tmux(("save-buffer", "-b", buffer, str(file)))
         data = file.read_bytes()

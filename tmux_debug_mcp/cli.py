@@ -159,6 +159,7 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str], tmux: str, ask
         adopts=True,
         archive=archive,
         state=state,
+        runtime=environ.get("XDG_RUNTIME_DIR", ""),
         socket=_socket(values["socket"], environ),
         allows_kill=allows_kill,
         size=_size(values["size"]),

@@ -70,8 +70,24 @@ class ControlClient:
 
     @property
     def directory(self) -> Path:
-        """Where files may be put for tmux to read and write; it goes with the server."""
+        """Where files may be put for tmux to read and write, by `file` and `write`; it goes with the server."""
         return self._warden.directory
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file for tmux to write.
+
+        Raises:
+            StorageError: The directory was removed, and can't be made again.
+        """
+        return self._warden.file(name)
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a new file for tmux to read, which no other user can, and return its path.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        return self._warden.write(name, data)
 
     @property
     def warden_pid(self) -> int:

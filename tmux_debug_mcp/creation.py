@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ MAX_NAME_CHARACTERS = 64
 MAX_ENV_VALUE_BYTES = 32 << 10
 
 _PANE_SH = Path(__file__).parent / "pane.sh"
+_ENVIRONMENT_PY = Path(__file__).parent / "environment.py"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ID = re.compile(r"debug-\d+")
 # What pane.sh unsets, and what tmux sets itself.
@@ -40,6 +42,7 @@ class Settings:
             warden that was killed are its to end.
         archive: Where logs are kept after the end, if they are.
         state: A directory for what is to outlive us.
+        runtime: The user's directory for sockets and the like, as the environment has it.
         size: Columns and rows of sessions of the toolset `terminal`.
         socket: That of the user's own tmux server, for the toolset `tmux`, if it is to work there.
         allows_kill: Whether it may kill there.
@@ -51,6 +54,7 @@ class Settings:
     adopts: bool = False
     archive: Archive | None = None
     state: Path = Path("tmux-debug-mcp")
+    runtime: str = ""
     size: tuple[int, int] = (120, 40)
     socket: str = ""
     allows_kill: bool = False
@@ -156,21 +160,30 @@ def check_size(settings: Settings, new: NewPane) -> None:
         )
 
 
-def words(settings: Settings, new: NewPane, cwd: Path, mark: str, marker: str) -> list[str]:
+def words(settings: Settings, new: NewPane, cwd: Path, marker: str, files: Sequence[Path]) -> list[str]:
     """Return the end of the tmux command that makes the pane: its environment and its program, within pane.sh.
 
     Args:
         settings: The settings.
         new: The pane.
         cwd: The directory to start in.
-        mark: What pane.sh tells the end of the program with.
         marker: The value of linux.MARKER in the environment of all that is started there.
+        files: One with the mark that pane.sh tells the end of the program with, and one with what `variables_file`
+            returns, if that is anything. Arguments can be read by other users.
     """
     env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
     sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
-    wrapper = ["/bin/sh", str(_PANE_SH), mark, linux.open_files_limit(), sleep, str(cwd)]
+    wrapper = ["/bin/sh", str(_PANE_SH), str(files[0]), linux.open_files_limit(), sleep, str(cwd)]
+    for variables in files[1:]:
+        wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables)]
     program = new.program or [_command_shell(settings), "-c", "--", new.command]
-    return [*env, "-e", f"{linux.MARKER}={marker}", *wrapper, *_odd_variables(settings, new.env), *program]
+    return [*env, "-e", f"{linux.MARKER}={marker}", *wrapper, *program]
+
+
+def variables_file(settings: Settings, new: NewPane) -> bytes:
+    """Return the variables that a shell does not pass on, each with a zero byte behind it."""
+    odd = _odd_variables(settings, new.env)
+    return b"".join(os.fsencode(f"{name}={value}\0") for name, value in odd.items())
 
 
 def interactive_shell(settings: Settings) -> str:
@@ -195,9 +208,9 @@ def _bash(settings: Settings) -> str:
     return shutil.which("bash", path=settings.env.get("PATH")) or "/bin/sh"
 
 
-def _odd_variables(settings: Settings, env: Mapping[str, str]) -> list[str]:
-    """Return the words that set what else is dropped: names that are none to a shell, and TMUX and SHELL on request."""
+def _odd_variables(settings: Settings, env: Mapping[str, str]) -> dict[str, str]:
+    """Return what else is dropped: variables whose names are none to a shell, and TMUX and SHELL on request."""
     both = {**settings.env, **env}
     odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
     odd += [name for name in _NOT_PASSED_ON if name in env]
-    return ["env", "--", *(f"{name}={both[name]}" for name in odd)] if odd else []
+    return {name: both[name] for name in odd}

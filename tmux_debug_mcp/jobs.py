@@ -2,26 +2,35 @@
 
 The command goes to a file as it is. Another file runs it, and marks in the log where its output begins and ends and
 with which exit code. What is typed is one short line that reads the second file. The shell has that open until it is
-through with it: so a shell that gave the command up can be told from one that asks for input within it.
+through with it: so a shell that gave the command up can be told from one that asks for input within it. It is empty by
+the time that the command runs, which so can't read how its end is to be marked.
 """
 
 import contextlib
+import itertools
+import os
 import re
 import secrets
 import time
-from pathlib import Path
 
 from . import linux
+from .client import ControlClient
 from .errors import StorageError
 from .keys import Keystrokes
 from .logs import Log
-from .marks import MAX_MARK_BYTES, encoded, job_mark
+from .marks import MAX_MARK_BYTES, encoded, job_marks
 from .shells import Shell
 
 _PIECE_BYTES = 1 << 20
 _MAX_SLUG_CHARACTERS = 24
 # What asks for the exit code of the command before.
 _EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
+
+
+def _free_fd(pid: int) -> int:
+    """Return a number that a shell has no file open at; those to 63 are in use for `<(command)`."""
+    taken = linux.open_files(pid)
+    return next(number for number in itertools.count(97) if str(number) not in taken)
 
 
 class Job:
@@ -31,7 +40,8 @@ class Job:
         command: The command.
         shell: The shell.
         log: The log of the shell's pane.
-        path: A path for the file to be read; what was made of the command is added to its name.
+        client: The tmux server of that pane, which has a place for files.
+        name: For the file to be read; what was made of the command is added to that.
 
     Attributes:
         command: The command.
@@ -45,7 +55,7 @@ class Job:
         StorageError: There is no room for the files.
     """
 
-    def __init__(self, command: str, shell: Shell, log: Log, path: Path) -> None:
+    def __init__(self, command: str, shell: Shell, log: Log, client: ControlClient, name: str) -> None:
         self.command = command
         self.shell = shell
         self.start: int | None = None
@@ -56,21 +66,27 @@ class Job:
         self._is_empty = all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
         self._log = log
         self._position = log.size
-        mark = secrets.token_hex(8)
-        self._mark = job_mark(mark)
+        begin, end = secrets.token_hex(8), secrets.token_hex(8)
+        self._marks = job_marks(begin, end)
         slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
-        self._file = path.with_name(f"{path.name}-{slug or 'run'}")
-        self._command_file = path.with_name(f"{self._file.name}.command")
+        self._file = client.directory / f"{name}-{slug or 'run'}"
+        self._command_file = self._file.with_name(f"{self._file.name}.command")
         restore = shell.kind.restore if _EXIT_CODE.search(command) else ""
         script = shell.kind.script.format(
-            file=self._command_file, itself=self._file, mark=mark, command=encoded(command), restore=restore
+            file=self._command_file,
+            itself=self._file,
+            fd=_free_fd(shell.pid),
+            begin=begin,
+            end=end,
+            command=encoded(command),
+            restore=restore,
         )
         try:
-            self._command_file.write_bytes(command.replace("\r\n", "\n").encode() + b"\n")
-            self._file.write_text(script)
-        except OSError as error:
+            client.write(self._command_file.name, command.replace("\r\n", "\n").encode() + b"\n")
+            client.write(self._file.name, script.encode())
+        except StorageError:
             self.remove()
-            raise StorageError(str(path.parent), str(error.strerror)) from error
+            raise
 
     @property
     def runtime_s(self) -> float:
@@ -89,12 +105,13 @@ class Job:
         while self.end is None and self._position < size:
             start = max(self._position, self._log.kept_from)
             data = self._log.read(start, _PIECE_BYTES)
-            for found in self._mark.finditer(data):
-                if found[1]:
-                    self.start, self.code_before = start + found.end(), int(found[2])
-                else:
+            for found in self._marks.finditer(data):
+                if found[1] and self.start is None:
+                    self.start, self.code_before = start + found.end(), int(found[1])
+                elif found[2]:
                     # Where there is nothing to run, some shells keep the code of what they ran before.
                     self.end, self.exit_code = start + found.start(), 0 if self._is_empty else int(found[2])
+                    break
             if len(data) <= MAX_MARK_BYTES:
                 break
             # Pieces overlap by a mark, so that none is cut in two.
@@ -108,7 +125,7 @@ class Job:
     def take_back(self) -> None:
         """Make what was typed do nothing when it is read."""
         with contextlib.suppress(OSError):
-            self._file.write_bytes(b"")
+            os.truncate(self._file, 0)
 
     def remove(self) -> None:
         """Remove its files, which the shell may still have open."""

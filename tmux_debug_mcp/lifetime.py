@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from . import linux
+from .errors import StorageError
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Socket paths have 107 bytes, and tmux expands formats in the paths of files: so short and plain.
 _USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
 
@@ -37,9 +39,9 @@ class Warden:
         control_out: Where to read what tmux prints, not blocking.
     """
 
-    def __init__(self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str]) -> None:
+    def __init__(self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str], runtime: str) -> None:
         """Start it with the tmux command that `argv` makes for its directory, and this environment."""
-        self.directory = _new_directory()
+        self.directory = _new_directory(runtime)
         tmux_in, self.control_in = os.pipe()
         self.control_out, tmux_out = os.pipe()
         lifeline, self._lifeline = os.pipe()
@@ -53,16 +55,56 @@ class Warden:
             start_new_session=True,  # the terminal and the process group of our client are not its
         )
         self.pid = self._process.pid
+        self._holds: list[int] = []  # of directories that were made again
         for fd in (tmux_in, tmux_out, lifeline):
             os.close(fd)
         for fd in (self.control_in, self.control_out):
             os.set_blocking(fd, False)
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file in its directory, which is made again if somebody has removed it.
+
+        Raises:
+            StorageError: That can't be made again.
+        """
+        try:
+            status = self.directory.lstat()
+        except FileNotFoundError:
+            self._make_again()
+        else:
+            if status.st_uid != os.getuid():
+                raise StorageError(str(self.directory), "it is another user's")
+        return self.directory / name
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a new file into its directory, for us alone, and return its path.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        path = self.file(name)
+        try:
+            with open(os.open(path, _NEW_FILE, 0o600), "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
+        return path
+
+    def _make_again(self) -> None:
+        try:
+            self.directory.mkdir(0o700)
+            self._holds.append(linux.hold(str(self.directory)))
+        except OSError as error:
+            raise StorageError(str(self.directory), f"it was removed; {error.strerror}") from error
+        # tmux makes its socket again.
+        linux.send_signals(linux.children(self.pid), signal.SIGUSR1)
 
     def end(self) -> None:
         """Let it end everything and then itself; returns at once, and may be called again."""
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
+            linux.send_signals([self.pid], signal.SIGCONT)  # it may have been stopped
 
     def close(self) -> None:
         """End it and close the pipes to tmux, which nobody may be waiting on."""
@@ -71,6 +113,8 @@ class Warden:
             if fd >= 0:
                 os.close(fd)
         self.control_in = self.control_out = -1
+        while self._holds:
+            os.close(self._holds.pop())
 
     def wait(self, timeout_s: float) -> None:
         """Wait until it has ended or the time is over; blocks. Call `close` before.
@@ -96,22 +140,47 @@ def on_end_signals(end: Callable[[], None]) -> None:
         signal.signal(number, lambda _number, _frame: end())
 
 
-def remove_abandoned() -> None:
-    """End and remove what is left of servers that were killed in the same instant as their wardens."""
+def remove_abandoned(runtime: str) -> None:
+    """End and remove what is left of servers that were killed in the same instant as their wardens.
+
+    Args:
+        runtime: As for `bases`.
+    """
     deadline = time.monotonic() + _ABANDONED_S
-    for directory in _base().glob("tmux-debug-mcp-*-*"):
-        with contextlib.suppress(OSError):
-            status = directory.lstat()
-            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-            if is_ours and time.time() - status.st_mtime > _MAKING_S:
-                linux.remove_if_unused(str(directory), deadline)
+    for base in bases(runtime):
+        for directory in base.glob("tmux-debug-mcp-*-*"):
+            with contextlib.suppress(OSError):
+                status = directory.lstat()
+                is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+                if is_ours and time.time() - status.st_mtime > _MAKING_S:
+                    linux.remove_if_unused(str(directory), deadline)
 
 
-def _base() -> Path:
-    base = tempfile.gettempdir()
+def bases(runtime: str) -> list[Path]:
+    """Return where directories of wardens may be, the best place first.
+
+    That is the user's own directory for such things, which no clearing of temporary files reaches.
+
+    Args:
+        runtime: What the environment has for that directory, or nothing.
+    """
+    usual = [runtime, f"/run/user/{os.getuid()}"]
+    found = [path for path in usual if _USABLE_DIRECTORY.fullmatch(path) and _is_private(path)]
+    temporary = tempfile.gettempdir()
     # The names in it are ours alone, and directories are made with mode 0700.
-    return Path(base if _USABLE_DIRECTORY.fullmatch(base) else "/tmp")  # noqa: S108
+    found.append(temporary if _USABLE_DIRECTORY.fullmatch(temporary) else "/tmp")  # noqa: S108
+    return [Path(base) for base in dict.fromkeys(found)]
 
 
-def _new_directory() -> Path:
-    return _base() / f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"
+def _is_private(path: str) -> bool:
+    """Tell whether a directory is ours alone and we may write there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    return is_ours and os.access(path, os.W_OK | os.X_OK)
+
+
+def _new_directory(runtime: str) -> Path:
+    return bases(runtime)[0] / f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"

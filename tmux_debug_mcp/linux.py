@@ -9,6 +9,7 @@ closes that however its owner ends, by SIGKILL too.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import resource
@@ -246,15 +247,19 @@ def is_reading_lines(pid: int) -> bool:
     return len(words) > 3 and words[0] == number and int(words[1], 16) == 0 and int(words[3], 16) > 1  # noqa: PLR2004
 
 
-def has_open(pid: int, path: str) -> bool:
-    """Tell whether a process has a file open."""
+def open_files(pid: int) -> list[str]:
+    """Return the numbers of the files that a process has open."""
     try:
-        names = os.listdir(f"/proc/{pid}/fd")
+        return os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return False
-    for name in names:
+        return []
+
+
+def has_open(pid: int, path: str) -> bool:
+    """Tell whether a process has a file open, be it removed."""
+    for name in open_files(pid):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}") == path:
+            if os.readlink(f"/proc/{pid}/fd/{name}").removesuffix(" (deleted)") == path:
                 return True
     return False
 
@@ -264,14 +269,14 @@ def open_inotify() -> int:
     return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def watch(inotify: int, path: str, *, once: bool = False) -> int:
-    """Watch what is written to a file, or only the first thing that is.
+def watch(inotify: int, fd: int, *, once: bool = False) -> int:
+    """Watch what is written to an open file, or only the first thing that is.
 
     Returns:
         The watch's number, the same for the same file, or -1 where there can't be one.
     """
     mask = _IN_MODIFY | (_IN_ONESHOT if once else 0)
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, os.fsencode(path), mask))
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, f"/proc/self/fd/{fd}".encode(), mask))
 
 
 def unwatch(inotify: int, number: int) -> None:
@@ -317,9 +322,22 @@ def open_files_limit() -> str:
     return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
 
 
+def open_file(path: str) -> int:
+    """Return a file that is to be read, open.
+
+    Raises:
+        OSError: There is none, or something else, such as a link or a pipe.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+    return fd
+
+
 def hold(directory: str) -> int:
     """Lock a directory as in use until the returned file is closed or this process ends."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
 
@@ -327,7 +345,7 @@ def hold(directory: str) -> int:
 @contextlib.contextmanager
 def unheld(directory: str) -> Iterator[bool]:
     """Tell whether nobody holds an existing directory, and keep it so for the time of the block."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_free = True
@@ -359,12 +377,10 @@ def remove_if_unused(directory: str, deadline: float) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a directory and the files in it, if it is there."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(directory):
-            with contextlib.suppress(OSError):
-                os.unlink(f"{directory}/{name}")
-        os.rmdir(directory)
+    """Remove a directory with all that is in it, if it is there and no link."""
+    import shutil  # noqa: PLC0415  which a warden needs only at its end
+
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def become_subreaper(*, is_one: bool = True) -> None:

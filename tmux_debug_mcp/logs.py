@@ -5,9 +5,9 @@ code, which pane.sh writes; the cursor of an ended pane stands before the mark.
 """
 
 import contextlib
+import hashlib
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import anyio
 
 from . import linux
+from .marks import PANE_MARK
 from .transcript import COLUMNS, ROWS
 
 # Marks are found by reading back from the end in pieces of this size.
@@ -42,20 +43,19 @@ class Log:
 
     Args:
         path: Where to make it.
-        mark: The mark that the pane's program has ended.
-        is_kept: Leave the file when it is closed.
+        mark: The nonce of the mark that the pane's program has ended, or its digest.
+        keeper: Is told when the file, which is left then, is closed. Without one it is removed.
 
     Attributes:
-        mark: The mark, with the exit code as its group.
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
         rows: Its height.
     """
 
-    def __init__(self, path: Path, mark: str, *, is_kept: bool = False) -> None:
+    def __init__(self, path: Path, mark: str, *, keeper: Callable[["Log"], None] | None = None) -> None:
         self.path = path
-        self._is_kept = is_kept
-        self.mark = re.compile(rb"\033\\\033\]7777;" + mark.encode() + rb";(\d{1,3})\a")
+        self._keeper = keeper
+        self._mark = mark
         self._fd = self._open()
         self._last: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
@@ -79,8 +79,15 @@ class Log:
         self._last = os.fstat(self._fd)
         os.close(self._fd)
         self._fd = -1
-        if not self._is_kept:
+        if self._keeper:
+            self._keeper(self)
+        else:
             self.path.unlink(missing_ok=True)
+
+    @property
+    def fd(self) -> int:
+        """The open file, or -1."""
+        return self._fd
 
     @property
     def is_closed(self) -> bool:
@@ -108,6 +115,10 @@ class Log:
             return os.path.samestat(os.stat(path), self._stat())
         return False
 
+    def writable_at(self, path: Path) -> Path:
+        """Return a path of the file; or, where somebody has removed it, one that leads there through us."""
+        return path if os.path.lexists(path) else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
+
     def trim(self, keep_bytes: int) -> bool:
         """Give back the oldest bytes, so that little more than this many are kept. Cursors stay what they are.
 
@@ -122,6 +133,9 @@ class Log:
         self.kept_from = end
         return True
 
+    def _is_ours(self, nonce: str) -> bool:
+        return self._mark in (nonce, mark_digest(nonce))
+
     def _stat(self) -> os.stat_result:
         return self._last or os.fstat(self._fd)
 
@@ -135,22 +149,32 @@ class Log:
         while end > 0:
             start = max(0, end - _PIECE_BYTES)
             piece = os.pread(self._fd, end - start, start)
-            for found in reversed(list(self.mark.finditer(piece))):
-                if (exit_code := int(found[1])) <= 255:  # noqa: PLR2004
+            for found in reversed(list(PANE_MARK.finditer(piece))):
+                exit_code = int(found[2])
+                if exit_code <= 255 and self._is_ours(found[1].decode()):  # noqa: PLR2004
                     return Mark(start + found.start(), exit_code)
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None
 
 
+def mark_digest(nonce: str) -> str:
+    """Return what tells a mark that is found from others, and does not tell how to write it."""
+    return hashlib.sha256(nonce.encode()).hexdigest()
+
+
 class PastLog(Log):
-    """A log that was kept by an earlier server, to be read."""
+    """A log that was kept by an earlier server, to be read.
+
+    Raises:
+        OSError: There is none, or something else than a file.
+    """
 
     def __init__(self, path: Path, mark: str) -> None:
-        super().__init__(path, mark, is_kept=True)
+        super().__init__(path, mark, keeper=lambda _log: None)
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return linux.open_file(str(self.path))
 
 
 class Retention:
@@ -196,7 +220,7 @@ class Retention:
 
     def _watch(self, log: Log) -> None:
         if self._fd >= 0:
-            linux.watch(self._fd, str(log.path), once=True)
+            linux.watch(self._fd, log.fd, once=True)
 
 
 def fair_share(sizes: Sequence[int], most_each: int, most_all: int) -> int:
@@ -243,7 +267,7 @@ class News:
 
     def tell(self, log: Log) -> None:
         """Wake those who wait for a log, for another reason than its growth."""
-        number = linux.watch(self._fd, str(log.path)) if self._fd >= 0 else -1
+        number = linux.watch(self._fd, log.fd) if self._fd >= 0 else -1
         for growth in self._waiting.get(number, ()):
             growth.tell()
         if number >= 0 and number not in self._waiting:
@@ -252,7 +276,7 @@ class News:
     @contextmanager
     def of(self, log: Log) -> Iterator["Growth"]:
         """Watch a log: what it grows by within the block is not missed."""
-        number = linux.watch(self._fd, str(log.path)) if self._fd >= 0 else -1
+        number = linux.watch(self._fd, log.fd) if self._fd >= 0 else -1
         growth = Growth(is_told=number >= 0)
         if number < 0:
             yield growth

@@ -4,6 +4,9 @@ r"""Marks of ours in the logs of panes, which no terminal shows: where the outpu
 
     ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL     a shell begins to run a command; the status is that of the last one
     ESC ] 7777 ; NONCE ; STATUS BEL                 it is through with it
+    ESC \ ESC ] 7777 ; NONCE ; STATUS BEL           the program of a pane has ended, maybe amid a string
+
+Each has a nonce of its own, which nobody else can read before the mark is there.
 
 The command is percent-encoded, so that a shell prints it as it is and a log can tell it: what was typed is a line
 that reads the command from a file.
@@ -14,13 +17,14 @@ from urllib.parse import quote, unquote_to_bytes
 
 MAX_MARK_BYTES = 1024
 
+PANE_MARK = re.compile(rb"\033\\\033\]7777;([0-9a-f]{16});(\d{1,3})\a")
 JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}(?:;[^\a\033]{0,1000})?\a")
 # What may be the beginning of a mark whose end is missing, behind the end of a string for that of a pane.
 PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z")
 # Where a command begins, in what a terminal got.
 BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 # What was typed for it.
-_TYPED = re.compile(r"(?: \.| source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
+_TYPED = re.compile(r"(?: \\?\.| (?:builtin )?source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 900
@@ -29,9 +33,10 @@ _SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
 _BETWEEN_CHARACTERS = 2048
 
 
-def job_mark(nonce: str) -> re.Pattern[bytes]:
-    """Return what finds the marks of one job: whether it is the first one (`S`), and the status."""
-    return re.compile(rb"\033\]7777;" + nonce.encode() + rb";(S?)(-?\d{1,10})(?:;[^\a\033]*)?\a")
+def job_marks(begin: str, end: str) -> re.Pattern[bytes]:
+    """Return what finds the two marks of a job: group 1 is the status of the first one, group 2 of the last one."""
+    begun = rf"{begin};S(-?\d{{1,10}})(?:;[^\a\033]*)?"
+    return re.compile(rf"\033\]7777;(?:{begun}|{end};(-?\d{{1,10}}))\a".encode())
 
 
 def encoded(command: str) -> str:

@@ -26,7 +26,7 @@ import anyio
 from . import linux, terminals
 from .client import Command, ControlClient
 from .echo import MAX_TEXTS, Echoes, Sent
-from .errors import CommandError, PaneExitedError, PaneLostError, StorageError, TmuxGoneError, ToolError
+from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError, ToolError
 from .jobs import Job
 from .keys import Keystrokes
 from .logs import Growth, Log, Mark, News
@@ -176,6 +176,7 @@ class Pane:
         """Close the log of a pane that was killed, when nobody reads it any more."""
         if self.is_killed and not self.watchers:
             self.log.close()
+            (self.client.directory / f"{self.id}.mark").unlink(missing_ok=True)
 
     async def _tell_of_end(self, growth: Growth) -> None:
         if self._shell():
@@ -295,7 +296,8 @@ class Pane:
             return False
         self.has_gaps = True
         with contextlib.suppress(PaneLostError):
-            await self.tmux(writes_log(self.target, self.client.directory / self.log.path.name))
+            path = self.log.writable_at(self.client.directory / self.log.path.name)
+            await self.tmux(writes_log(self.target, path))
         return True
 
     async def is_watched(self) -> bool:
@@ -335,11 +337,9 @@ class Pane:
                 commands.append(("send-keys", "-t", self.target, *words))
         try:
             if keystrokes.text:
-                file.write_bytes(keystrokes.text.encode())
+                self.client.write(name, keystrokes.text.encode())
             for at in range(0, len(commands), _COMMANDS_A_TURN):
                 await self.tmux(*commands[at : at + _COMMANDS_A_TURN])
-        except OSError as error:
-            raise StorageError(str(file.parent), str(error.strerror)) from error
         finally:
             file.unlink(missing_ok=True)
 

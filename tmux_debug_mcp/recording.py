@@ -15,7 +15,7 @@ import orjson
 
 from .capturing import capture_screen_as_text
 from .errors import ArgumentError, StorageError
-from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK
+from .marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
 from .panes import Pane
 from .reading import sets_at
 
@@ -98,7 +98,7 @@ class Recording:
             if not whole:
                 break
             self._position = max(self._position, log.kept_from) + len(whole)
-            if text := self._decoder.decode(JOB_MARK.sub(b"", log.mark.sub(b"", whole))):
+            if text := self._decoder.decode(JOB_MARK.sub(b"", PANE_MARK.sub(b"", whole))):
                 self._event("o", text)
 
     def stop(self, reason: str = "") -> None:

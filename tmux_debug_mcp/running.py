@@ -347,7 +347,7 @@ async def _interrupt(pane: Pane, *, is_second: bool) -> float:
 async def _give(pane: Pane, shell: Shell, command: str) -> Job:
     """Have a shell at its prompt run a command."""
     pane.jobs += 1
-    job = Job(command, shell, pane.log, pane.client.directory / f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
+    job = Job(command, shell, pane.log, pane.client, f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
     try:
         with anyio.CancelScope(shield=True):
             pane.sent.append(pane.sending(job.line, shell))

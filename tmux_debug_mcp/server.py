@@ -1,18 +1,18 @@
 """The server: a toolbox on stdio, from the first byte to an end that leaves nothing.
 
 The wire is the SDK's. The two streams are ours, so that no client can hold up our end: one that stops reading,
-one that is gone, one that sends signals instead of the end of input.
+one that is gone, one that sends signals instead of the end of input. What the SDK would drop without an answer is
+answered here, before it gets there.
 """
 
 import logging
 import os
-import re
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NoReturn
 
 import anyio
-import anyio.to_thread
+import anyio.lowlevel
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -24,38 +24,66 @@ from .creation import Settings
 from .lifetime import on_end_signals, remove_abandoned
 from .session import Session, open_session
 from .tools import Toolbox, Toolset
+from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 
 # After the end of input, calls at work get this long to answer; and their answers, to be read.
 _LAST_CALLS_S = 0.1
 
-# `\ud800` without its other half is no character; JSON parsers refuse the message whole and nobody would be
-# answered. As NUL it reaches the check of the arguments, which says what is wrong.
-_HALF_PAIR = re.compile(
-    rb"(?<!\\)((?:\\\\)*)(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
-    rb"(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-)
+# The SDK passes a message on in several turns of the event loop. A server is idle when it was so for more of them.
+_TURNS = 50
 
 
 class _Input:
-    """Standard input as an async iterator of lines; its end comes when no call is at work or time is up."""
+    """Standard input as an async iterator of messages; its end comes when no call is at work or time is up.
 
-    def __init__(self, fd: int, is_idle: Callable[[], bool]) -> None:
+    Args:
+        fd: The file descriptor.
+        is_idle: Whether no call is at work.
+        answer: Sends an answer to a line that is refused, and does not wait.
+    """
+
+    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Callable[[str], None]) -> None:
         self._fd = fd
         self._is_idle = is_idle
+        self._answer = answer
         # Files and /dev/null can't be waited for, and need not be.
         self._waits = _is_stream(fd) or os.isatty(fd)
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        partial = bytearray()
-        while data := await self._read():
-            *lines, rest = data.split(b"\n")
-            for line in lines:
-                partial += line
-                yield _HALF_PAIR.sub(rb"\1\\u0000", partial).decode(errors="replace")
-                partial = bytearray()
-            partial += rest
+        async for line in self._lines():
+            try:
+                message = read_message(line)
+            except RefusedError as refused:
+                self._answer(refused.answer())
+                await anyio.lowlevel.checkpoint()
+                continue
+            if message is not None:
+                yield message
         with anyio.move_on_after(_LAST_CALLS_S):
-            while not self._is_idle():
+            await self._idle()
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        """Yield lines without their ends, also a last one that has none. Of a line too long its middle is left out."""
+        line = bytearray()
+        while data := await self._read():
+            *ends, rest = data.split(b"\n")
+            for end in ends:
+                yield bytes(line + end)
+                line = bytearray()
+            line += rest
+            if len(line) > 2 * MAX_LINE_BYTES:
+                del line[MAX_LINE_BYTES:-EDGE_BYTES]
+        yield bytes(line)
+
+    async def _idle(self) -> None:
+        """Wait until no call is at work, nor on its way through the SDK."""
+        turns = 0
+        while turns < _TURNS:
+            if self._is_idle():
+                turns += 1
+                await anyio.lowlevel.checkpoint()
+            else:
+                turns = 0
                 await anyio.sleep(0.002)
 
     async def _read(self) -> bytes:
@@ -75,10 +103,20 @@ class _Output:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._unsent = bytearray()
+        self._sending = anyio.Lock(fast_acquire=True)
         if _is_stream(fd):
             os.set_blocking(fd, False)
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether all that was written is being sent."""
+        return self._sending.locked()
+
     async def write(self, text: str) -> None:
+        self.put(text)
+
+    def put(self, text: str) -> None:
+        """Write text that the next flush sends, or the one at work."""
         self._unsent += text.encode()
 
     async def sent(self) -> None:
@@ -87,13 +125,14 @@ class _Output:
             await anyio.sleep(0.002)
 
     async def flush(self) -> None:
-        while self._unsent:
-            try:
-                del self._unsent[: os.write(self._fd, self._unsent)]
-            except BlockingIOError:
-                await anyio.wait_writable(self._fd)
-            except ConnectionError:
-                self._unsent.clear()
+        async with self._sending:
+            while self._unsent:
+                try:
+                    del self._unsent[: os.write(self._fd, self._unsent)]
+                except BlockingIOError:
+                    await anyio.wait_writable(self._fd)
+                except ConnectionError:
+                    self._unsent.clear()
 
 
 def build(toolbox: Toolbox) -> Server[None]:
@@ -140,21 +179,28 @@ def _resource_handlers(toolbox: Toolbox) -> dict[str, Any]:
 async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog | None) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
     linux.become_subreaper()
-    remove_abandoned()
+    remove_abandoned(settings.runtime)
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
-    async with open_session(settings) as session:
+    async with open_session(settings) as session, anyio.create_task_group() as tasks:
         on_end_signals(lambda: _end(session))
         toolbox = Toolbox(toolsets, session, audit)
         fd_in, fd_out = _claim_standard_streams()
-        streams = _Input(fd_in, lambda: toolbox.running == 0), _Output(fd_out)
-        async with stdio_server(*streams) as (read, write):  # type: ignore[arg-type]
+        output = _Output(fd_out)
+
+        def answer(message: str) -> None:
+            output.put(message + "\n")
+            if not output.is_sending:
+                tasks.start_soon(output.flush)
+
+        lines = _Input(fd_in, lambda: toolbox.running == 0, answer)
+        async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
             server = build(toolbox)
             try:
                 await server.run(read, write, server.create_initialization_options())
                 with anyio.move_on_after(_LAST_CALLS_S):
-                    await streams[1].sent()
+                    await output.sent()
             finally:
                 _end(session)
 

@@ -18,7 +18,7 @@ import anyio.to_thread
 from . import linux
 from .archive import PastPane
 from .client import Command, ControlClient
-from .creation import NewPane, Place, Settings, check_size, directory, title, words
+from .creation import NewPane, Place, Settings, check_size, directory, title, variables_file, words
 from .errors import (
     AmbiguousNameError,
     LimitReachedError,
@@ -253,9 +253,10 @@ class Session:
         name = new.name or pane_id
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
-        log = self._new_log(client.directory, pane_id, mark)
-        # The path in a command of tmux has no character that tmux or the shell would act on.
-        path = client.directory / log.path.name
+        # Its path in a command of tmux has no character that tmux or the shell would act on.
+        path = client.file(f"{pane_id}.log")
+        log = self._new_log(path, pane_id, mark)
+        variables = variables_file(self.settings, new)
         place = new.place or self._place(client, number, new, name)
         size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
         usual_size = ("set-option", "-t", client.session, "-u", "default-size")
@@ -263,10 +264,12 @@ class Session:
         facts = "#{pane_id} #{pane_pid} #{session_id} #{window_id} #{pane_width} #{pane_height}"
         command = [*place.command, "-P", "-F", facts]
         try:
+            files = [client.write(f"{pane_id}.mark", f"{mark}\n".encode())]
+            files += [client.write(f"{pane_id}.variables", variables)] if variables else []
             blocks = await client.run(
                 *place.first,
                 size,
-                [*command, *words(self.settings, new, cwd, mark, marker)],
+                [*command, *words(self.settings, new, cwd, marker, files)],
                 writes_log(place.target, path),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", place.target, "window-size", "manual"),
@@ -300,16 +303,16 @@ class Session:
         command = ("new-window", *([] if new.is_shown else ["-d"]), "-n", title(name), "-t", window)
         return Place(command, window, undo=("kill-window", "-t", window))
 
-    def _new_log(self, directory: Path, pane_id: PaneId, mark: str) -> Log:
-        """Return a log that can be written at `directory / log.path.name`."""
+    def _new_log(self, path: Path, pane_id: PaneId, mark: str) -> Log:
+        """Return a log that can be written at a path."""
         archive = self.settings.archive
         try:
             if archive is None:
-                return Log(directory / f"{pane_id}.log", mark)
+                return Log(path, mark)
             log = archive.new_log(pane_id, mark)
-            (directory / log.path.name).symlink_to(log.path)
+            path.symlink_to(log.path)
         except OSError as error:
-            raise StorageError(str(directory), str(error.strerror)) from error
+            raise StorageError(str(path.parent), str(error.strerror)) from error
         return log
 
     async def connected(self) -> ControlClient:
@@ -349,7 +352,7 @@ class Session:
                 *keeper,
             ]
 
-        warden = Warden(tmux, self.settings.env)
+        warden = Warden(tmux, self.settings.env, self.settings.runtime)
         self._wardens.add(warden)
         client = ControlClient(warden, self._free)
         self._served = anyio.Event()

@@ -33,59 +33,67 @@ class Kind:
 
     Attributes:
         script: The lines of the file that runs another and tells its exit code, with the places `{file}`, `{itself}`,
-            `{mark}`, `{command}` and `{restore}`. While it runs, the shell has it open.
+            `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. While it runs, the shell has it open.
         source: The command that reads a file.
         restore: The line that makes an exit code the last one.
     """
 
     script: str
-    source: str = "."
+    source: str = r"\."  # which no alias stands for
     restore: str = _RESTORE
 
 
-_POSIX = r"""{{ mcp_status=$?
-command printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
+# Each is one command, so that a shell has read all of it before the file is emptied.
+_POSIX = r"""{{
+{{ mcp_status=$?
+: >|'{itself}'
+command printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
 command . '{file}'
 {{ mcp_status=$?
-command printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
+command printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
 eval "command unset mcp_status; return $mcp_status"
 }} 2>/dev/null
+}}
 """
 
-# Bash reads a file whole and closes it, so it is held open; numbers to 63 are in use for <(command).
+# Bash reads a file whole and closes it, so it is held open.
 _BASH = r"""{{
 {{ mcp_status=$?
+builtin : >|'{itself}'
 case ":${{HISTCONTROL-}}:" in
 *:ignorespace:* | *:ignoreboth:*) ;;
 *) [[ $(builtin history 1) == *'{itself}'* ]] && builtin history -d -1 ;;
 esac
-builtin printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
+builtin printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
 builtin . '{file}'
 {{ mcp_status=$?
-builtin printf '\033]7777;{mark};%d\007' "$mcp_status" >/dev/tty
+builtin printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
 }} 2>/dev/null
-}} 97<'{itself}'
+}} {fd}<'{itself}'
 {{ builtin eval "builtin unset mcp_status; builtin return $mcp_status"; }} 2>/dev/null
 """
 
-_ZSH = _POSIX.replace("command ", "builtin ")  # its `command` runs programs only
+_ZSH = _POSIX.replace("command ", "builtin ").replace(": >|", "builtin : >|")  # its `command` runs programs only
 
 # In a file that it reads, fish gives programs a process group of their own only if it is told to.
-_FISH = r"""set -l mcp_status $status
+_FISH = r"""begin
+set -l mcp_status $status
+builtin printf '' >'{itself}'
 set -l mcp_jobs interactive
 status is-full-job-control && set mcp_jobs full
 status job-control full
-builtin printf '\033]7777;{mark};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
+builtin printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
-source '{file}'
+builtin source '{file}'
 set mcp_status $status
 status job-control $mcp_jobs
-builtin printf '\033]7777;{mark};%d\007' $mcp_status >/dev/tty
+builtin printf '\033]7777;{end};%d\007' $mcp_status >/dev/tty
 return $mcp_status
+end
 """
 _FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 
@@ -95,7 +103,7 @@ KINDS: Mapping[str, Kind] = {
     "zsh": Kind(_ZSH),
     "dash": Kind(_POSIX),
     "busybox": Kind(_POSIX),
-    "fish": Kind(_FISH, "source", _FISH_RESTORE),
+    "fish": Kind(_FISH, "builtin source", _FISH_RESTORE),
 }
 _OPTIONS_WITH_ARGUMENT = ("--rcfile", "--init-file", "--init-command", "-C", "-O", "+O", "-o", "+o")
 _BUSYBOX_SHELLS = ("sh", "ash")

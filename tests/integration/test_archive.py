@@ -12,6 +12,8 @@ from tmux_debug_mcp import archive, linux
 from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.creation import Settings
 
+MARK = "0" * 16
+
 
 def make_run(directory: Path, number: int, size: int = 0) -> Path:
     run = directory / f"20260101T{number:06d}-4711"
@@ -60,7 +62,7 @@ def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: 
 
 def entry(directory: Path, run: Path, pane_id: str, window: str, name: str) -> None:
     """Put a pane into the index of a run, with a log that has its id."""
-    facts = {"id": pane_id, "window": window, "name": name, "command": "x", "mark": "0", "columns": 80, "rows": 24}
+    facts = {"id": pane_id, "window": window, "name": name, "command": "x", "mark": MARK, "columns": 80, "rows": 24}
     with (directory / run / "index.jsonl").open("ab") as file:
         file.write(orjson.dumps(facts | {"started_at": 1.0}) + b"\n")
     (directory / run / f"{pane_id}.log").write_text(pane_id)

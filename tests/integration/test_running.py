@@ -336,7 +336,7 @@ async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> N
 
     directory = tools.session.panes[0].client.directory
     assert text == ""
-    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "tmux"]
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "debug-1.mark", "tmux"]
 
 
 async def test_screen_shows_a_short_line_and_the_output(tools: Tools) -> None:
@@ -344,7 +344,7 @@ async def test_screen_shows_a_short_line_and_the_output(tools: Tools) -> None:
     await run(tools, "make --version >/dev/null 2>&1; echo built", pane_id)
     directory = tools.session.panes[0].client.directory
 
-    expected = f"$  . {directory}/1.1-make-version-dev-null-2\nbuilt\n$"
+    expected = f"$  \\. {directory}/1.1-make-version-dev-null-2\nbuilt\n$"
     assert await tools.shows(pane_id, "built\n$") == expected
 
 
@@ -551,7 +551,7 @@ async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools) 
     await run(tools, "true", pane_id)
 
     directory = tools.session.panes[0].client.directory
-    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "tmux"]
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "debug-1.mark", "tmux"]
 
 
 async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None:

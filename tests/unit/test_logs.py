@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.logs import Log, Mark, fair_share
 from tmux_debug_mcp.reading import read_raw
 
-MARK = b"\033\\\033]7777;nonce;%d\a"
+MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    return Log(tmp_path / "log", "nonce")
+    return Log(tmp_path / "log", "0123456789abcdef")
 
 
 def append(log: Log, data: bytes) -> None:
@@ -37,7 +37,7 @@ def test_mark_is_found_however_much_a_daemon_prints_behind_it(log: Log, behind: 
     assert log.find_mark() == Mark(100_000, 139)
 
 
-@pytest.mark.parametrize("data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;other;3\a"])
+@pytest.mark.parametrize("data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;fedcba9876543210;3\a"])
 def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
     append(log, data)
 

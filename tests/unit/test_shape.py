@@ -25,14 +25,14 @@ ALLOWED = {
     "sequences": set(),
     "marks": set(),
     "transcript": {"charsets", "marks", "rows", "sequences"},
-    "logs": {"linux", "transcript"},
+    "logs": {"linux", "marks", "transcript"},
     "reading": {"charsets", "logs", "marks", "rows", "sequences", "transcript"},
-    "lifetime": {"linux"},
+    "lifetime": {"errors", "linux"},
     "audit": {"errors"},
     "client": {"control_mode", "errors", "lifetime", "targets"},
     "echo": {"rows"},
     "shells": {"linux", "logs", "terminals"},
-    "jobs": {"errors", "keys", "linux", "logs", "marks", "shells"},
+    "jobs": {"client", "errors", "keys", "linux", "logs", "marks", "shells"},
     "panes": {"client", "echo", "errors", "jobs", "keys", "logs", "linux", "shells", "terminals"},
     "capturing": {"client", "errors", "panes", "screen"},
     "display": {"keys", "panes", "terminals"},
@@ -66,7 +66,7 @@ ALLOWED = {
     },
     "stopping": {"keys", "linux", "panes", "shells", "terminals"},
     "waiting": {"echo", "errors", "logs", "panes", "reading"},
-    "archive": {"errors", "linux", "logs", "panes"},
+    "archive": {"display", "errors", "linux", "logs", "panes"},
     "creation": {"archive", "errors", "linux", "panes", "transcript"},
     "session": {"archive", "client", "creation", "errors", "lifetime", "logs", "panes", "linux", "recording"}
     | {"targets"},
@@ -92,7 +92,9 @@ ALLOWED = {
     "tools.terminal": {"archive", "capturing", "creation", "display", "errors", "keys", "panes", "picture", "reading"}
     | {"session", "tools", "tools.arguments"},
     "tools.screens": {"capturing", "errors", "panes", "session", "tools.terminal"},
-    "server": {"__init__", "audit", "creation", "lifetime", "linux", "session", "tools", "tools.screens"},
+    "server": {"__init__", "audit", "creation", "lifetime", "linux", "session", "tools", "tools.screens"} | {"wire"},
+    "wire": set(),
+    "environment": set(),
     "demo": set(),
     "demo.shop": set(),
     "demo.debugging": set(),
@@ -144,7 +146,7 @@ def test_leaves_know_no_io_and_only_the_edge_knows_mcp_and_the_environment(path:
     name, roots = name_of(path), {module.split(".")[0] for module in imports(path)}
     if name in LEAVES:
         assert not roots & {"anyio", "mcp", "mcp_types", "os", "time", "subprocess"}
-    if not name.startswith(("tools", "server", "demo")):
+    if not name.startswith(("tools", "server", "wire", "demo")):
         assert not roots & {"mcp", "mcp_types"}
     if name not in ("cli", "demo.debugging"):
         assert "os.environ" not in path.read_text()

@@ -1,0 +1,297 @@
+"""Every line gets the answer that JSON-RPC has for it, and the next good one is served."""
+
+import contextlib
+import itertools
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wire import SERVER, Server
+
+from tmux_debug_mcp.wire import RefusedError, read_message
+
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PING = b'{"jsonrpc":"2.0","id":7,"method":"ping"}'
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    b'"clientInfo":{"name":"test","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+)
+LIST_PANES = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"tmux_list_panes","arguments":{}}}'
+
+
+def call(value: bytes, members: bytes = b'"jsonrpc":"2.0","id":7,"method":"tools/call"') -> bytes:
+    """Return a call of tmux_list_panes with an argument that it does not have."""
+    return b'{%s,"params":{"name":"tmux_list_panes","arguments":{"x":%s}}}' % (members, value)
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+NO_JSON = {
+    "text": b"not json",
+    "half an object": b"{",
+    "an object too much": b'{"jsonrpc":"2.0","id":7,"method":"ping"} {}',
+    "comma too much": b'{"jsonrpc":"2.0","id":7,"method":"ping",}',
+    "control character": b'{"jsonrpc":"2.0","id":7,"method":"pi\x01ng"}',
+    "NUL": b"\0",
+    "NUL in a message": b'{"jsonrpc":"2.0","id":7,\0"method":"ping"}',
+    "UTF-16": '{"jsonrpc":"2.0","id":7,"method":"ping"}'.encode("utf-16"),
+    "half a batch": b'[{"jsonrpc":"2.0","id":7,"method":"ping"},',
+    "two byte order marks": BYTE_ORDER_MARK * 2 + PING,
+}
+
+NO_REQUEST = {
+    "empty batch": b"[]",
+    "batch of nothing": b"[1]",
+    "batch": b"[%s]" % PING,
+    "null": b"null",
+    "string": b'"text"',
+    "number": b"5",
+    "empty object": b"{}",
+    "no method without id": b'{"jsonrpc":"2.0"}',
+    "method that is a number, without id": b'{"jsonrpc":"2.0","method":1}',
+    "id null": b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    "id fraction": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+    "id float": b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}',
+    "id infinite": b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+    "id boolean": b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    "id object": b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+    "id array": b'{"jsonrpc":"2.0","id":[7],"method":"ping"}',
+    "id half a pair": b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
+    "deep batch": b"[" * 100_000,
+    "deep object": b'{"a":' * 10_000,
+    "no message, and long": b"x" * 10_000_000,
+}
+
+NO_REQUEST_BUT_AN_ID = {
+    "other protocol": b'{"jsonrpc":"1.0","id":7,"method":"ping"}',
+    "no protocol": b'{"id":7,"method":"ping"}',
+    "no method": b'{"jsonrpc":"2.0","id":7}',
+    "method number": b'{"jsonrpc":"2.0","id":7,"method":1}',
+    "nested 200": call(nested(200)),
+    "nested 5000": call(nested(5000)),
+    "nested 100000": call(nested(100_000)),
+    "nested, id last": call(nested(100_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
+    "nested, id in the middle": b'{ "method" : "x" , "id" : 7 , "params":' + nested(100_000) + b',"jsonrpc":"2.0"}',
+    "nested and not closed": call(b"[" * 100_000),
+    "long": call(b'"%s"' % (b"x" * 10_000_000)),
+    "long, id last": call(b'"%s"' % (b"x" * 30_000_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
+    "many values": call(b"[%s[]]" % (b"[]," * 2_000_000)),
+    "many strings": call(b"[%s1]" % (b'"",' * 2_000_000)),
+    "number of 5000 digits": call(b"1" * 5000),
+    "half pairs without number": call(b'"%s"' % (b"\\udc00" * 1_000_000)),
+}
+
+WRONG_PARAMS = {
+    name: b'{"jsonrpc":"2.0","id":7,"method":"ping","params":%s}' % params
+    for name, params in {"array": b"[]", "number": b"5", "string": b'"x"', "boolean": b"true"}.items()
+} | {
+    "array of a call": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":["tmux_list_panes"]}',
+    "arguments array": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":[]}}',
+    "no name": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}',
+}
+
+SILENT = [
+    b"",
+    b" ",
+    b"\t",
+    b"\r",
+    BYTE_ORDER_MARK,
+    b'{"jsonrpc":"2.0","method":"notifications/nothing"}',
+    b'{"jsonrpc":"2.0","method":"notifications/nothing","params":[]}',
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}',
+    b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"tmux_list_panes"}}',
+    b'{"jsonrpc":"2.0","id":9,"result":{}}',
+    b'{"jsonrpc":"2.0","id":9,"result":[]}',
+    b'{"jsonrpc":"2.0","id":9,"error":"no"}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
+]
+
+ANSWERED = {
+    "byte order mark": BYTE_ORDER_MARK + PING,
+    "carriage return": PING + b"\r",
+    "spaces": b" \t" + PING + b" ",
+    "params null": b'{"jsonrpc":"2.0","id":7,"method":"ping","params":null}',
+    "id twice": b'{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}',
+    "nested 190": call(nested(190)),
+    "NaN": call(b"NaN"),
+    "infinite": call(b"-1e999"),
+    "half a pair": call(b'"\\ud800"'),
+    "half a pair in a name": b'{"jsonrpc":"2.0","id":7,"method":"ping\\ud800","params":{"\\udc00":1}}',
+    "5 MB": call(b'"%s"' % (b"x" * 5_000_000)),
+    "5 MB of escapes": call(b'"%s"' % (b"\\n" * 2_500_000)),
+    "many values": call(b"[%s[]]" % (b"[]," * 5_000)),
+    "progress token": call(b"1").replace(b'"name"', b'"_meta":{"progressToken":{}},"name"'),
+    "meta": call(b"1").replace(b'"name"', b'"_meta":5,"name"'),
+}
+
+
+def refusal(server: Server, line: bytes) -> tuple[int | None, Any, str]:
+    """Return code, id and message of the error that answers a line, and check that the next line is served.
+
+    The ping behind it is what is read where a line gets no answer.
+    """
+    server.write(line)
+    server.write(b'{"jsonrpc":"2.0","id":"next","method":"ping"}')
+    answers = [server.read()]
+    if answers[0]["id"] != "next":
+        answers.append(server.read())
+    assert answers[-1] == {"jsonrpc": "2.0", "id": "next", "result": {}}
+    error = answers[0].get("error", {})
+    return error.get("code"), answers[0]["id"], error.get("message", "")
+
+
+def test_line_that_is_no_json_is_a_parse_error(server: Server) -> None:
+    for name, line in NO_JSON.items():
+        assert refusal(server, line)[:2] == (PARSE_ERROR, None), name
+
+
+def test_line_that_is_no_request_is_an_invalid_request(server: Server) -> None:
+    for name, line in NO_REQUEST.items():
+        assert refusal(server, line)[:2] == (INVALID_REQUEST, None), name
+    for name in ("empty batch", "batch of nothing", "batch"):
+        assert "one message a line" in refusal(server, NO_REQUEST[name])[2]
+
+
+def test_request_that_can_not_be_read_is_answered_by_its_id(server: Server) -> None:
+    for name, line in NO_REQUEST_BUT_AN_ID.items():
+        assert refusal(server, line)[:2] == (INVALID_REQUEST, 7), name
+
+
+def test_params_that_are_no_object_are_answered_by_the_id_of_the_request(server: Server) -> None:
+    for name, line in WRONG_PARAMS.items():
+        assert refusal(server, line)[:2] == (INVALID_PARAMS, 7), name
+
+
+def test_bytes_that_are_no_text_are_not_typed_as_something_else(server: Server) -> None:
+    server.text("create_pane", command="cat")
+    line = (
+        b'{"jsonrpc":"2.0","id":"a\\"b","method":"tools/call","params":'
+        b'{"name":"tmux_send_keys","arguments":{"pane_id":"debug-1","keys":"caf\xe9"}}}'
+    )
+
+    code, request_id, message = refusal(server, line)
+    assert (code, request_id, "UTF-8" in message) == (PARSE_ERROR, 'a"b', True)
+
+
+def test_notifications_responses_and_blank_lines_get_no_answer(server: Server) -> None:
+    for line in SILENT:
+        server.write(line)
+
+    assert server.ask("ping") == {}
+
+
+def test_odd_requests_are_answered_all_the_same(server: Server) -> None:
+    for name, line in ANSWERED.items():
+        server.write(line)
+        server.write(b'{"jsonrpc":"2.0","id":"next","method":"ping"}')
+        assert {server.read()["id"], server.read()["id"]} == {7, "next"}, name
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 10**30, 10**4000, "", "7", "é\u2028\0", "x" * 100_000])
+def test_ids_come_back_as_they_were(server: Server, request_id: int | str) -> None:
+    server.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": "ping"}).encode())
+    assert server.read() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+
+
+def test_id_that_is_used_twice_at_once_is_answered_twice(server: Server) -> None:
+    server.write(LIST_PANES + b"\n" + LIST_PANES)
+
+    assert [server.read()["id"], server.read()["id"]] == [7, 7]
+
+
+def test_answers_to_bad_lines_wait_for_a_client_that_reads_late(server: Server) -> None:
+    for _ in range(5000):
+        server.write(b"x")
+    server.write(PING)
+
+    answers = [server.read()["id"] for _ in range(5001)]
+    assert answers.count(None) == 5000
+    assert answers.count(7) == 1
+
+
+def test_first_line_that_is_bad_does_not_decide_anything(launch: Callable[..., Server]) -> None:
+    server = launch()
+    assert refusal_before_the_handshake(server) == [PARSE_ERROR, INVALID_REQUEST]
+    assert server.start().text("list_panes").startswith("No active panes")
+
+
+def refusal_before_the_handshake(server: Server) -> list[int]:
+    """Return the codes that two bad lines are answered with, and the first answer to a good one ends."""
+    server.write(b"not json")
+    server.write(b"[]")
+    server.write(PING)
+    answers = itertools.takewhile(lambda answer: answer["id"] is None, iter(server.read, None))
+    return [answer["error"]["code"] for answer in answers]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r\n", b"\n\n"], ids=["line feed", "none", "CRLF", "blank line"])
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+@pytest.mark.parametrize("last", ["call", "no json"])
+def test_last_line_before_the_end_is_answered(
+    environment: dict[str, str], tmp_path: Path, last: str, kind: str, end: bytes
+) -> None:
+    line = LIST_PANES if last == "call" else b"not json"
+    requests = tmp_path / "requests"
+    requests.write_bytes(INITIALIZE + line + end)
+    if kind == "file":
+        with requests.open() as stdin:
+            done = subprocess.run(SERVER, stdin=stdin, capture_output=True, env=environment, check=True, timeout=20)
+    else:
+        done = subprocess.run(
+            SERVER, input=requests.read_bytes(), capture_output=True, env=environment, check=True, timeout=20
+        )
+
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    if last == "call":
+        assert answers.keys() == {1, 7}
+        assert answers[7]["result"]["content"][0]["text"].startswith("No active panes")
+    else:
+        assert answers.keys() == {1, None}
+        assert answers[None]["error"]["code"] == PARSE_ERROR
+    assert done.stderr == b""
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists)
+
+
+def messages() -> Iterator[tuple[str, st.SearchStrategy[Any]]]:
+    """Yield the members of a message: right, wrong and unknown."""
+    yield "jsonrpc", st.just("2.0") | JSON
+    yield "id", st.integers() | st.text() | JSON
+    yield "method", st.just("ping") | JSON
+    yield "params", st.dictionaries(st.text(), JSON) | JSON
+    yield "result", JSON
+    yield "error", JSON
+
+
+@given(st.fixed_dictionaries({}, optional=dict(messages())) | JSON)
+def test_what_is_passed_on_is_what_the_sdk_takes_for_the_same(message: Any) -> None:  # noqa: ANN401
+    try:
+        text = read_message(json.dumps(message).encode())
+    except RefusedError as refused:
+        answer = json.loads(refused.answer())
+        is_id = isinstance(message, dict) and type(message.get("id")) in (int, str)
+        assert answer["id"] == (message["id"] if is_id else None)
+        return
+    assert text is not None
+    assert isinstance(message, dict)
+    if "method" in message:
+        taken = types.jsonrpc_message_adapter.validate_json(text) if "id" in message else None
+        assert taken is None or isinstance(taken, types.JSONRPCRequest)
+
+
+@given(st.binary())
+def test_bytes_of_any_kind_are_a_message_blank_or_refused(line: bytes) -> None:
+    with contextlib.suppress(RefusedError):
+        text = read_message(line)
+        assert text is None or text.strip()
