@@ -28,9 +28,9 @@ _EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 
 
 def _free_fd(pid: int) -> int:
-    """Return a number that a shell has no file open at; those to 63 are in use for `<(command)`."""
+    """Return a number that a shell has no file open at, and that nobody is likely to choose."""
     taken = linux.open_files(pid)
-    return next(number for number in itertools.count(97) if str(number) not in taken)
+    return next(number for number in itertools.count(197) if str(number) not in taken)
 
 
 class Job:

@@ -12,7 +12,7 @@ from .charsets import CharacterSets, sets_after
 from .logs import Log
 from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK, is_typed, readable
 from .rows import text_of
-from .sequences import unfinished_character_bytes
+from .sequences import ANSWERED, unfinished_character_bytes
 from .transcript import Transcript
 
 # Between pieces other calls get their turn. Most are read at 30 MB/s, and some with a thousandth of that.
@@ -25,6 +25,8 @@ _MOST_READ_BYTES = 1 << 20
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
 _EDITOR_MODE = b"\033[?2004"
+# Few questions are longer.
+_QUESTION_BYTES = 256
 # A character has no more bytes.
 _CHARACTER_BYTES = 4
 # Those of a character's that are not its first.
@@ -268,6 +270,19 @@ def transcript_from(log: Log, start: int) -> Transcript:
     transcript.feed(before[-_SCREEN_BYTES:])
     transcript.forget()
     return transcript
+
+
+async def may_be_answered(log: Log, start: int, end: int) -> bool:
+    """Tell whether a part of the log has something that a terminal answers, as if the answer were typed."""
+    at = max(start, log.kept_from)
+    while at < end:
+        data = log.read(at, min(_PIECE_BYTES, end - at))
+        if ANSWERED.search(data):
+            return True
+        # Pieces overlap, so that no question is cut in two.
+        at += max(len(data) - _QUESTION_BYTES, 1) if at + len(data) < end else len(data)
+        await anyio.lowlevel.checkpoint()
+    return False
 
 
 def sets_at(log: Log, cursor: int) -> CharacterSets:

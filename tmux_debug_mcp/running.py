@@ -25,7 +25,7 @@ from .jobs import Job
 from .keys import INTERRUPT
 from .logs import Growth
 from .panes import Pane, State
-from .reading import Piece, read_end
+from .reading import Piece, may_be_answered, read_end
 from .shells import Shell, foreground_shell
 
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -38,6 +38,8 @@ _SYNTAX_ERROR = 2
 # What a shell is still doing when it is asked to run something, such as printing its prompt.
 _PROMPT_S = 1.0
 _HOOK_S = 0.01
+# Shells that do not ask their terminal anything at their prompts, as others do, which read the answers.
+_ASK_NOTHING = ("bash", "zsh", "dash")
 # Shells wait for so long for what follows Escape.
 _ESCAPE_S = 0.06
 # A shell reads a line at once, but what it does before a command may take a while.
@@ -60,9 +62,6 @@ _LATE_S = 1.0
 _PROMPT_BYTES = 4096
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
-# What a terminal answers as if it were typed, asked for by a program that may not have read the answer.
-_QUESTION = re.compile(rb"\x1b[^\x18\x1a\x1b -~]*\[[^\x18\x1a\x1b@-~]*[cn]")
-_QUESTION_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +288,21 @@ async def _shell_at_prompt(pane: Pane, deadline: float) -> Shell:
 async def _empty_prompt(pane: Pane, deadline: float) -> Shell:
     """Return the shell at its prompt, with nothing typed there; others who type wait for that."""
     shell = await _shell_at_prompt(pane, min(deadline, anyio.current_time() + _PROMPT_S))
-    if not (pane.is_line_used or await pane.is_watched()):
+    if not (pane.is_line_used or await _may_have_answers(pane, shell) or await pane.is_watched()):
         return shell
     await _clear_line(pane)
     cleared = await pane.prompts.wait(_TAKE_S)
     if cleared is None:
         raise await _no_prompt(pane)
     return cleared
+
+
+async def _may_have_answers(pane: Pane, shell: Shell) -> bool:
+    """Tell whether what was printed outside of runs may have been answered by the terminal, and nobody read that."""
+    if shell.name not in _ASK_NOTHING:
+        return False
+    end = pane.job.end if pane.job else None
+    return await may_be_answered(pane.log, end or 0, pane.log.size)
 
 
 async def _no_prompt(pane: Pane) -> ToolError:
@@ -404,10 +411,9 @@ class _Following:
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
         if reason not in ("running", *_HAS_SHELL):
             job.remove()
-        asked_from = max(start, end - _QUESTION_BYTES)
-        if _QUESTION.search(self._pane.log.read(asked_from, end - asked_from)):
-            self._pane.is_line_used = True
         end = max(start, end)
+        # An answer that nobody has read stands on the line.
+        self._pane.is_line_used |= await may_be_answered(self._pane.log, start, end)
         piece = await read_end(self._pane.log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
         return Outcome(reason, code, job.runtime_s, state, piece, start, end)
 

@@ -23,6 +23,15 @@ FRESH_INVISIBLE = re.compile(
     r"|(?!\(0|\)[0B])[ -/]+[0-~]|[=>])|[\a\017\0]"
 )
 
+# What a terminal may answer: any sequence but those that surely have no answer. These are control sequences that move,
+# erase, scroll, colour or set modes, those for the cursor's shape, the keyboard and the title's stack, escape sequences
+# without a string, and strings that set a title, a link, a directory or a mark, or have no question mark.
+_SILENT = (
+    rb"\[(?:[0-9:;]*[@-HJ-MPSTXZ`a-bd-mrsu]|\?[0-9;]*[hlrsJK]|>[0-9;]*[mnu]|[<=][0-9;]*u|[0-9]* q|!p|2[23][;0-9]*t)"
+    rb"|[()*+][0-9A-Z]|[6-9=>DEHMNOcn|}~]|#[0-9]|\](?:[01278]|9|133|633|7777)[;\a\033]|\][^\a\033?]*[\a\033]|\\|\Z"
+)
+ANSWERED = re.compile(rb"\033(?!" + _SILENT + rb")")
+
 # A number of more digits is none that a terminal knows.
 _PARAMETERS = re.compile(r"([<-?]?)((?:[0-9]{0,9};)*[0-9]{0,9})([ -/]*)")
 _UNFINISHED = re.compile(rb"\033(?:\[[ -?]*|[\]P_^Xk][^\a\033]*\033?|[ -/]*)?\Z")

@@ -43,17 +43,17 @@ class Kind:
     restore: str = _RESTORE
 
 
-# Each is one command, so that a shell has read all of it before the file is emptied.
+# Each is one command, so that a shell has read all of it before the file is emptied; no alias stands for a quoted word.
 _POSIX = r"""{{
 {{ mcp_status=$?
 : >|'{itself}'
-command printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
+\command printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
-command . '{file}'
+\command . '{file}'
 {{ mcp_status=$?
-command printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
-eval "command unset mcp_status; return $mcp_status"
+\command printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
+\eval "\command unset mcp_status; \return $mcp_status"
 }} 2>/dev/null
 }}
 """
@@ -61,23 +61,23 @@ eval "command unset mcp_status; return $mcp_status"
 # Bash reads a file whole and closes it, so it is held open.
 _BASH = r"""{{
 {{ mcp_status=$?
-builtin : >|'{itself}'
+\builtin : >|'{itself}'
 case ":${{HISTCONTROL-}}:" in
 *:ignorespace:* | *:ignoreboth:*) ;;
-*) [[ $(builtin history 1) == *'{itself}'* ]] && builtin history -d -1 ;;
+*) [[ $(\builtin history 1) == *'{itself}'* ]] && \builtin history -d -1 ;;
 esac
-builtin printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
+\builtin printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null
-builtin . '{file}'
+\builtin . '{file}'
 {{ mcp_status=$?
-builtin printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
+\builtin printf '\033]7777;{end};%d\007' "$mcp_status" >/dev/tty
 }} 2>/dev/null
 }} {fd}<'{itself}'
-{{ builtin eval "builtin unset mcp_status; builtin return $mcp_status"; }} 2>/dev/null
+{{ \builtin eval "\builtin unset mcp_status; \builtin return $mcp_status"; }} 2>/dev/null
 """
 
-_ZSH = _POSIX.replace("command ", "builtin ").replace(": >|", "builtin : >|")  # its `command` runs programs only
+_ZSH = _POSIX.replace("command ", "builtin ")  # its `command` runs programs only
 
 # In a file that it reads, fish gives programs a process group of their own only if it is told to.
 _FISH = r"""begin

@@ -1,0 +1,73 @@
+"""What is left on a shell's line, or can be read by what runs there, changes no run."""
+
+from pathlib import Path
+
+import pytest
+from support import SHELLS, Tools, run
+
+# What terminals answer, and tmux most of it.
+QUESTIONS = {
+    "version": r"\033[>q",
+    "attributes": r"\033[c",
+    "secondary attributes": r"\033[>c",
+    "cursor": r"\033[6n",
+    "size": r"\033[18t",
+    "colour": r"\033]11;?\007",
+    "mode": r"\033[?25$p",
+    "setting": r"\033P$qm\033\\",
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+async def test_what_the_terminal_answered_is_not_run(tools: Tools, tmp_path: Path, name: str) -> None:
+    pane_id = await tools.create(SHELLS[name], cwd=str(tmp_path))
+    for question in QUESTIONS.values():
+        await run(tools, f"printf '{question}'", pane_id)
+        assert (await run(tools, "echo fine", pane_id))[0] == "fine\n", question
+    await run(tools, r"printf '\033[c'; head -c 70000 /dev/zero | tr '\0' x; echo", pane_id)
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["bash", "dash", "zsh"])
+async def test_what_the_terminal_answered_between_runs_is_not_run(tools: Tools, tmp_path: Path, name: str) -> None:
+    pane_id = await tools.create(rf"printf '\033[>q'; exec {SHELLS[name]}", cwd=str(tmp_path))
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+    await run(tools, r"(sleep 0.1; printf '\033[>qdone\n') &", pane_id)
+    await tools.blocks("wait", pane_id=pane_id, pattern="done$", since=0)
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", SHELLS)
+async def test_command_can_not_learn_how_its_end_is_marked(tools: Tools, name: str) -> None:
+    pane_id = await tools.create(SHELLS[name])
+    directory = tools.session.panes[0].client.directory
+
+    for number in (1, 2):
+        read = f"echo begin; cat {directory}/1.{number}-* {directory}/debug-1.log {directory}/debug-1.mark"
+        output, meta, _ = await run(tools, f"{read}; cat /proc/self/fd/197; echo end; sh -c 'exit 3'", pane_id)
+
+        assert output.startswith("begin\n")
+        assert output.endswith("end\n")
+        assert meta["exit_code"] == 3
+
+
+@pytest.mark.parametrize("name", SHELLS)
+async def test_names_that_were_given_to_other_things_make_no_difference(tools: Tools, name: str) -> None:
+    pane_id = await tools.create(SHELLS[name])
+    for word in (".", "source", "command", "printf", "eval"):
+        if not (name == "fish" and word == "."):
+            await tools.send(pane_id, f"alias {word}=false Enter")
+
+    assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
+
+
+async def test_open_files_of_the_shell_are_its_own(tools: Tools, tmp_path: Path) -> None:
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
+    await run(tools, "exec 97>mine 98>other", pane_id)
+    await run(tools, "echo one >&97; echo two >&98", pane_id)
+
+    assert ((tmp_path / "mine").read_text(), (tmp_path / "other").read_text()) == ("one\n", "two\n")
