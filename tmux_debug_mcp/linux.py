@@ -220,6 +220,14 @@ def program(pid: int) -> str:
         return ""
 
 
+def runs(pid: int, path: str) -> bool:
+    """Tell whether a process runs the program at this path."""
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", path)
+    except OSError:
+        return False
+
+
 def arguments(pid: int) -> list[str]:
     """Return what a process was started with, its own name first."""
     return _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,6 +61,10 @@ _QUIET_S = 0.25
 _LATE_S = 1.0
 # A prompt is shorter, with all that draws it.
 _PROMPT_BYTES = 4096
+# Where systems have bash.
+_BASHES = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
+# It parses a command of 128 kB in some milliseconds.
+_CHECK_S = 1.0
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 
@@ -328,10 +333,16 @@ async def _unfinished(shell: Shell, command: str) -> str | None:
     """Return what bash says of a command whose substitution does not end."""
     if shell.name != "bash" or not _SUBSTITUTION.search(command):
         return None
-    argv = [f"/proc/{shell.pid}/exe", "--norc", "-O", "extglob", "-n"]
-    checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
-    said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
-    return said if checked.returncode and "matching `)'" in said else None
+    # A program may have the name of one, and is not to be started by us.
+    bash = next((path for path in (shutil.which("bash"), *_BASHES) if path and linux.runs(shell.pid, path)), None)
+    if bash is None:
+        return None
+    argv = [bash, "--norc", "-O", "extglob", "-n"]
+    with anyio.move_on_after(_CHECK_S):
+        checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
+        said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
+        return said if checked.returncode and "matching `)'" in said else None
+    return None
 
 
 async def _interrupt(pane: Pane, *, is_second: bool) -> float:

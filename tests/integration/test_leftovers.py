@@ -1,7 +1,12 @@
 """What is left on a shell's line, or can be read by what runs there, changes no run."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 from support import SHELLS, Tools, run
 
@@ -71,3 +76,27 @@ async def test_open_files_of_the_shell_are_its_own(tools: Tools, tmp_path: Path)
     await run(tools, "echo one >&97; echo two >&98", pane_id)
 
     assert ((tmp_path / "mine").read_text(), (tmp_path / "other").read_text()) == ("one\n", "two\n")
+
+
+async def test_program_that_is_called_bash_is_not_started_by_us(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    run_process = anyio.run_process
+
+    async def recorded(argv: list[str], **arguments: Any) -> Any:  # noqa: ANN401
+        started.append(argv)
+        return await run_process(argv, **arguments)
+
+    monkeypatch.setattr(anyio, "run_process", recorded)
+    program = tmp_path / "bash"
+    shutil.copy(os.path.realpath(sys.executable), program)
+    raw = f"{program} -c 'import time, tty; tty.setraw(0); time.sleep(60)'"
+    pane_id = await tools.create(raw, env={"PYTHONHOME": sys.base_prefix})
+    await tools.shows_foreground(pane_id, "bash")
+    await tools.call("run", command="echo $(echo one", pane_id=pane_id, timeout_s=1)
+    assert started == []
+
+    real = await tools.create("bash --norc")
+    assert (await run(tools, "echo $(echo one", real))[1]["exit_code"] == 2
+    assert [argv[0].rpartition("/")[2] for argv in started] == ["bash"]
