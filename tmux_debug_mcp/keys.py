@@ -12,6 +12,7 @@ CRLF counts as a line feed, but not in literal text.
 
 import itertools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .errors import KeysError
@@ -74,6 +75,20 @@ _CONTROL = {"[": "Escape", "@": "C-Space", "?": "BSpace", "/": "C-_", "m": "Ente
 # Keys are separated by blanks, words by all that is blank.
 _KEY_WORD = re.compile("[^ ]+")
 _WORD = re.compile(r"\S+")
+# What keys send, where that is not a character of theirs: the last letter of a control sequence, or the number in it.
+_LETTERS = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "Home": "H", "End": "F"} | dict(
+    zip(("F1", "F2", "F3", "F4"), "PQRS", strict=True)
+)
+_NUMBERS = {"IC": 2, "DC": 3, "PPage": 5, "NPage": 6, "F5": 15, "F6": 17, "F7": 18, "F8": 19, "F9": 20, "F10": 21}
+_NUMBERS |= {"F11": 23, "F12": 24}
+_CHARACTERS = {"Enter": "\r", "KPEnter": "\r", "Escape": "\033", "Tab": "\t", "BTab": "\033[Z", "Space": " "}
+_CHARACTERS |= {"BSpace": "\177"}
+_KEYPAD = dict(zip("0123456789/*-+.", "pqrstuvwxyojmkn", strict=True)) | {"Enter": "M"}
+# In programs that have switched the keypad on, as the terminal description of tmux has it.
+_WITH_KEYPAD = {"Home": "\033[1~", "End": "\033[4~"}
+_CURSOR_KEYS = ("Up", "Down", "Right", "Left")
+_PASTE_END = "\033[201~"
+
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
@@ -134,8 +149,53 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
 def typed(body: str, enters: int) -> Keystrokes:
     """Return what types the text, which is a paste where it has several lines, and presses Enter so many times."""
     lines = body.count("\n") + 1
+    if lines > 1 and _PASTE_END in body:
+        raise KeysError(
+            "Parameter 'keys' has ESC [ 201 ~, which would end the paste before its end, so that the rest is run. "
+            "Leave it out, or set literal to type the lines one by one."
+        )
     verb = f"pasted {lines} lines, {_count(len(body))}" if lines > 1 else f"typed {_count(len(body))}"
     return Keystrokes(body, is_paste=lines > 1, keys=("Enter",) * enters, done=_typing(verb, enters))
+
+
+def depend_on_modes(keys: Iterable[str]) -> bool:
+    """Tell whether what keys send depends on modes that the program has set."""
+    return any(key in _CURSOR_KEYS or key in _WITH_KEYPAD or "KP" in key for key in keys)
+
+
+def encoded(keys: Iterable[str], *, cursor_mode: bool = False, keypad_mode: bool = False) -> str:
+    """Return what a terminal sends to the program when keys are pressed.
+
+    Args:
+        keys: Names that `key_name` returned.
+        cursor_mode: Whether the program has cursor keys send other sequences (DECCKM).
+        keypad_mode: Whether it has the keypad send sequences (DECKPAM).
+    """
+    return "".join(_encoded(key, cursor_mode=cursor_mode, keypad_mode=keypad_mode) for key in keys)
+
+
+def _encoded(key: str, *, cursor_mode: bool, keypad_mode: bool) -> str:
+    modifiers = ""
+    while key[1:2] == "-" and len(key) > 2:  # noqa: PLR2004
+        modifiers, key = modifiers + key[0], key[2:]
+    number = 1 + ("S" in modifiers) + 2 * ("M" in modifiers) + 4 * ("C" in modifiers)
+    if key in _LETTERS:
+        if number > 1:
+            return f"\033[1;{number}{_LETTERS[key]}"
+        if key in _WITH_KEYPAD and (cursor_mode or keypad_mode):
+            return _WITH_KEYPAD[key]
+        is_cursor = key in _CURSOR_KEYS and not cursor_mode
+        return f"\033{'[' if is_cursor or key in _WITH_KEYPAD else 'O'}{_LETTERS[key]}"
+    if key in _NUMBERS:
+        return f"\033[{_NUMBERS[key]};{number}~" if number > 1 else f"\033[{_NUMBERS[key]}~"
+    prefix = "\033" if "M" in modifiers else ""
+    if key[:2] == "KP" and keypad_mode:
+        return f"{prefix}\033O{_KEYPAD[key[2:]]}"
+    # What modifiers there are no codes for do nothing, as in most terminals.
+    character = _CHARACTERS.get(key, key.removeprefix("KP"))
+    if "C" in modifiers and (key == "Space" or len(key) == 1):
+        character = chr(ord(character.upper()) & 0x1F)
+    return prefix + character
 
 
 def key_name(word: str) -> str | None:

@@ -7,7 +7,6 @@ Only typing takes the pane's lock. Captures and ending take none.
 """
 
 import contextlib
-import itertools
 import math
 import os
 import re
@@ -28,8 +27,9 @@ from .client import Command, ControlClient
 from .echo import MAX_TEXTS, Echoes, Sent
 from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError, ToolError
 from .jobs import Job
-from .keys import Keystrokes
+from .keys import Keystrokes, depend_on_modes, encoded
 from .logs import Growth, Log, Mark, News
+from .sequences import plain_name
 from .shells import Prompts, Shell
 
 _CONTROL = re.compile("[\0-\037\177]+")
@@ -54,13 +54,8 @@ _REMEMBERED = 200
 _PROMPT_S = 0.05
 # What was printed has come to the log after a millisecond, but on a busy machine.
 _IN_FLIGHT_S = 0.01
-# tmux takes some 10,000 words a command.
-_KEYS_A_COMMAND = 1000
-# To leave copy mode, load a text, paste it and press keys.
-_COMMANDS_A_TURN = 4
-# tmux sends what the terminal description has for these, which holds for programs that have switched the keypad on
-# (terminfo(5), smkx). Others expect what an xterm sends.
-_WITHOUT_KEYPAD = {"Home": ("1b", "5b", "48"), "End": ("1b", "5b", "46")}
+# tmux's variables of the modes that keys depend on.
+KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,38 +316,32 @@ class Pane:
         return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
 
     async def type(self, keystrokes: Keystrokes) -> None:
-        """Type and press; `typing` must be held."""
-        # A pane that a person scrolls through swallows keys.
-        commands: list[Command] = [("copy-mode", "-q", "-t", self.target)]
+        """Type and press; `typing` must be held.
+
+        All of it is pasted: so it does not go to a mode that a person is in, such as to scroll.
+        """
+        keys = await self._encoded(keystrokes.keys)
+        pasted, typed = (keystrokes.text, keys) if keystrokes.is_paste else ("", keystrokes.text + keys)
+        for text, how in ((pasted, "-p"), (typed, "-r")):
+            if text:
+                await self._paste(text, how)
+
+    async def _paste(self, text: str, how: str) -> None:
         name = f"keys-{secrets.token_hex(8)}"
-        file = self.client.directory / name
-        if keystrokes.text:
-            how = ("-p" if keystrokes.is_paste else "-r") + (" -S" if self.client.cleans_pastes else "")
-            commands += [("load-buffer", "-b", name, str(file)), pastes(self.target, name, how)]
-        for keys, is_special in await self._key_groups(keystrokes.keys):
-            for start in range(0, len(keys), _KEYS_A_COMMAND):
-                some = keys[start : start + _KEYS_A_COMMAND]
-                codes = [code for key in some for code in _WITHOUT_KEYPAD[key]] if is_special else []
-                words = ("-H", *codes) if is_special else ("--", *some)
-                commands.append(("send-keys", "-t", self.target, *words))
+        file = self.client.write(name, text.encode())
+        paste = pastes(self.target, name, how + (" -S" if self.client.cleans_pastes else ""))
         try:
-            if keystrokes.text:
-                self.client.write(name, keystrokes.text.encode())
-            for at in range(0, len(commands), _COMMANDS_A_TURN):
-                await self.tmux(*commands[at : at + _COMMANDS_A_TURN])
+            await self.tmux(("load-buffer", "-b", name, str(file)), paste)
         finally:
             file.unlink(missing_ok=True)
 
-    async def _key_groups(self, keys: Sequence[str]) -> list[tuple[list[str], bool]]:
-        """Return the keys in groups, and of each whether what tmux would send for them is not what is expected."""
-        if not _WITHOUT_KEYPAD.keys() & set(keys):
-            return [([*keys], False)]
-        flags = "#{keypad_cursor_flag}#{keypad_flag}"
-        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, flags))
-        if b"1" in line:
-            return [([*keys], False)]
-        groups = itertools.groupby(keys, _WITHOUT_KEYPAD.__contains__)
-        return [(list(group), is_special) for is_special, group in groups]
+    async def _encoded(self, keys: Sequence[str]) -> str:
+        """Return what keys send to the program."""
+        if not depend_on_modes(keys):
+            return encoded(keys)
+        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, KEY_MODES))
+        cursor_mode, keypad_mode = (flag == b"1" for flag in line.split())
+        return encoded(keys, cursor_mode=cursor_mode, keypad_mode=keypad_mode)
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
@@ -483,7 +472,7 @@ def _foreground(shell: linux.Stat) -> str | None:
         if leader is None or leader.state in "ZX":  # the first of a pipe may end before the others
             others = filter(None, map(linux.read_stat, linux.descendants(shell.pid)))
             leader = next((stat for stat in others if stat.pgrp == shell.tpgid), None)
-        return _printable(leader.comm) if leader else None
+        return plain_name(leader.comm) if leader else None
     below = linux.children(shell.pid)
     command = linux.read_stat(below[0]) if below else None
     if command is None:
@@ -491,8 +480,4 @@ def _foreground(shell: linux.Stat) -> str | None:
     # `$SHELL -c` stays for a list of commands; then the one it waits for has the terminal.
     below = linux.children(command.pid) if command.comm in SHELLS else []
     stat = linux.read_stat(below[-1]) if below else None
-    return _printable((stat or command).comm)
-
-
-def _printable(name: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in name)
+    return plain_name((stat or command).comm)

@@ -32,6 +32,9 @@ _SILENT = (
 )
 ANSWERED = re.compile(rb"\033(?!" + _SILENT + rb")")
 
+# Blanks are in the names of some programs, such as `tmux: server`.
+_NO_NAME = re.compile(r"[^\w .:+@%~/#=-]")
+
 # A number of more digits is none that a terminal knows.
 _PARAMETERS = re.compile(r"([<-?]?)((?:[0-9]{0,9};)*[0-9]{0,9})([ -/]*)")
 _UNFINISHED = re.compile(rb"\033(?:\[[ -?]*|[\]P_^Xk][^\a\033]*\033?|[ -/]*)?\Z")
@@ -84,3 +87,8 @@ def unfinished_character_bytes(data: bytes) -> int:
         if not b"\x80" <= lead < b"\xc0":
             break
     return 0
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a program, which may have chosen any, as one word that is no more than a name."""
+    return _NO_NAME.sub("?", name)

@@ -12,7 +12,7 @@ import re
 import secrets
 import socket
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -32,8 +32,8 @@ from .errors import (
     TmuxGoneError,
     TmuxStuckError,
 )
-from .keys import Keystrokes
-from .panes import Pane, State, pastes
+from .keys import Keystrokes, encoded
+from .panes import KEY_MODES, Pane, State, pastes
 from .screen import captured_lines
 from .session import Session
 from .targets import PaneRow, panes_format, parse
@@ -46,9 +46,7 @@ _ANSWER_S = 10.0
 # A server that is about to end still listens for a moment.
 _ENDING_LOOKS = 10
 _LOOK_AGAIN_S = 0.005
-# A client of tmux takes 16 KiB of commands: so much for text, of which a character takes 4 bytes at most, and for all.
-_TYPED_CHARACTERS = 2000
-_KEYS_A_COMMAND = 200
+# A client of tmux takes 16 KiB of commands.
 MAX_COMMAND_BYTES = 12_000
 _MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
 # Since this version paste-buffer rewrites control characters unless told not to.
@@ -269,18 +267,18 @@ class UsersServer:
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
         if row.pane_dead == "1":
             raise PaneExitedError(row.pane_id, await self.command_of(row))
-        pane_id, text, keys = row.pane_id, keystrokes.text, keystrokes.keys
-        typed = [text[at : at + _TYPED_CHARACTERS] for at in range(0, len(text), _TYPED_CHARACTERS)]
-        pressed = [keys[at : at + _KEYS_A_COMMAND] for at in range(0, len(keys), _KEYS_A_COMMAND)]
-        commands: list[Command] = [("copy-mode", "-q", "-t", pane_id)]  # which swallows keys
-        if not keystrokes.is_paste:
-            commands += [("send-keys", "-l", "-t", pane_id, "--", piece) for piece in typed]
         with anyio.CancelScope(shield=True):
             async with self._typing:
+                facts = await self._ask(("display-message", "-p", "-t", row.pane_id, "#{version} " + KEY_MODES))
+                number, *modes = facts.partition("\n")[0].split(" ")  # of a pane that is gone there are none
+                is_old = (version(number) or _CLEANS_PASTES) < _CLEANS_PASTES
+                how = "" if is_old else " -S"
+                keys = encoded(keystrokes.keys, cursor_mode=modes[:1] == ["1"], keypad_mode=modes[1:] == ["1"])
                 if keystrokes.is_paste:
-                    await self._paste(pane_id, text)
-                for batch in _batches([*commands, *(("send-keys", "-t", pane_id, "--", *some) for some in pressed)]):
-                    await self._ask(*batch)
+                    await self._paste(row.pane_id, keystrokes.text, "-p" + how)
+                    await self._paste(row.pane_id, keys, "-r" + how)
+                else:
+                    await self._paste(row.pane_id, keystrokes.text + keys, "-r" + how)
 
     async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
         return "\n".join((await self._captured(row.pane_id, "-S", str(start), "-E", str(end)))[1:])
@@ -327,14 +325,16 @@ class UsersServer:
         captured = await self._ask(facts, ("capture-pane", "-p", "-e", "-t", pane_id, *flags))
         return captured_lines(captured.encode(), ansi=ansi)
 
-    async def _paste(self, pane_id: str, text: str) -> None:
-        """Paste text, bracketed where the program asks for that; the user's own buffers stay as they are."""
+    async def _paste(self, pane_id: str, text: str, how: str) -> None:
+        """Paste text by flags of paste-buffer; the user's own buffers stay as they are.
+
+        It goes to no other pane that keys are sent to as well, nor to a mode that the user is in.
+        """
+        if not text:
+            return
         buffer = f"keys-{secrets.token_hex(8)}"
-        number = version(await self._ask(("display-message", "-p", "#{version}")))
-        how = "-p -S" if number is None or number >= _CLEANS_PASTES else "-p"
         try:
-            leave_mode = ("copy-mode", "-q", "-t", pane_id)
-            await self._ask(leave_mode, ("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
+            await self._ask(("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
                 await self._ask(("delete-buffer", "-b", buffer))
@@ -423,20 +423,6 @@ def escaped(name: str) -> str:
     for part in parts[1:]:
         text += ("#" if part.startswith("[") else "##") + part
     return text
-
-
-def _batches(commands: Iterable[Command]) -> Iterator[list[Command]]:
-    """Return commands in groups that a client of tmux takes."""
-    batch: list[Command] = []
-    size = 0
-    for command in commands:
-        more = sum(len(word.encode()) + 1 for word in command)
-        if batch and size + more > MAX_COMMAND_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(command)
-        size += more
-    yield batch
 
 
 def _title(settings: Settings, command: str | None) -> str:

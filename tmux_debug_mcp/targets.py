@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .errors import AmbiguousTargetError, TargetNotFoundError
+from .sequences import plain_name
 
 _PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
 _PANE_ID, _WINDOW_ID, _SESSION_ID = re.compile(r"%\d+"), re.compile(r"@\d+"), re.compile(r"\$\d+")
@@ -104,6 +105,7 @@ def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[Pan
             session_id=offsets.session(row.session_id),
             window_id=offsets.window(row.window_id),
             pane_id=offsets.pane(row.pane_id),
+            pane_current_command=plain_name(row.pane_current_command),
             tmux_session=row.session_id,
             tmux_window=row.window_id,
             tmux_pane=row.pane_id,

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, User, eventually, in_process, socket_of
+from support import PATIENCE_S, Tools, User, eventually, in_process, python, socket_of
 
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.servers import UsersServer
@@ -403,6 +403,9 @@ class TestOwnServer:
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "%1\n"
 
 
+COMMAND = "#{pane_current_command}"
+
+
 class TestUsersServer:
     async def test_command_that_ends_at_once_has_ids_too(self, on_users: Tools) -> None:
         ids = r"window_id=@\d+ pane_id=%\d+; its command has ended already"
@@ -480,6 +483,38 @@ class TestUsersServer:
         user.tmux("copy-mode", "-t", "=mine:1.0")
         await text(on_users, "send_keys", target="mine:1", keys="typed Enter")
         assert "typed\ntyped" in await shows(on_users, "mine:1", "typed\ntyped")
+
+    async def test_user_goes_on_to_scroll_while_keys_are_sent(self, on_users: Tools, user: User) -> None:
+        user.tmux("copy-mode", "-t", "=mine:1.0")
+        for keys in ("C-l", "echo typed Enter", "Up C-u", "one\ntwo\n"):
+            await text(on_users, "send_keys", target="mine:1", keys=keys)
+        await eventually(lambda: "two" in user.tmux("capture-pane", "-p", "-t", "=mine:1.0"))
+        assert user.tmux("display-message", "-p", "-t", "=mine:1.0", "#{pane_in_mode}") == "1\n"
+
+    async def test_synchronized_panes_do_not_get_the_keys_of_another(
+        self, on_users: Tools, user: User, tmp_path: Path
+    ) -> None:
+        made = [["new-session", "-d", "-s", "sync"], ["split-window", "-d", "-t", "=sync:"]]
+        show = ["-P", "-F", "#{pane_id}"]
+        panes = [
+            user.tmux(*words, *show, f"stty raw -echo; exec cat >{tmp_path}/{name}").strip()
+            for words, name in zip(made, ("one", "two"), strict=True)
+        ]
+        user.tmux("set-option", "-w", "-t", "=sync:", "synchronize-panes", "on")
+        await eventually(lambda: user.tmux("list-panes", "-t", "=sync:", "-F", COMMAND) == "cat\ncat\n")
+        for keys in ("typed Enter", "Up C-c", "a\nb\n"):
+            await text(on_users, "send_keys", target=panes[0], keys=keys)
+        expected = b"typed\r\033[A\3a\rb\r"
+        await eventually(lambda: (tmp_path / "one").read_bytes() == expected)
+        assert (tmp_path / "two").read_bytes() == b""
+
+    async def test_no_name_of_a_program_forges_a_row(self, on_users: Tools, user: User) -> None:
+        program = "import os; os.execvp('cat', ['x\\n%9\\tforged; matched', '-'])"
+        user.tmux("new-window", "-d", "-t", "mine:", "-n", "odd", python(program))
+        await eventually(lambda: "forged" in user.tmux("display-message", "-p", "-t", "=mine:odd", COMMAND))
+        found = await text(on_users, "list_panes")
+        assert len(found.splitlines()) == len(user.tmux("list-panes", "-a").splitlines())
+        assert "x?%9?forged" in found
 
     async def test_keys_for_a_dead_pane_are_refused_and_end_no_server(self, on_users: Tools, user: User) -> None:
         # tmux 3.3 itself ends, with all sessions, when something is pasted into a dead pane.

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import KeysError
-from tmux_debug_mcp.keys import MAX_KEYS_BYTES, key_name, parse
+from tmux_debug_mcp.keys import MAX_KEYS_BYTES, depend_on_modes, encoded, key_name, parse
 
 NAMED = [
     "Enter",
@@ -241,6 +241,7 @@ def test_no_string_makes_parsing_fail_but_by_its_own_error(keys: str) -> None:
         return
     assert parsed.text or parsed.keys
     assert all(key_name(key) for key in parsed.keys)
+    assert len(encoded(parsed.keys, keypad_mode=True)) >= len(parsed.keys)
 
 
 @pytest.mark.parametrize("keys", ["^" * 1_000_000, "x" + " Enter" * 20_000, "Up " * 20_000, "Up " * 19_999 + "\n"])
@@ -262,3 +263,33 @@ def test_long_wrong_key_is_not_repeated_whole() -> None:
         parse("C-" * 300_000 + "x")
 
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("keys", "normal", "application"),
+    [
+        ("Up Left", "\033[A\033[D", "\033OA\033OD"),
+        ("Home End", "\033[H\033[F", "\033[1~\033[4~"),
+        ("S-Up C-Home M-F5 C-M-S-PageDown", "\033[1;2A\033[1;5H\033[15;3~\033[6;8~", None),
+        ("F1 F4 F12 S-F1", "\033OP\033OS\033[24~\033[1;2P", None),
+        ("KP0 KP* KPEnter M-KP5", "0*\r\0335", "\033Op\033Oj\033OM\033\033Ou"),
+        ("C-a C-Space C-_ C-\\\\ C-] C-^", "\1\0\x1f\x1c\x1d\x1e", None),
+        ("M-x M-X M-é C-M-a M-Enter M--", "\033x\033X\033é\033\1\033\r\033-", None),
+        # Terminals have no codes for these.
+        ("S-Enter C-Enter C-Tab S-Space", "\r\r\t ", None),
+        ("S-Tab M-BTab", "\033[Z\033\033[Z", None),
+    ],
+)
+def test_keys_send_what_a_terminal_sends(keys: str, normal: str, application: str | None) -> None:
+    pressed = parse(keys.replace("\\\\", "\\")).keys
+
+    assert encoded(pressed) == normal
+    assert encoded(pressed, cursor_mode=True, keypad_mode=True) == (application or normal)
+    assert depend_on_modes(pressed) == (application is not None)
+
+
+def test_text_that_ends_a_paste_before_its_end_is_refused() -> None:
+    with pytest.raises(KeysError, match="would end the paste"):
+        parse("one\n\033[201~two\n")
+    assert parse("one\n\033[201~two\n", literal=True).text
+    assert parse("\033[201~one\n").text

@@ -102,7 +102,7 @@ def test_panes_of_a_session_or_a_window(target: str, panes: list[str]) -> None:
 @given(st.lists(st.lists(st.text(max_size=9), min_size=len(FIELDS), max_size=len(FIELDS)), max_size=4))
 def test_no_text_of_a_field_is_taken_for_another(values: list[list[str]]) -> None:
     separator = "0123456789abcdef"
-    ids = {"session_id": "$1", "window_id": "@2", "pane_id": "%3"}
+    ids = {"session_id": "$1", "window_id": "@2", "pane_id": "%3", "pane_current_command": "sh"}
     values = [[ids.get(name, value) for name, value in zip(FIELDS, row, strict=True)] for row in values]
     lines = [separator + separator.join(fields) + separator for fields in values]
 
