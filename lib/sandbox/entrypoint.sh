@@ -6,6 +6,31 @@ set -euo pipefail
 path=$PATH
 PATH=/bin
 
+refuse() {
+	echo "tmux-debug-sandbox: $1 Nothing has run." >&2
+	exit 2
+}
+
+# Refuses what was put in a mount's place after the launcher had looked at it. The first line is for the kernel, each
+# other one has device, inode and place of a mount.
+check_mounts() {
+	local kernel expected line place found
+	kernel=$(cat /proc/sys/kernel/random/boot_id)
+	mapfile -t expected <<<"$1"
+	[[ ${expected[0]} == "$kernel" ]] || return 0
+	for line in "${expected[@]:1}"; do
+		place=${line#* }
+		found=$(stat --dereference --format=%d:%i -- "$place") || refuse "The user in the sandbox can't look at $place."
+		[[ $found == "${line%% *}" ]] ||
+			refuse "What is mounted at $place was replaced just now. If a sandbox runs on a directory above it, end that first."
+	done
+}
+
+if [[ -n ${TMUX_DEBUG_SANDBOX_MOUNTS-} ]]; then
+	check_mounts "$TMUX_DEBUG_SANDBOX_MOUNTS"
+	unset TMUX_DEBUG_SANDBOX_MOUNTS
+fi
+
 # With a read-only root and no volume for it, the home directory is where one can write.
 if [[ ! -w $HOME ]]; then
 	export HOME=/tmp/home

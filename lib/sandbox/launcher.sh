@@ -19,6 +19,82 @@ fail() {
 	exit 2
 }
 
+# Whether a link is root's, and only root can write to the directories above it.
+is_made_by_root() {
+	local path=$1 owner mode above=(/)
+	while path=${path%/*} && [[ -n $path ]]; do above+=("$path"); done
+	while read -r owner mode; do
+		((owner == 0 && (8#$mode & 8#22) == 0)) || return 1
+	done < <(stat --format='%u %a' -- "${above[@]}")
+	[[ $(stat --format=%u -- "$1") == 0 ]]
+}
+
+# Sets `resolved` to the path that a path leads to, without links. What runs in a sandbox can replace a directory by a
+# link, so a link is followed only where no sandbox can have made it. Of a mount's source, this is also a link that stands
+# in the home directory, which is no sandbox's project. One that ends in the Nix store leads to nothing secret.
+resolve() {
+	local given=$1 kind=$2 rest=$1 followed=0 name link target end
+	[[ $rest == /* ]] || rest=$PWD/$rest
+	resolved=""
+	while [[ -n $rest ]]; do
+		name=${rest%%/*}
+		rest=${rest#"$name"}
+		rest=${rest#/}
+		link=$resolved/$name
+		if [[ -z $name || $name == . ]]; then
+			continue
+		elif [[ $name == .. ]]; then
+			resolved=${resolved%/*}
+			continue
+		elif [[ ! -L $link ]]; then
+			resolved=$link
+			continue
+		fi
+		target=$(readlink -- "$link")
+		end=$(realpath --canonicalize-missing -- "$link")
+		if is_made_by_root "$link" || [[ $link == /nix/store/* || ($kind == mount && $resolved == "$own_home") ]]; then
+			((++followed <= 40)) || fail "${given@Q} leads through too many links. Give the path of what it leads to."
+			[[ $target != /* ]] || resolved=""
+			rest=$target/$rest
+		elif [[ $kind == mount && $end == /nix/store/* ]]; then
+			resolved=$end
+		else
+			end=$(realpath --canonicalize-missing -- "$link/$rest")
+			fail "${link@Q} is a link to ${target@Q}, and is not followed, since a sandbox can have made it." \
+				"If you mean ${end@Q}, give this path in place of ${given@Q}."
+		fi
+	done
+	resolved=${resolved:-/}
+	[[ $resolved != *[$'\n\r']* ]] || fail "${resolved@Q} has a line feed in it, which podman can't take. Rename it."
+}
+
+end_others="If a sandbox runs on a directory above it, end that first."
+
+# Sets `identity` to the device and inode of what a path without links names, and `owner` and `group`.
+identify() {
+	local directory=${1%/}/ name=. place=""
+	identity=""
+	if [[ ! -d $1 ]]; then
+		name=${1##*/}
+		directory=${1%"$name"}
+	fi
+	{
+		IFS= read -r place
+		read -r owner group identity
+	} < <(cd -- "$directory" && readlink /proc/self/cwd && stat --format='%u %g %d:%i' -- "./$name") || true # told below
+	[[ -n $identity ]] || fail "${1@Q} can't be entered."
+	[[ ${place%/}/ == "$directory" ]] || fail "${1@Q} was replaced just now. $end_others"
+}
+
+# The home directories that the user database has for a user's number. The system's own getent knows all of them, where
+# there is one.
+homes_of() {
+	local number home
+	while IFS=: read -r _ _ number _ _ home _; do
+		[[ $number != "$1" ]] || printf '%s\n' "$home"
+	done < <(PATH=/run/current-system/sw/bin:/usr/bin:/bin getent passwd "$1" 2>/dev/null || true; cat /etc/passwd)
+}
+
 # Arguments for podman from the environment, then those from the command line.
 IFS=$' \t\n' read -r -d '' -a words <<<"${TMUX_DEBUG_SANDBOX_PODMAN_ARGS-}" || true # there is no NUL to end it
 more+=("${words[@]}")
@@ -40,45 +116,69 @@ while (($#)); do
 	shift
 done
 
-[[ -d ${1-.} ]] || fail "'$1' is no directory. The first argument is the directory for /workspace; the command follows it."
-[[ ${1-} != *[$'\n\r']* ]] || fail "The name of the directory has a line feed in it, which podman can't take. Rename it."
-dir=$(realpath "${1-.}")
+named=${1-.}
+[[ -d $named ]] || fail "${named@Q} is no directory. The first argument is the directory for /workspace; the command follows it."
+own_home=none
+[[ -z ${HOME-} ]] || own_home=$(realpath --canonicalize-missing -- "$HOME")
+resolve "$named" project
+dir=$resolved
 shift $(($# > 0))
-command -v podman >/dev/null || fail "podman is missing. Install it, for instance: sudo apt-get install podman uidmap"
 
-homes=("${HOME-}")
-user=$EUID
+identify "$dir"
+project=$identity
+
 # The user in the container is whoever runs this; or, where that is root, whoever has the directory.
+user=$EUID
 if ((EUID)); then
 	flags+=("--userns=keep-id:uid=1000,gid=1000")
 else
-	read -r user group < <(stat --format='%u %g' "$dir")
-	while IFS=: read -r _ _ number _ _ home _; do
-		[[ $number != "$user" ]] || homes+=("$home")
-	done </etc/passwd
+	user=$owner
 	flags+=("--user=$user:$((group ? group : user))")
 fi
 
+mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
 for home in "${homes[@]}"; do
-	[[ -z $home || $(realpath -m "$home")/ != "${dir%/}"/* ]] ||
-		fail "'$dir' has all of a home directory in it. Choose the directory of a project."
+	[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "${dir%/}"/* ]] ||
+		fail "${dir@Q} has all of a home directory in it. Choose the directory of a project."
 done
 
-((user)) || fail "'$dir' belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 '$dir'"
+((user)) || fail "${dir@Q} belongs to root, as whom nothing runs in the sandbox. Give it to a user: chown -R 1000:1000 ${dir@Q}"
+# sudo hides the links in the path of the current directory.
+[[ -z ${SUDO_UID-} || $named == /* || $EUID != 0 || $user == "$SUDO_UID" ]] ||
+	fail "${dir@Q} belongs to the user $user, and sudo hides the path that led here. If you mean this directory, give its path."
+
+# No program is taken from the project: a sandbox can have put it there.
+mapfile -d : -t places < <(printf %s "$PATH")
+outside=()
+for place in "${places[@]}"; do
+	[[ $place != /* || $(realpath --canonicalize-missing -- "$place")/ == "${dir%/}"/* ]] || outside+=("$place")
+done
+PATH=$(IFS=: && echo "${outside[*]}")
+command -v podman >/dev/null || fail "podman is missing. Install it, for instance: sudo apt-get install podman uidmap"
+
+# It stays open while podman runs, so that no other directory gets its inode.
+{ exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
+[[ $(stat --dereference --format=%d:%i "/proc/$$/fd/$held") == "$project" ]] || fail "${dir@Q} was replaced just now. $end_others"
 
 # What podman takes is a record of CSV.
 add_mount() { flags+=("--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"); }
 add_mount "$dir" /workspace rw
+# A sandbox that runs on a directory above can still put a link in its place, before podman mounts it. The entrypoint
+# compares devices and inodes, unless another kernel runs there, which has its own.
+expected=$(</proc/sys/kernel/random/boot_id)$'\n'"$project /workspace"
 memory=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	source=${mounts[i]}
-	[[ $source != "~"* || -n ${HOME-} ]] || fail "'$source' is to be mounted, and HOME is not set."
+	[[ $source != "~"* || -n ${HOME-} ]] || fail "${source@Q} is to be mounted, and HOME is not set."
 	source=${source/#"~"/"${HOME-}"}
-	if [[ -e $source ]]; then
-		add_mount "$source" "${mounts[i + 1]}" "${mounts[i + 2]}"
+	resolve "$source" mount
+	if [[ -e $resolved ]]; then
+		identify "$resolved"
+		add_mount "$resolved" "${mounts[i + 1]}" "${mounts[i + 2]}"
+		expected+=$'\n'"$identity ${mounts[i + 1]}"
 		[[ ${mounts[i + 1]} != /home/sandbox ]] || memory=()
 	elif [[ ${mounts[i + 3]} == required ]]; then
-		fail "'$source' is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
+		fail "${source@Q} is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
 	fi
 done
 
@@ -86,10 +186,11 @@ if [[ -t 0 && -t 1 ]]; then
 	flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
 fi
 
-if ! podman image exists "$image"; then
+# None of these gets the open directory: podman may start a process that stays.
+if ! podman image exists "$image" {held}<&-; then
 	echo "tmux-debug-sandbox: loading the image" >&2
 	log=$(mktemp)
-	if ! "$stream" 2>"$log" | podman load --quiet >&2; then
+	if ! "$stream" 2>"$log" | podman load --quiet >&2 {held}<&-; then
 		cat "$log" >&2
 		rm "$log"
 		exit 1
@@ -101,6 +202,7 @@ fi
 # removes it then.
 name=tmux-debug-sandbox-$$-$(date +%s%N)
 setsid "$BASH" -c "tail --pid=$$ --follow /dev/null
+	exec $held<&-
 	for ((tries = 0; tries < 20; tries++)); do
 		podman container exists $name || break
 		podman rm --force --time=0 $name
@@ -109,4 +211,5 @@ setsid "$BASH" -c "tail --pid=$$ --follow /dev/null
 # Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that
 # what runs in the container has made.
 cd /proc || exit
-exec podman run "${flags[@]}" "--name=$name" "${memory[@]}" "${more[@]}" "$image" "$@"
+exec podman run "${flags[@]}" "--name=$name" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected" "${memory[@]}" "${more[@]}" \
+	"$image" "$@" {held}<&-

@@ -23,6 +23,11 @@ let
           dest = "~/optional";
           optional = true;
         }
+        {
+          source = "~/project/data";
+          dest = "/data";
+          optional = true;
+        }
       ];
       podmanArgs = [ "--env=ODD=a, \"b\" $HOME ~" ];
       agent = pkgs.writeShellScriptBin "agent" ''echo "the agent in $PWD"'';

@@ -2,12 +2,16 @@
 # For the scripts beside it: a workspace, sandboxes, and the server inside. Source it.
 #
 #   in_sandbox [ARGUMENT...]    the base sandbox's command
+#   refused TEXT [ARGUMENT...]  fails unless it refuses these, with a message that has this text
 #   start_server_in COMMAND...  a server that this command starts; then `call` and the rest of ../lib.sh
 #   until_no_container WHAT     fails where one stays after this
 #   run COMMAND                 runs a command with tmux_run; its output is in TEXT, its end in STATUS
 
 # shellcheck source=tests/tmux-mcp/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+# Whoever became root with sudo has a shell that tells where it is.
+unset SUDO_UID
 
 ws=$work/ws
 mkdir "$ws"
@@ -27,6 +31,14 @@ until_no_container() {
 }
 
 in_sandbox() { "$SANDBOX_BASE" "$@"; }
+
+refused() {
+	local expected=$1 code=0
+	shift
+	in_sandbox "$@" >"$work/output" 2>"$work/errors" </dev/null || code=$?
+	contains "$(<"$work/errors")" "$expected"
+	equal "$code $(<"$work/output")" "2 "
+}
 
 start_server_in() {
 	printf '#!/usr/bin/env bash\nexec %s\n' "${*@Q}" >"$work/server"

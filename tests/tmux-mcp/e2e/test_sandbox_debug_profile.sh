@@ -69,14 +69,6 @@ ln -s "$work/victim" "$ws/oom"
 [[ ! -e $work/victim ]] || fail "a file of the host was made"
 
 # Mistakes.
-refused() {
-	local expected=$1 status=0
-	shift
-	in_sandbox "$@" >"$work/output" 2>"$work/errors" || status=$?
-	equal "$status" 2
-	equal "$(<"$work/output")" ""
-	contains "$(<"$work/errors")" "$expected"
-}
 refused "'$work/none' is no directory" "$work/none" true
 refused "Unknown option: --volume" --volume /:/host "$ws" true
 refused "--podman-arg needs an argument" --podman-arg
@@ -85,9 +77,10 @@ HOME=$ws refused "has all of a home directory in it" "$ws" true
 HOME=$ws/deep/home refused "has all of a home directory in it" "$ws" true
 ln -s "$ws" "$work/link"
 HOME=$work/link refused "has all of a home directory in it" "$ws" true
-HOME=$work//./ws refused "has all of a home directory in it" "$work/link" true
+HOME=$work//./ws refused "has all of a home directory in it" "$work/./ws" true
 mkdir "$ws"/$'odd\n'
 refused "has a line feed in it" "$ws"/$'odd\n' true
+(cd "$ws"/$'odd\n' && refused "has a line feed in it")
 PATH=/nowhere refused "podman is missing" "$ws" true
 if ((EUID == 0)); then
 	mkdir "$work/roots"
