@@ -4,20 +4,24 @@ One connection serves all calls at once: a call writes its line whole, and tmux 
 """
 
 import os
+import signal
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 
-from . import control_mode
+from . import control_mode, linux
 from .control_mode import Block, Notification, Parser, command_line
-from .errors import CommandError, TmuxGoneError
+from .errors import CommandError, TmuxGoneError, TmuxStuckError
 from .lifetime import Warden
 from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
+# tmux answers within milliseconds. It is asked again, as it were, a few times.
+_ANSWER_S = 3.0
+_ASKED = 5
 # Since this version paste-buffer rewrites control characters unless told not to.
 _CLEANS_PASTES = (3, 7)
 
@@ -134,6 +138,7 @@ class ControlClient:
         Raises:
             CommandError: A command failed; the ones before it are done, the ones after it are not.
             TmuxGoneError: The server ended before it answered.
+            TmuxStuckError: It does not answer.
             ValueError: A word has a NUL.
         """
         request = _Request(commands)
@@ -142,13 +147,27 @@ class ControlClient:
             raise TmuxGoneError
         self._waiting.append(request)
         self._write(line)
-        await request.answered.wait()
+        await self._wait_for(request)
         for words, block in zip(request.commands, request.blocks, strict=False):
             if not block.ok:
                 raise CommandError(str(words[0]), b" ".join(block.lines).decode(errors="replace"))
         if len(request.blocks) < len(request.commands):
             raise TmuxGoneError
         return [block.lines for block in request.blocks]
+
+    async def _wait_for(self, request: _Request) -> None:
+        """Wait for the answer; a tmux that was stopped is told to go on.
+
+        Raises:
+            TmuxStuckError: There is none.
+        """
+        for _ in range(_ASKED):
+            with anyio.move_on_after(_ANSWER_S):
+                await request.answered.wait()
+                return
+            stats = map(linux.read_stat, linux.children(self.warden_pid))
+            linux.send_signals([stat.pid for stat in stats if stat and stat.comm[:4] == "tmux"], signal.SIGCONT)
+        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_ASKED * _ANSWER_S:g} s")
 
     @property
     def last_words(self) -> str:

@@ -92,6 +92,7 @@ class NewPane:
         columns: Its width.
         rows: Its height.
         is_shown: A person who is attached is shown it at once.
+        gives_way: It may be removed once its program has ended, where there is no room for another one.
         place: Where to make it.
     """
 
@@ -103,6 +104,7 @@ class NewPane:
     columns: int = COLUMNS
     rows: int = ROWS
     is_shown: bool = False
+    gives_way: bool = False
     place: Place | None = None
 
 

@@ -25,7 +25,8 @@
         ├── UnknownToolError    no tool has this name
         ├── CommandError        tmux refused a command
         ├── TmuxGoneError       the tmux server ended while it was asked
-        ├── TmuxStuckError      the user's tmux server can't be asked
+        ├── TmuxStuckError      a tmux server can't be asked
+        ├── OutOfFilesError     no more files can be opened
         ├── TmuxStartError      tmux did not start
         └── StorageError        a file of ours can't be written, most likely for want of room
 
@@ -279,8 +280,17 @@ class TmuxGoneError(ToolError):
         super().__init__()
 
 
+class OutOfFilesError(ToolError):
+    """Raised when no more files can be opened, so that nothing can be known of processes."""
+
+    sentence = (
+        "Too many files are open here, and the call was not made, or not to its end. Wait for the answers of others, "
+        "or kill panes, and call again."
+    )
+
+
 class TmuxStuckError(ToolError):
-    """Raised when the user's tmux server can't be asked."""
+    """Raised when a tmux server can't be asked."""
 
     sentence = "The tmux server at {socket} can't be asked ({reason}). Ask the user to look at it."
 

@@ -72,8 +72,10 @@ class Warden:
         except FileNotFoundError:
             self._make_again()
         else:
-            if status.st_uid != os.getuid():
-                raise StorageError(str(self.directory), "it is another user's")
+            if not (stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
+                raise StorageError(str(self.directory), "it was removed, and something else is there")
+            if not (self.directory / "tmux").exists():
+                self._make_socket()
         return self.directory / name
 
     def write(self, name: str, data: bytes) -> Path:
@@ -96,8 +98,12 @@ class Warden:
             self._holds.append(linux.hold(str(self.directory)))
         except OSError as error:
             raise StorageError(str(self.directory), f"it was removed; {error.strerror}") from error
-        # tmux makes its socket again.
-        linux.send_signals(linux.children(self.pid), signal.SIGUSR1)
+        self._make_socket()
+
+    def _make_socket(self) -> None:
+        """Have tmux make its socket again, so that people can attach."""
+        stats = map(linux.read_stat, linux.children(self.pid))
+        linux.send_signals([stat.pid for stat in stats if stat and stat.comm == "tmux: server"], signal.SIGUSR1)
 
     def end(self) -> None:
         """Let it end everything and then itself; returns at once, and may be called again."""

@@ -40,6 +40,11 @@ GRACE_S = 0.1
 _GIVE_UP_S = 2.0
 # A tmux server needs two files per pane; the panes themselves get the limit that we were started with.
 _TMUX_OPEN_FILES = 4096
+# We need one for each pane, and some for each call.
+_MOST_OPEN_FILES = 65_536
+_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+# Of the process, or of the system.
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 # What a warden does not end of. To ignore SIGCHLD is to have children reaped.
 _IGNORED = (
@@ -325,9 +330,16 @@ def first_data(fd: int) -> int:
 
 
 def open_files_limit() -> str:
-    """Return our soft limit of open files, as `ulimit -n` has it."""
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
+    """Return the soft limit of open files that we were started with, as `ulimit -n` has it."""
+    return "unlimited" if _OPEN_FILES == resource.RLIM_INFINITY else str(_OPEN_FILES)
+
+
+def raise_open_files_limit() -> None:
+    """Let this process have many files open, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MOST_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def open_file(path: str) -> int:
@@ -368,15 +380,20 @@ def unheld(directory: str) -> Iterator[bool]:
 def remove_if_unused(directory: str, deadline: float) -> None:
     """Remove the directory of a warden unless a warden holds it, and kill what carries its mark.
 
+    A warden that was stopped, whose server is gone, goes on and does that itself.
+
     Args:
-        directory: An existing directory.
+        directory: An existing directory, `NAME-PID-NONCE`, of the warden of a server.
         deadline: When to give up, as time.monotonic() has it.
     """
     with unheld(directory) as is_free:
         mark = os.path.basename(directory)
         kin = _ancestors()
+        server = mark.split("-")[-2]
+        if not is_free and not (server.isdigit() and is_alive(int(server))):
+            send_signals(_marked(mark, kin), signal.SIGCONT)
         while is_free and time.monotonic() < deadline:
-            marked = [pid for pid in _all() if pid not in kin and marker(pid).partition("/")[0] == mark]
+            marked = _marked(mark, kin)
             if not marked:
                 remove(directory)
                 return
@@ -406,6 +423,11 @@ def _ancestors() -> set[int]:
     return found
 
 
+def _marked(mark: str, spare: set[int]) -> list[int]:
+    """Return the processes whose environment has a mark, but the spared ones."""
+    return [pid for pid in _all() if pid not in spare and marker(pid).partition("/")[0] == mark]
+
+
 def _all() -> list[int]:
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_alive(pid)]
 
@@ -418,7 +440,9 @@ def _prctl(option: int, value: int) -> None:
 def _read(path: str) -> bytes:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if error.errno in OUT_OF_FILES:  # which tells nothing of the process
+            raise
         return b""
     try:
         # ProcessLookupError and the like: it ended meanwhile.

@@ -123,6 +123,8 @@ class Pane:
     is_line_used: bool = False  # keys were sent since that
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
+    gives_way: bool = False  # once its program has ended
+    watching_end: anyio.Lock = field(default_factory=anyio.Lock)  # held by the one who waits for its process
     log_writer: int | None = None  # the process, once it was looked for
     has_gaps: bool = False  # some output had no room in the log
 
@@ -174,8 +176,9 @@ class Pane:
             (self.client.directory / f"{self.id}.mark").unlink(missing_ok=True)
 
     async def _tell_of_end(self, growth: Growth) -> None:
-        if self._shell():
-            await _wait_for_end([self.process.pid], math.inf)
+        async with self.watching_end:
+            if self._shell():
+                await _wait_for_end([self.process.pid], math.inf)
         growth.tell()
 
     def _shell(self) -> linux.Stat | None:

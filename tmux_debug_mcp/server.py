@@ -179,6 +179,7 @@ def _resource_handlers(toolbox: Toolbox) -> dict[str, Any]:
 async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog | None) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
     linux.become_subreaper()
+    linux.raise_open_files_limit()
     remove_abandoned(settings.runtime)
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

@@ -140,14 +140,28 @@ class Session:
             StorageError: There is no room for the pane's log.
         """
         if len(self._panes) >= MAX_PANES:
-            raise PaneLimitError(MAX_PANES)
+            await self._make_room()
         cwd = directory(self.settings, new.cwd)
         check_size(self.settings, new)
         with anyio.CancelScope(shield=True):  # a pane that was made is told, and on record
             pane = await self._make(new, cwd)
+            pane.gives_way = new.gives_way
             await pane.settle()
             state = await pane.state()
         return pane, state
+
+    async def _make_room(self) -> None:
+        """Kill the oldest pane that was made for a command alone, which has ended.
+
+        Raises:
+            PaneLimitError: There is none.
+        """
+        for pane in self.panes:
+            if pane.gives_way and await pane.ending():
+                with contextlib.suppress(PaneNotFoundError):  # somebody else was faster
+                    await self.kill(pane)
+                return
+        raise PaneLimitError(MAX_PANES)
 
     async def find(self, target: str) -> Pane:
         """Return the pane with this id, or the running one of this name, or else the last one of this name.
@@ -194,7 +208,11 @@ class Session:
         """
         if self._panes.pop(pane.id, None) is None:
             raise PaneNotFoundError(pane.id)
-        return await pane.end(first)
+        try:
+            return await pane.end(first)
+        except OSError:
+            self._panes[pane.id] = pane  # it may live on
+            raise
 
     async def record(self, pane: Pane, path: Path) -> Recording:
         """Begin to record a pane.

@@ -11,6 +11,7 @@ from support import in_process
 from tmux_debug_mcp import archive, linux
 from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.errors import PaneNotFoundError
 
 MARK = "0" * 16
 
@@ -99,12 +100,110 @@ def test_run_of_a_server_that_lives_is_not_listed_as_over(tmp_path: Path) -> Non
     assert len(list(Archive(tmp_path).earlier())) == 1
 
 
+def test_logs_of_killed_panes_are_removed_where_they_are_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_KEPT_BYTES", 200_000)
+    other = make_run(tmp_path, 1, size=60_000)
+    here = Archive(tmp_path)
+    logs = [here.new_log(f"debug-{number}", MARK) for number in range(6)]
+    for log in logs:
+        log.path.write_bytes(b"x" * 60_000)
+    for log in logs[:5]:
+        log.close()
+
+    assert not other.exists()
+    assert {path.name for path in here.directory.iterdir()} == {f"debug-{number}.log" for number in (2, 3, 4, 5)}
+    logs[5].close()
+
+
+class TestHostileDirectory:
+    """Others may have written what is there."""
+
+    def test_link_in_the_place_of_a_run_is_left_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(archive, "MAX_RUNS", 1)
+        victim, logs = tmp_path / "victim", tmp_path / "logs"
+        victim.mkdir()
+        (victim / "file").write_text("precious")
+        (victim / "index.jsonl").write_text("")
+        logs.mkdir()
+        (logs / "20260101T000000-1").symlink_to(victim)
+        Archive(logs).new_log("debug-1", MARK).close()
+
+        assert (victim / "file").read_text() == "precious"
+        assert list(Archive(logs).earlier()) == []
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"id": "../../victim"},
+            {"id": "/etc/victim"},
+            {"id": 7},
+            {"mark": "(a+)+$"},
+            {"mark": 3},
+            {"window": "@1 or so"},
+            {"window": None},
+            {"rows": 1_000_000_000},
+            {"columns": -1},
+            {"columns": True},
+            {"rows": 2.5},
+            {"started_at": "now"},
+            {"started_at": 1e300},
+            {"name": "two\nlines"},
+            {"command": ["x"]},
+        ],
+    )
+    def test_line_of_an_index_that_is_not_ours_is_passed_over(self, tmp_path: Path, facts: dict[str, object]) -> None:
+        (tmp_path / "victim.log").write_text("secret")
+        run = make_run(tmp_path / "logs", 1)
+        usual = {"id": "debug-1", "window": "@1", "name": "n", "command": "x", "mark": MARK, "columns": 80, "rows": 24}
+        (run / "index.jsonl").write_bytes(orjson.dumps(usual | {"started_at": 1.0} | facts) + b"\n")
+        here = Archive(tmp_path / "logs")
+
+        assert list(here.earlier()) == []
+        assert here.free_window() == 0
+        for target in ("debug-1", "n", "@1", "../../victim"):
+            with pytest.raises(PaneNotFoundError):
+                here.find(f"{run.name}/{target}")
+
+    @pytest.mark.parametrize("name", ["index.jsonl", "debug-1.log"])
+    @pytest.mark.parametrize("kind", ["pipe", "link", "directory"])
+    def test_what_is_no_file_is_not_read(self, tmp_path: Path, name: str, kind: str) -> None:
+        (tmp_path / "victim").write_text("secret")
+        run = make_run(tmp_path / "logs", 1)
+        entry(tmp_path / "logs", run, "debug-1", "@1", "one")
+        path = run / name
+        path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "link":
+            path.symlink_to(tmp_path / "victim")
+        else:
+            path.mkdir()
+
+        with pytest.raises(PaneNotFoundError):
+            Archive(tmp_path / "logs").find(f"{run.name}/debug-1")
+
+    def test_mark_of_a_pane_can_not_be_learnt_from_the_index(self, tmp_path: Path) -> None:
+        here = Archive(tmp_path)
+        mark = "0123456789abcdef"
+        log = here.new_log("debug-1", mark)
+        log.path.write_bytes(b"out\033\\\033]7777;%s;3\a" % mark.encode())
+        facts = {"id": "debug-1", "window": "@1", "name": "n", "command": "x", "mark": mark}
+        here.record(facts | {"columns": 80, "rows": 24})
+        assert mark not in (here.directory / "index.jsonl").read_text()
+
+        found = Archive(tmp_path).find(f"{here.run}/debug-1").log.find_mark()
+        assert found == (3, 3)
+        log.close()
+
+
 async def test_odd_index_of_an_earlier_run_does_not_keep_a_new_one_from_starting(
     settings: Settings, tmp_path: Path
 ) -> None:
     run = tmp_path / "20260101T000000-1"
     run.mkdir()
-    (run / "index.jsonl").write_text('[]\n7\n"x"\nnull\n{"id":1}\nhalf a li')
+    (run / "index.jsonl").write_text('[]\n7\n"x"\n[1,2]\nnull\n{"id":1}\nhalf a li')
     async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="tabs") as tabs:
         assert (await tabs.json("create_tab"))["window_id"] == "@1"
         assert len((await tabs.json("list_tabs"))["tabs"]) == 1

@@ -29,7 +29,7 @@ ALLOWED = {
     "reading": {"charsets", "logs", "marks", "rows", "sequences", "transcript"},
     "lifetime": {"errors", "linux"},
     "audit": {"errors"},
-    "client": {"control_mode", "errors", "lifetime", "targets"},
+    "client": {"control_mode", "errors", "lifetime", "linux", "targets"},
     "echo": {"rows"},
     "shells": {"linux", "logs", "terminals"},
     "jobs": {"client", "errors", "keys", "linux", "logs", "marks", "shells"},
@@ -71,7 +71,7 @@ ALLOWED = {
     "session": {"archive", "client", "creation", "errors", "lifetime", "logs", "panes", "linux", "recording"}
     | {"targets"},
     "tools.arguments": {"creation", "errors"},
-    "tools": {"audit", "errors", "session", "tools.arguments"},
+    "tools": {"audit", "errors", "linux", "session", "tools.arguments"},
     "tools.debug": {
         "archive",
         "capturing",

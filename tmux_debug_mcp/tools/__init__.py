@@ -18,7 +18,8 @@ import anyio
 import mcp_types as types
 
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.errors import StartError, ToolError, UnknownToolError
+from tmux_debug_mcp.errors import OutOfFilesError, StartError, ToolError, UnknownToolError
+from tmux_debug_mcp.linux import OUT_OF_FILES
 from tmux_debug_mcp.session import Session
 
 from .arguments import check
@@ -216,7 +217,13 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownToolError(name, list(self._tools))
-        return await tool.handler(self.session, check(tool.name, tool.input_schema, arguments))
+        given = check(tool.name, tool.input_schema, arguments)
+        try:
+            return await tool.handler(self.session, given)
+        except Exception as error:
+            if _is_out_of_files(error):
+                raise OutOfFilesError from error
+            raise
 
     async def _audited(self, audit: AuditLog, name: str, arguments: Arguments) -> Answer:
         begin = time.monotonic()
@@ -256,6 +263,12 @@ def _call_record(name: str, arguments: Arguments, answer: Answer | None) -> dict
     record |= {"pane_id": answer.pane_id} if answer and answer.pane_id else {}
     record |= {key: value for key, value in given.items() if key not in record}
     return record | ({} if answer is None or answer.output is None else {"output_bytes": len(answer.output.encode())})
+
+
+def _is_out_of_files(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_out_of_files, error.exceptions))
+    return isinstance(error, OSError) and error.errno in OUT_OF_FILES
 
 
 async def _report(report: Report) -> None:

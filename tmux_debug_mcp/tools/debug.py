@@ -151,7 +151,7 @@ async def run_command(session: Session, arguments: Arguments) -> Answer:
     command, timeout_s = arguments["command"], arguments.get("timeout_s", DEFAULT_TIMEOUT_S)
     if "pane_id" in arguments and "cwd" in arguments:
         raise ArgumentError("Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd.")
-    new = NewPane(command, cwd=arguments.get("cwd"))
+    new = NewPane(command, cwd=arguments.get("cwd"), gives_way=True)
     check(new)
     if "pane_id" in arguments:
         pane = await session.find(arguments["pane_id"])
