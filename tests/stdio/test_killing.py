@@ -126,6 +126,28 @@ def test_next_start_removes_what_server_and_warden_killed_at_once_leave(
     assert left(census, server.pid) == []
 
 
+def test_next_start_has_a_warden_that_was_stopped_go_on(
+    server: Server, launch: Callable[..., Server], census: str
+) -> None:
+    fill(server)
+    [directory] = run_directories(server.pid)
+    os.kill(parts(server)["warden"], signal.SIGSTOP)
+    server.process.kill()
+    server.process.wait()
+    os.utime(directory, (0, 0))
+    launch().start().finish()
+
+    assert gone(census, server.pid)
+
+
+def test_end_of_input_ends_everything_though_the_warden_was_stopped(server: Server, census: str) -> None:
+    fill(server)
+    os.kill(parts(server)["warden"], signal.SIGSTOP)
+    server.finish()
+
+    assert gone(census, server.pid)
+
+
 def test_start_leaves_the_directories_of_live_servers_alone(server: Server, launch: Callable[..., Server]) -> None:
     server.text("create_pane", command="cat")
     [directory] = run_directories(server.pid)
