@@ -76,7 +76,8 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["text of a wait"] == f"the last {waiting.MAX_OBSERVATION_CHARACTERS:,} characters"
     assert rows["text of a run"] == f"the last {running.MAX_OUTPUT_CHARACTERS:,} characters"
     assert rows["history that `set_history_limit` can ask for"] == f"{session.MAX_HISTORY_LINES:,} lines"
-    assert rows["kept logs"] == f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
+    kept = f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
+    assert rows["kept logs"] == f"{kept} beside the logs of panes that are there"
     assert rows["text of `read_logs_from_tab`"] == f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"
     assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs.MAX_CHUNK_BYTES >> 20} MiB"
     assert rows["calls that wait for a tab"] == str(running.MAX_WAITING)

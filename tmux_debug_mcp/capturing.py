@@ -5,8 +5,10 @@ They come in files: text that programs choose is nothing for control mode.
 
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import anyio
+import anyio.to_thread
 
 from .client import Command
 from .errors import CommandError, StorageError
@@ -20,6 +22,9 @@ _FACTS = (
     *("alternate_on", "history_size", "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag"),
     *("scroll_region_upper", "scroll_region_lower", "origin_flag", "insert_flag", "wrap_flag"),
 )
+_FIRST_ROWS = 200
+# No tool returns more of a capture.
+_ENOUGH_CHARACTERS = 1 << 17
 # Modes of a terminal: what they are in a new one, and what changes them.
 _MODES = (("insert_flag", 0, "\033[4h"), ("wrap_flag", 1, "\033[?7l"), ("cursor_flag", 1, "\033[?25l"))
 
@@ -40,14 +45,29 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         StorageError: There is no room for the capture.
     """
     words = ["capture-pane", "-J", "-e"]
-    # The first row may be the rest of a longer line. So one line more, or all there is.
-    rows = lines + 1
+    rows = first_rows(lines)
     while True:
         captured, facts = await _captured(pane, [*words, "-S", f"-{rows}"], words)
         found = captured_lines(captured, ansi=ansi)
-        if len(found) > lines or rows >= facts["history_size"]:
+        if rows >= facts["history_size"] or is_enough(found, lines):
             return "\n".join(found[-lines:])
-        rows *= 4
+        rows = more_rows(rows, lines)
+
+
+def first_rows(lines: int) -> int:
+    """Return how many rows to look for lines in at first."""
+    # The first row may be the rest of a longer line. So one line more; and many rows may be long.
+    return min(lines, _FIRST_ROWS) + 1
+
+
+def more_rows(rows: int, lines: int) -> int:
+    """Return how many rows to look in where so many did not do."""
+    return rows * 4 if rows > lines else lines + 1
+
+
+def is_enough(found: Sequence[str], lines: int) -> bool:
+    """Tell whether lines that were found are as many as were wanted, or have more text than is returned."""
+    return len(found) > lines or sum(map(len, found)) > _ENOUGH_CHARACTERS
 
 
 async def capture_screen(pane: Pane) -> Screen:
@@ -61,7 +81,8 @@ async def capture_screen(pane: Pane) -> Screen:
     captured, facts = await _captured(pane, words, words)
     columns, height = facts["pane_width"], facts["pane_height"]
     cursor = min(facts["cursor_x"], columns - 1), facts["cursor_y"]
-    rows = captured_cells(captured, widens_emoji=pane.client.is_at_least(_WIDENS_EMOJI))
+    parse = partial(captured_cells, captured, widens_emoji=pane.client.is_at_least(_WIDENS_EMOJI))
+    rows = await anyio.to_thread.run_sync(parse)  # of 100,000 cells, while others are served
     return Screen(columns, height, cursor, bool(facts["cursor_flag"]), rows)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import anyio
 
 from . import linux
-from .capturing import capture, capture_rows, capture_screen
+from .capturing import capture, capture_rows, first_rows, is_enough, more_rows
 from .control_mode import version
 from .creation import NewPane, Place, Settings, check, interactive_shell
 from .display import take_size
@@ -182,7 +182,7 @@ class OwnServer:
         return await capture(self._pane(row), lines)
 
     async def read_screen(self, row: PaneRow) -> str:
-        return (await capture_screen(self._pane(row))).text()
+        return await capture_rows(self._pane(row), 0, int(row.pane_height) - 1)
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         for other in await self.rows():
@@ -284,16 +284,15 @@ class UsersServer:
         return "\n".join((await self._captured(row.pane_id, "-S", str(start), "-E", str(end)))[1:])
 
     async def read_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
-        # The first row may be the rest of a longer line. So one line more, or all there is.
-        rows = lines + 1
+        rows = first_rows(lines)
         while True:
             [facts, *found] = await self._captured(row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi)
             is_alternate, history_rows = map(int, facts.split())
             if is_alternate:  # it has no history
                 found = (await self._captured(row.pane_id, "-J", ansi=ansi))[1:]
-            if len(found) > lines or rows >= history_rows or is_alternate:
+            if is_alternate or rows >= history_rows or is_enough(found, lines):
                 return "\n".join(found[-lines:])
-            rows *= 4
+            rows = more_rows(rows, lines)
 
     async def read_screen(self, row: PaneRow) -> str:
         return "\n".join((await self._captured(row.pane_id))[1:])

@@ -36,8 +36,8 @@ from .recording import Recording
 from .targets import Offsets
 
 MAX_PANES = 512
-# tmux needs up to a kilobyte for each line of each pane.
-MAX_HISTORY_LINES = 200_000
+# tmux needs some 200 bytes for a line of a pane, and 5 kB where each of 200 characters has a colour of its own.
+MAX_HISTORY_LINES = 100_000
 _PACKAGE = Path(__file__).parent
 # Windows that a person opens are numbered from here, apart from the panes.
 _PERSONS_FIRST_WINDOW = "100000"

@@ -786,7 +786,7 @@ class TestTools:
     @pytest.mark.parametrize("limit", [0, -1, 200_001, 1e12])
     async def test_history_limit_out_of_range_is_refused(self, tabs: Tools, limit: float) -> None:
         # Memory is not for one call to use up.
-        assert "It must be a whole number of at least 1 and at most 200000" in await tabs.error(
+        assert "It must be a whole number of at least 1 and at most 100000" in await tabs.error(
             "set_history_limit", limit=limit
         )
 

@@ -11,7 +11,9 @@ from functools import partial
 
 import anyio
 import pytest
-from support import Tools, python
+from support import Tools, in_process, python
+
+from tmux_debug_mcp.creation import Settings
 
 # So long may a turn take.
 LONGEST_S = 0.05
@@ -136,6 +138,24 @@ async def test_no_keys_hold_up_other_calls(tools: Tools, turns: Turns, keys: str
 
     await tools.call("send_keys", pane_id=pane, keys=keys)
     await tools.blocks("send_keys", pane_id=pane, keys=keys, literal=True)
+
+    turns.check()
+
+
+async def test_no_capture_of_large_terminals_holds_up_other_calls(settings: Settings, turns: Turns) -> None:
+    line = python("import sys, time; sys.stdout.write('0123456789' * 1_000_000); time.sleep(60)")
+    row = "''.join(f'\\033[38;2;{number};{column % 256};7mx' for column in range(490))"
+    coloured = python(f"import time\nfor number in range(255): print({row})\ntime.sleep(60)")
+    async with in_process(settings, toolsets="tmux,terminal") as tmux:
+        for name, command in (("line", line), ("colours", coloured)):
+            await tmux.blocks("tmux_create_session", name=name, command="sleep 1; " + command)
+            await tmux.blocks("tmux_resize_pane", target=name, width=500, height=200)
+        await anyio.sleep(3)
+        for name in ("line", "colours"):
+            for arguments in ({}, {"line_count": 1}, {"line_count": 1000}, {"start_line": -500, "line_count": 1000}):
+                await tmux.blocks("tmux_read_pane", target=name, **arguments)
+            await tmux.blocks("takeScreenshot", session=name)
+            await tmux.blocks("getContent", session=name)
 
     turns.check()
 
