@@ -266,7 +266,9 @@ async def _has_started_shell(pane: Pane, job: Job | None) -> bool:
     shell = foreground_shell(pane.process.pid)
     if shell is None or (job and shell == job.shell) or not shell.is_interactive():
         return False
-    return await pane.prompts.wait(0.0, starting_s=0.0) == shell
+    is_at_prompt = await pane.prompts.wait(0.0, starting_s=0.0) == shell
+    # Where that which runs the job has ended meanwhile, this is the one that started it.
+    return is_at_prompt and (job is None or job.shell.is_running())
 
 
 def _is_over(job: Job) -> bool:

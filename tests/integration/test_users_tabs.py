@@ -1,5 +1,6 @@
 """The toolset `tabs` on the user's own tmux server: reading, typing and listing, and nothing that changes it."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,8 @@ async def test_tab_whose_program_has_ended_is_told_and_nobody_gets_a_signal(tabs
             await anyio.sleep(0.005)
     for signal in ("SIGINT", "SIGTERM"):
         error = await tabs.error("stop_process", window_id=tab, signal=signal)
-        assert error.startswith(f"Tab '{tab}' has ended (exited with code 3)")
+        # tmux 3.3 itself does not always know the code.
+        assert re.match(rf"Tab '{tab}' has ended \(exited( with code 3)?\)", error)
 
 
 async def test_shell_within_a_shell_is_not_stopped(tabs: Tools, user: User) -> None:
