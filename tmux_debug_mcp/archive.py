@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from . import linux
+from . import files, linux
 from .display import MAX_COLUMNS, MAX_ROWS
 from .errors import PaneNotFoundError, StartError, StorageError
 from .logs import Log, PastLog, mark_digest
@@ -33,14 +33,17 @@ MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
 # An index of more is read so far. A pane takes some 300 bytes, and a command 128 kB at most.
-_MAX_INDEX_BYTES = 64 << 20
+_MAX_INDEX_BYTES = 4 << 20
+_MAX_ENTRIES = 10_000
+# Ids of windows go on behind those that there are, unless somebody has made them up.
+_MAX_WINDOW = 100_000_000
 _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 _WINDOW = re.compile(r"@(\d{1,9})")
 # What an index may say of a pane, for anybody may have written it.
 _FACTS: Mapping[str, Callable[[Any], bool]] = {
     "id": lambda value: isinstance(value, str) and re.fullmatch(r"debug-\d{1,9}", value) is not None,
     "window": lambda value: isinstance(value, str) and _WINDOW.fullmatch(value) is not None,
-    "name": lambda value: isinstance(value, str) and value.isprintable(),
+    "name": lambda value: isinstance(value, str) and value.isprintable() and len(value) <= _MAX_NAME_CHARACTERS,
     "command": lambda value: isinstance(value, str),
     "mark": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{16}|[0-9a-f]{64}", value) is not None,
     "columns": lambda value: type(value) is int and 0 < value <= _MAX_SIZE,
@@ -49,6 +52,7 @@ _FACTS: Mapping[str, Callable[[Any], bool]] = {
 }
 # A terminal has had at most so many columns and rows, and a pane was made before the year 5138.
 _MAX_SIZE = 10_000
+_MAX_NAME_CHARACTERS = 1000
 _MAX_TIME_S = 1e11
 
 
@@ -92,6 +96,7 @@ class Archive:
         self._directory = directory
         self._held = -1
         self._closed: deque[tuple[Path, int]] = deque()  # logs of panes that were killed, with their bytes
+        self._known: dict[str, tuple[tuple[int, ...], list[dict[str, Any]]]] = {}  # indexes, as they were
         self._closed_bytes = 0
         self._other_bytes = 0  # of other runs
         try:
@@ -119,7 +124,7 @@ class Archive:
             StorageError: There is no room for it.
         """
         try:
-            if self._held < 0 or not self.directory.exists():  # somebody may have removed it
+            if not self._is_there():  # somebody may have removed it
                 self.close()
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._held = linux.hold(str(self.directory))
@@ -127,6 +132,12 @@ class Archive:
             return Log(self.directory / f"{pane_id}.log", mark, keeper=self._take_closed)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
+
+    def _is_there(self) -> bool:
+        try:
+            return self._held >= 0 and os.path.samestat(os.fstat(self._held), self.directory.lstat())
+        except FileNotFoundError:
+            return False
 
     def record(self, entry: Mapping[str, Any]) -> None:
         """Put a pane that was made into the index.
@@ -178,7 +189,7 @@ class Archive:
                 for entry in self._entries(run):
                     found = _WINDOW.fullmatch(str(entry["window"]))
                     numbers += [int(found[1])] if found else []
-        return max(numbers) + 1
+        return max(number for number in numbers if number < _MAX_WINDOW) + 1
 
     def runs_with(self, window: str) -> list[str]:
         """Return the other runs that have a window of this id, the newest first."""
@@ -202,15 +213,15 @@ class Archive:
         Raises:
             OSError: There is no such index.
         """
-        entries: list[dict[str, Any]] = []
-        if _RUN.fullmatch(run) and not (self._directory / run).is_symlink():
-            with open(linux.open_file(str(self._directory / run / _INDEX)), "rb") as file:
-                lines = file.read(_MAX_INDEX_BYTES).splitlines()
-            for line in lines:
-                with contextlib.suppress(ValueError):  # of a server that ended amid a line
-                    entry = orjson.loads(line)
-                    entries += [entry] if _is_entry(entry) else []
-        return entries
+        if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():
+            return []
+        with open(files.open_file(str(self._directory / run / _INDEX)), "rb") as file:
+            status = os.fstat(file.fileno())
+            state = status.st_ino, status.st_size, status.st_mtime_ns
+            known = self._known.get(run)
+            if known is None or known[0] != state:
+                known = self._known[run] = state, _entries_of(file.read(_MAX_INDEX_BYTES))
+        return known[1]
 
     def _runs(self) -> list[str]:
         """Return the names of the other runs, the oldest first."""
@@ -227,7 +238,8 @@ class Archive:
             self._remove_oldest()
         while self._closed and self._closed_bytes + self._other_bytes > MAX_KEPT_BYTES:
             path, size = self._closed.popleft()
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
             self._closed_bytes -= size
 
     def _remove_oldest(self) -> None:
@@ -242,6 +254,16 @@ class Archive:
                     linux.remove(str(directory))
                 else:
                     self._other_bytes += size
+
+
+def _entries_of(index: bytes) -> list[dict[str, Any]]:
+    """Return what an index has of panes."""
+    entries: list[dict[str, Any]] = []
+    for line in index.split(b"\n", _MAX_ENTRIES)[:_MAX_ENTRIES]:
+        with contextlib.suppress(ValueError):  # of a server that ended amid a line
+            entry = orjson.loads(line)
+            entries += [entry] if _is_entry(entry) else []
+    return entries
 
 
 def _is_entry(value: object) -> bool:

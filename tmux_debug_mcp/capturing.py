@@ -24,7 +24,7 @@ _FACTS = (
 )
 _FIRST_ROWS = 200
 # No tool returns more of a capture.
-_ENOUGH_CHARACTERS = 1 << 17
+_ENOUGH_CHARACTERS = 1 << 19
 # Modes of a terminal: what they are in a new one, and what changes them.
 _MODES = (("insert_flag", 0, "\033[4h"), ("wrap_flag", 1, "\033[?7l"), ("cursor_flag", 1, "\033[?25l"))
 

@@ -3,6 +3,8 @@
 One connection serves all calls at once: a call writes its line whole, and tmux answers lines in order.
 """
 
+import contextlib
+import itertools
 import os
 import signal
 from collections import deque
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from . import control_mode, linux
 from .control_mode import Block, Notification, Parser, command_line
@@ -19,9 +22,11 @@ from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
-# tmux answers within milliseconds. It is asked again, as it were, a few times.
-_ANSWER_S = 3.0
-_ASKED = 5
+# tmux answers within milliseconds. One that was stopped is sent SIGCONT after this long, several times.
+_WAKE_S = 3.0
+_WAKES = 5
+# A command of more takes milliseconds to be written down.
+_LONG_CHARACTERS = 1 << 16
 # Since this version paste-buffer rewrites control characters unless told not to.
 _CLEANS_PASTES = (3, 7)
 
@@ -83,7 +88,9 @@ class ControlClient:
         Raises:
             StorageError: The directory was removed, and can't be made again.
         """
-        return self._warden.file(name)
+        path = self._warden.file(name)
+        self._mend_socket()
+        return path
 
     def write(self, name: str, data: bytes) -> Path:
         """Write a new file for tmux to read, which no other user can, and return its path.
@@ -91,7 +98,20 @@ class ControlClient:
         Raises:
             StorageError: There is no room for it.
         """
-        return self._warden.write(name, data)
+        path = self._warden.write(name, data)
+        self._mend_socket()
+        return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file that was written there, if it is."""
+        if not self.directory.is_symlink():
+            with contextlib.suppress(OSError):
+                (self.directory / name).unlink()
+
+    def _mend_socket(self) -> None:
+        """Have tmux make its socket again where somebody has removed it, so that people can attach."""
+        if not os.path.lexists(self.directory / "tmux"):
+            linux.send_signals([self.server_pid], signal.SIGUSR1)
 
     @property
     def warden_pid(self) -> int:
@@ -142,7 +162,10 @@ class ControlClient:
             ValueError: A word has a NUL.
         """
         request = _Request(commands)
-        line = command_line(commands)
+        if sum(map(len, itertools.chain(*commands))) < _LONG_CHARACTERS:
+            line = command_line(commands)
+        else:
+            line = await anyio.to_thread.run_sync(command_line, commands)  # while others are served
         if self.gone.is_set():
             raise TmuxGoneError
         self._waiting.append(request)
@@ -161,13 +184,13 @@ class ControlClient:
         Raises:
             TmuxStuckError: There is none.
         """
-        for _ in range(_ASKED):
-            with anyio.move_on_after(_ANSWER_S):
+        for _ in range(_WAKES):
+            with anyio.move_on_after(_WAKE_S):
                 await request.answered.wait()
                 return
-            stats = map(linux.read_stat, linux.children(self.warden_pid))
-            linux.send_signals([stat.pid for stat in stats if stat and stat.comm[:4] == "tmux"], signal.SIGCONT)
-        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_ASKED * _ANSWER_S:g} s")
+            # Its first two children are tmux's client and server.
+            linux.send_signals(linux.children(self.warden_pid)[:2], signal.SIGCONT)
+        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_WAKES * _WAKE_S:g} s")
 
     @property
     def last_words(self) -> str:

@@ -42,6 +42,7 @@ class Settings:
             warden that was killed are its to end.
         archive: Where logs are kept after the end, if they are.
         state: A directory for what is to outlive us.
+        open_files: How many files programs in panes may have open, as `ulimit -n` has it.
         runtime: The user's directory for sockets and the like, as the environment has it.
         size: Columns and rows of sessions of the toolset `terminal`.
         socket: That of the user's own tmux server, for the toolset `tmux`, if it is to work there.
@@ -55,6 +56,7 @@ class Settings:
     archive: Archive | None = None
     state: Path = Path("tmux-debug-mcp")
     runtime: str = ""
+    open_files: str = field(default_factory=linux.open_files_limit)
     size: tuple[int, int] = (120, 40)
     socket: str = ""
     allows_kill: bool = False
@@ -175,7 +177,7 @@ def words(settings: Settings, new: NewPane, cwd: Path, marker: str, files: Seque
     """
     env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
     sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
-    wrapper = ["/bin/sh", str(_PANE_SH), str(files[0]), linux.open_files_limit(), sleep, str(cwd)]
+    wrapper = ["/bin/sh", str(_PANE_SH), str(files[0]), settings.open_files, sleep, str(cwd)]
     for variables in files[1:]:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables)]
     program = new.program or [_command_shell(settings), "-c", "--", new.command]

@@ -28,6 +28,8 @@ MAX_TEXTS = 50_000
 # So many texts are near: those that are expected next, and those that were shown last.
 _NEXT = 32
 _LAST = 16
+# A text of more characters is long, and so is a line of more.
+_LONG, _LONG_LINE = 64, 10_000
 # The part of a text that a line ends with is looked for at so many places in the line.
 _PLACES = 64
 
@@ -161,21 +163,30 @@ class Echo:
         return line.text
 
     def _without_edited(self, text: str, *, is_last: bool) -> str:
-        """Return what stands behind all that was typed in a line that a line editor wrote."""
+        """Return what stands behind all that was typed in a line that a line editor wrote.
+
+        What was expected and is shown there is no longer expected.
+        """
         end = 0
-        at_end = self._typed.at_end(text.rstrip(" "))
+        trimmed = text.strip(" ")
+        at_end = self._typed.at_end(trimmed)
         if at_end is not None:
             self._typed.next = at_end + 1
         for number in self._typed.near():
             typed = self._typed[number]
-            if (at := text.rfind(typed)) >= 0:
+            # The search for the last place takes time that grows with both.
+            at = text.find(typed) if len(typed) > _LONG else text.rfind(typed, max(0, len(text) - _LONG_LINE))
+            if at >= 0:
                 end = max(end, at + len(typed))
                 self._typed.next = max(self._typed.next, number + 1)
+            elif _LEAST_PART <= len(trimmed) < len(typed) <= _LONG_LINE and trimmed in typed:
+                end = len(text)  # a row of it, as zsh breaks what is too wide
         for number in self._next_expected():
             if self._echoes[number] is Echoes.PROGRAM and self._expected[number] in text:
                 self._shown |= {number}
         while self._expected.next in self._shown:
             self._expected.next += 1
+        self._shown = frozenset(number for number in self._shown if number > self._expected.next)
         rest = text[end:]
         part = max((_part(rest, self._typed[number]) for number in self._typed.near()), default=0) if is_last else 0
         return rest[: len(rest) - part]

@@ -310,7 +310,7 @@ class TmuxStartError(ToolError):
 class StorageError(ToolError):
     """Raised when a file of ours can't be written."""
 
-    sentence = "The server can't write {path} ({reason}). Make room there and call again."
+    sentence = "The server can't write {path} ({reason}). Make room there, or let us write there, and call again."
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path=path, reason=reason)

@@ -2,12 +2,11 @@
 
 The command goes to a file as it is. Another file runs it, and marks in the log where its output begins and ends and
 with which exit code. What is typed is one short line that reads the second file. The shell has that open until it is
-through with it: so a shell that gave the command up can be told from one that asks for input within it. It is empty by
-the time that the command runs, which so can't read how its end is to be marked.
+through with it: so a shell that gave the command up can be told from one that asks for input within it. It
+empties itself before the command runs, so that the command can't read the mark of its end.
 """
 
 import contextlib
-import itertools
 import os
 import re
 import secrets
@@ -28,9 +27,10 @@ _EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 
 
 def _free_fd(pid: int) -> int:
-    """Return a number that a shell has no file open at, and that nobody is likely to choose."""
+    """Return a number that a shell has no file open at, may have one, and that nobody is likely to choose."""
     taken = linux.open_files(pid)
-    return next(number for number in itertools.count(197) if str(number) not in taken)
+    highest = min(197, linux.open_files_limit_of(pid) - 1)
+    return next(number for number in range(highest, 2, -1) if str(number) not in taken)
 
 
 class Job:
@@ -69,7 +69,7 @@ class Job:
         begin, end = secrets.token_hex(8), secrets.token_hex(8)
         self._marks = job_marks(begin, end)
         slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
-        self._file = client.directory / f"{name}-{slug or 'run'}"
+        self._file = client.file(f"{name}-{slug or 'run'}")
         self._command_file = self._file.with_name(f"{self._file.name}.command")
         restore = shell.kind.restore if _EXIT_CODE.search(command) else ""
         script = shell.kind.script.format(

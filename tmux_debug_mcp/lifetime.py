@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from . import linux
-from .errors import StorageError
+from .errors import StorageError, TmuxGoneError
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Socket paths have 107 bytes, and tmux expands formats in the paths of files: so short and plain.
@@ -40,8 +40,13 @@ class Warden:
     """
 
     def __init__(self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str], runtime: str) -> None:
-        """Start it with the tmux command that `argv` makes for its directory, and this environment."""
-        self.directory = _new_directory(runtime)
+        """Start it with the tmux command that `argv` makes for its directory, and this environment.
+
+        Its directory is in the first of `bases(runtime)`.
+        """
+        name = f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"
+        self._places = [base / name for base in bases(runtime)]
+        self.directory = self._places[0]
         tmux_in, self.control_in = os.pipe()
         self.control_out, tmux_out = os.pipe()
         lifeline, self._lifeline = os.pipe()
@@ -66,16 +71,17 @@ class Warden:
 
         Raises:
             StorageError: That can't be made again.
+            TmuxGoneError: It has been ended.
         """
         try:
             status = self.directory.lstat()
         except FileNotFoundError:
             self._make_again()
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
         else:
             if not (stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
                 raise StorageError(str(self.directory), "it was removed, and something else is there")
-            if not (self.directory / "tmux").exists():
-                self._make_socket()
         return self.directory / name
 
     def write(self, name: str, data: bytes) -> Path:
@@ -93,17 +99,20 @@ class Warden:
         return path
 
     def _make_again(self) -> None:
-        try:
-            self.directory.mkdir(0o700)
-            self._holds.append(linux.hold(str(self.directory)))
-        except OSError as error:
-            raise StorageError(str(self.directory), f"it was removed; {error.strerror}") from error
-        self._make_socket()
-
-    def _make_socket(self) -> None:
-        """Have tmux make its socket again, so that people can attach."""
-        stats = map(linux.read_stat, linux.children(self.pid))
-        linux.send_signals([stat.pid for stat in stats if stat and stat.comm == "tmux: server"], signal.SIGUSR1)
+        """Make the directory again, or elsewhere where the one that it was in is gone as well."""
+        if self._lifeline < 0:
+            raise TmuxGoneError
+        for place in self._places:
+            try:
+                place.mkdir(0o700)
+                self._holds.append(linux.hold(str(place)))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise StorageError(str(place), f"it was removed, and {error.strerror}") from error
+            self.directory = place
+            return
+        raise StorageError(str(self.directory), "it was removed, and that which it was in")
 
     def end(self) -> None:
         """Let it end everything and then itself; returns at once, and may be called again."""
@@ -186,7 +195,3 @@ def _is_private(path: str) -> bool:
         return False
     is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
     return is_ours and os.access(path, os.W_OK | os.X_OK)
-
-
-def _new_directory(runtime: str) -> Path:
-    return bases(runtime)[0] / f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,7 +1,7 @@
-"""What only Linux has: /proc, signals to whole trees of processes, news of files, and the warden.
+"""What only Linux has: /proc, signals to whole trees of processes, and the warden.
 
-This is the one module that knows Linux. It imports only the standard library, because it is also a program:
-the *warden*, the parent of a tmux server and so the ancestor of everything in its panes. Daemons that leave
+With `files` and `terminals`, this is what knows Linux. It imports only the standard library, because it is also a
+program: the *warden*, the parent of a tmux server and so the ancestor of everything in its panes. Daemons that leave
 their session and their parents fall to the warden too (it is a subreaper), so when it ends its descendants,
 nothing is left. It ignores signals and works on the end of its standard input, the lifeline: the kernel
 closes that however its owner ends, by SIGKILL too.
@@ -15,7 +15,6 @@ import os
 import resource
 import signal
 import stat
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -26,10 +25,6 @@ from typing import NamedTuple, NoReturn
 MARKER = "MCP_DEBUG_PANE"
 
 _MARKER = f"{MARKER}=".encode()
-_IN_MODIFY = 2
-_IN_ONESHOT = 0x80000000
-_FALLOC_FL_KEEP_SIZE = 1
-_FALLOC_FL_PUNCH_HOLE = 2
 _PF_FORKNOEXEC = 0x40
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,9 +37,12 @@ _GIVE_UP_S = 2.0
 _TMUX_OPEN_FILES = 4096
 # We need one for each pane, and some for each call.
 _MOST_OPEN_FILES = 65_536
-_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 # Of the process, or of the system.
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A directory is gone after as many looks as it is deep.
+_MOST_LOOKS = 10_000
 
 # What a warden does not end of. To ignore SIGCHLD is to have children reaped.
 _IGNORED = (
@@ -268,6 +266,15 @@ def open_files(pid: int) -> list[str]:
         return []
 
 
+def open_files_limit_of(pid: int) -> int:
+    """Return how many files a process may have open, or 0 when it is gone."""
+    try:
+        soft = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+    except OSError:
+        return 0
+    return _MOST_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+
+
 def has_open(pid: int, path: str) -> bool:
     """Tell whether a process has a file open, be it removed."""
     for name in open_files(pid):
@@ -277,61 +284,10 @@ def has_open(pid: int, path: str) -> bool:
     return False
 
 
-def open_inotify() -> int:
-    """Return a file that tells of changes to watched files, or -1 where no more of them are to be had."""
-    return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-
-
-def watch(inotify: int, fd: int, *, once: bool = False) -> int:
-    """Watch what is written to an open file, or only the first thing that is.
-
-    Returns:
-        The watch's number, the same for the same file, or -1 where there can't be one.
-    """
-    mask = _IN_MODIFY | (_IN_ONESHOT if once else 0)
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, f"/proc/self/fd/{fd}".encode(), mask))
-
-
-def unwatch(inotify: int, number: int) -> None:
-    """End a watch."""
-    ctypes.CDLL(None).inotify_rm_watch(inotify, number)
-
-
-def read_watches(inotify: int) -> set[int]:
-    """Return the numbers of the watches whose files have changed."""
-    numbers: set[int] = set()
-    try:
-        data = os.read(inotify, 1 << 16)
-    except BlockingIOError:
-        return numbers
-    while data:
-        number, _, _, length = struct.unpack_from("iIII", data)
-        numbers.add(number)
-        data = data[16 + length :]
-    return numbers
-
-
-def punch_hole(fd: int, offset: int, length: int) -> bool:
-    """Give back the space of a part of a file, which reads as zeros from then on; tell whether that was possible.
-
-    Both numbers are multiples of 4096. What lies behind stays where it is, also for those who append meanwhile.
-    """
-    fallocate = ctypes.CDLL(None).fallocate
-    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return int(fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length)) == 0
-
-
-def first_data(fd: int) -> int:
-    """Return the offset of a file's first byte that is in no hole, and 0 where there is none or it can't be told."""
-    try:
-        return os.lseek(fd, 0, os.SEEK_DATA)
-    except OSError:
-        return 0
-
-
 def open_files_limit() -> str:
-    """Return the soft limit of open files that we were started with, as `ulimit -n` has it."""
-    return "unlimited" if _OPEN_FILES == resource.RLIM_INFINITY else str(_OPEN_FILES)
+    """Return our soft limit of open files, as `ulimit -n` has it."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
 
 
 def raise_open_files_limit() -> None:
@@ -342,22 +298,9 @@ def raise_open_files_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def open_file(path: str) -> int:
-    """Return a file that is to be read, open.
-
-    Raises:
-        OSError: There is none, or something else, such as a link or a pipe.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-    return fd
-
-
 def hold(directory: str) -> int:
     """Lock a directory as in use until the returned file is closed or this process ends."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(directory, _DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
 
@@ -365,7 +308,7 @@ def hold(directory: str) -> int:
 @contextlib.contextmanager
 def unheld(directory: str) -> Iterator[bool]:
     """Tell whether nobody holds an existing directory, and keep it so for the time of the block."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(directory, _DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_free = True
@@ -402,10 +345,59 @@ def remove_if_unused(directory: str, deadline: float) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove a directory with all that is in it, if it is there and no link."""
-    import shutil  # noqa: PLC0415  which a warden needs only at its end
+    """Remove a directory with all that is in it, if it is there and no link.
 
-    shutil.rmtree(directory, ignore_errors=True)
+    Directories in it are emptied from the top, what they have being moved there: so it may be deep, and no path is
+    followed that somebody could change meanwhile.
+    """
+    try:
+        if stat.S_ISDIR(os.lstat(directory).st_mode):
+            os.chmod(directory, 0o700)
+        root = os.open(directory, _DIRECTORY)
+    except OSError:
+        return
+    try:
+        moved = 0
+        for _ in range(_MOST_LOOKS):
+            directories = [name for name in os.listdir(root) if not _unlinked(name, root)]
+            for name in directories:
+                moved = _emptied(name, root, moved)
+            if not directories:
+                break
+        os.rmdir(directory)
+    except OSError:
+        return
+    finally:
+        os.close(root)
+
+
+def _unlinked(name: str, directory: int) -> bool:
+    """Remove what is no directory; tell whether it was none."""
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError as error:
+        return error.errno not in (errno.EISDIR, errno.EPERM)
+    return True
+
+
+def _emptied(name: str, root: int, moved: int) -> int:
+    """Remove a directory; what is in it goes, or directories to the root. Return how many have been moved there."""
+    with contextlib.suppress(OSError):
+        found = os.open(name, _DIRECTORY | os.O_PATH, dir_fd=root)
+        try:
+            os.chmod(f"/proc/self/fd/{found}", 0o700)
+        finally:
+            os.close(found)
+        opened = os.open(name, _DIRECTORY, dir_fd=root)
+        try:
+            for inner in os.listdir(opened):
+                if not _unlinked(inner, opened):
+                    moved += 1
+                    os.rename(inner, f".removed-{moved}", src_dir_fd=opened, dst_dir_fd=root)
+        finally:
+            os.close(opened)
+        os.rmdir(name, dir_fd=root)
+    return moved
 
 
 def become_subreaper(*, is_one: bool = True) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import anyio
 
-from . import linux
+from . import files
 from .marks import PANE_MARK
 from .transcript import COLUMNS, ROWS
 
@@ -59,7 +59,7 @@ class Log:
         self._fd = self._open()
         self._last: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
-        self.kept_from = linux.first_data(self._fd)
+        self.kept_from = files.first_data(self._fd)
 
     def _open(self) -> int:
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -82,7 +82,8 @@ class Log:
         if self._keeper:
             self._keeper(self)
         else:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     @property
     def fd(self) -> int:
@@ -115,9 +116,10 @@ class Log:
             return os.path.samestat(os.stat(path), self._stat())
         return False
 
-    def writable_at(self, path: Path) -> Path:
-        """Return a path of the file; or, where somebody has removed it, one that leads there through us."""
-        return path if os.path.lexists(path) else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
+    @property
+    def writable(self) -> str:
+        """A path that leads to the file through us, wherever it is, and without what a shell would act on."""
+        return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def trim(self, keep_bytes: int) -> bool:
         """Give back the oldest bytes, so that little more than this many are kept. Cursors stay what they are.
@@ -128,7 +130,7 @@ class Log:
         end = (self.size - keep_bytes) // _BLOCK_BYTES * _BLOCK_BYTES
         if self._last or end <= self.kept_from:
             return True
-        if not linux.punch_hole(self._fd, self.kept_from, end - self.kept_from):
+        if not files.punch_hole(self._fd, self.kept_from, end - self.kept_from):
             return False
         self.kept_from = end
         return True
@@ -174,14 +176,14 @@ class PastLog(Log):
         super().__init__(path, mark, keeper=lambda _log: None)
 
     def _open(self) -> int:
-        return linux.open_file(str(self.path))
+        return files.open_file(str(self.path))
 
 
 class Retention:
     """Trims logs while they grow; at rest it waits for the first byte that any of them gets."""
 
     def __init__(self) -> None:
-        self._fd = linux.open_inotify()
+        self._fd = files.open_inotify()
         self._logs: set[Log] = set()
 
     def add(self, log: Log) -> None:
@@ -201,7 +203,7 @@ class Retention:
         while True:
             if self._fd >= 0:
                 await anyio.wait_readable(self._fd)
-                linux.read_watches(self._fd)
+                files.read_watches(self._fd)
             is_growing = True
             while is_growing:
                 await anyio.sleep(_TRIM_S)
@@ -220,7 +222,7 @@ class Retention:
 
     def _watch(self, log: Log) -> None:
         if self._fd >= 0:
-            linux.watch(self._fd, log.fd, once=True)
+            files.watch(self._fd, log.fd, once=True)
 
 
 def fair_share(sizes: Sequence[int], most_each: int, most_all: int) -> int:
@@ -248,7 +250,7 @@ class News:
 
     def __init__(self) -> None:
         self.reading = anyio.Lock()
-        self._fd = linux.open_inotify()
+        self._fd = files.open_inotify()
         self._waiting: dict[int, set[Growth]] = {}
 
     def close(self) -> None:
@@ -261,22 +263,22 @@ class News:
         """Pass the news on until cancelled."""
         while self._fd >= 0:
             await anyio.wait_readable(self._fd)
-            for number in linux.read_watches(self._fd):
+            for number in files.read_watches(self._fd):
                 for growth in self._waiting.get(number, ()):
                     growth.tell()
 
     def tell(self, log: Log) -> None:
         """Wake those who wait for a log, for another reason than its growth."""
-        number = linux.watch(self._fd, log.fd) if self._fd >= 0 else -1
+        number = files.watch(self._fd, log.fd) if self._fd >= 0 else -1
         for growth in self._waiting.get(number, ()):
             growth.tell()
         if number >= 0 and number not in self._waiting:
-            linux.unwatch(self._fd, number)
+            files.unwatch(self._fd, number)
 
     @contextmanager
     def of(self, log: Log) -> Iterator["Growth"]:
         """Watch a log: what it grows by within the block is not missed."""
-        number = linux.watch(self._fd, log.fd) if self._fd >= 0 else -1
+        number = files.watch(self._fd, log.fd) if self._fd >= 0 else -1
         growth = Growth(is_told=number >= 0)
         if number < 0:
             yield growth
@@ -289,7 +291,7 @@ class News:
             others.discard(growth)
             if not others:
                 del self._waiting[number]
-                linux.unwatch(self._fd, number)
+                files.unwatch(self._fd, number)
 
 
 class Growth:

@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NewType
 
 import anyio
@@ -111,6 +110,7 @@ class Pane:
     window: str  # our id of the window that it was made in, such as @3
     process: linux.Stat  # pane.sh, the session leader
     marker: str  # linux.MARKER in the environment of all that it started
+    gives_way: bool = False  # to another one, once its program has ended
     started_at: float = field(default_factory=time.monotonic)
     typing: anyio.Lock = field(default_factory=anyio.Lock)
     turns: anyio.Lock = field(default_factory=anyio.Lock)  # of those who use its shell one after the other
@@ -123,7 +123,6 @@ class Pane:
     is_line_used: bool = False  # keys were sent since that
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
-    gives_way: bool = False  # once its program has ended
     watching_end: anyio.Lock = field(default_factory=anyio.Lock)  # held by the one who waits for its process
     log_writer: int | None = None  # the process, once it was looked for
     has_gaps: bool = False  # some output had no room in the log
@@ -173,7 +172,7 @@ class Pane:
         """Close the log of a pane that was killed, when nobody reads it any more."""
         if self.is_killed and not self.watchers:
             self.log.close()
-            (self.client.directory / f"{self.id}.mark").unlink(missing_ok=True)
+            self.client.remove(f"{self.id}.mark")
 
     async def _tell_of_end(self, growth: Growth) -> None:
         async with self.watching_end:
@@ -294,8 +293,7 @@ class Pane:
             return False
         self.has_gaps = True
         with contextlib.suppress(PaneLostError):
-            path = self.log.writable_at(self.client.directory / self.log.path.name)
-            await self.tmux(writes_log(self.target, path))
+            await self.tmux(writes_log(self.target, self.log))
         return True
 
     async def is_watched(self) -> bool:
@@ -321,7 +319,8 @@ class Pane:
     async def type(self, keystrokes: Keystrokes) -> None:
         """Type and press; `typing` must be held.
 
-        All of it is pasted: so it does not go to a mode that a person is in, such as to scroll.
+        All of it is pasted: so it does not go to a mode that a person is in, such as to scroll. That has to be left for
+        a bracketed paste alone, since tmux then looks at the mode for whether the program asks for brackets.
         """
         keys = await self._encoded(keystrokes.keys)
         pasted, typed = (keystrokes.text, keys) if keystrokes.is_paste else ("", keystrokes.text + keys)
@@ -332,11 +331,11 @@ class Pane:
     async def _paste(self, text: str, how: str) -> None:
         name = f"keys-{secrets.token_hex(8)}"
         file = self.client.write(name, text.encode())
-        paste = pastes(self.target, name, how + (" -S" if self.client.cleans_pastes else ""))
+        flags = how + (" -S" if self.client.cleans_pastes else "")
         try:
-            await self.tmux(("load-buffer", "-b", name, str(file)), paste)
+            await self.tmux(("load-buffer", "-b", name, str(file)), *pastes(self.target, name, flags))
         finally:
-            file.unlink(missing_ok=True)
+            self.client.remove(name)
 
     async def _encoded(self, keys: Sequence[str]) -> str:
         """Return what keys send to the program."""
@@ -422,15 +421,16 @@ class Pane:
         return [*found, *orphans, *(pid for orphan in orphans for pid in linux.descendants(orphan))]
 
 
-def writes_log(target: str, path: Path) -> Command:
-    """Return the command that has what a pane prints written to a log, through a path of ours."""
-    return ("pipe-pane", "-t", target, f"exec cat >>'{path}'")
+def writes_log(target: str, log: Log) -> Command:
+    """Return the command that has what a pane prints written to a log."""
+    return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")
 
 
-def pastes(target: str, buffer: str, how: str) -> tuple[str, ...]:
-    """Return the command that pastes a buffer and deletes it; tmux 3.3 ends when that is done to a dead pane."""
-    paste = f"paste-buffer -d {how} -b {buffer} -t {target}"
-    return ("if-shell", "-F", "-t", target, "#{pane_dead}", f"delete-buffer -b {buffer}", paste)
+def pastes(target: str, buffer: str, flags: str) -> list[tuple[str, ...]]:
+    """Return the commands that paste a buffer and delete it; tmux 3.3 ends when that is done to a dead pane."""
+    paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
+    leave: list[tuple[str, ...]] = [("copy-mode", "-q", "-t", target)] if "-p" in flags else []
+    return [*leave, ("if-shell", "-F", "-t", target, "#{pane_dead}", f"delete-buffer -b {buffer}", paste)]
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:

@@ -39,7 +39,7 @@ _SYNTAX_ERROR = 2
 # What a shell is still doing when it is asked to run something, such as printing its prompt.
 _PROMPT_S = 1.0
 _HOOK_S = 0.01
-# Shells that do not ask their terminal anything at their prompts, as others do, which read the answers.
+# Shells that do not ask their terminal anything.
 _ASK_NOTHING = ("bash", "zsh", "dash")
 # Shells wait for so long for what follows Escape.
 _ESCAPE_S = 0.06
@@ -306,10 +306,10 @@ async def _empty_prompt(pane: Pane, deadline: float) -> Shell:
 
 async def _may_have_answers(pane: Pane, shell: Shell) -> bool:
     """Tell whether what was printed outside of runs may have been answered by the terminal, and nobody read that."""
-    if shell.name not in _ASK_NOTHING:
-        return False
     end = pane.job.end if pane.job else None
-    return await may_be_answered(pane.log, end or 0, pane.log.size)
+    # Fish asks when it starts, and others at each prompt; they read the answers.
+    asks = shell.name not in _ASK_NOTHING if end is None else shell.name == "busybox"
+    return not asks and await may_be_answered(pane.log, end or 0, pane.log.size)
 
 
 async def _no_prompt(pane: Pane) -> ToolError:

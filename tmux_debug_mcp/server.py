@@ -8,7 +8,7 @@ answered here, before it gets there.
 import logging
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NoReturn
 
 import anyio
@@ -29,6 +29,9 @@ from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 # After the end of input, calls at work get this long to answer; and their answers, to be read.
 _LAST_CALLS_S = 0.1
 
+# Answers to lines that are refused go on to be made until so much is not read.
+_MOST_UNSENT_BYTES = 1 << 20
+
 # The SDK passes a message on in several turns of the event loop. A server is idle when it was so for more of them.
 _TURNS = 50
 
@@ -39,10 +42,10 @@ class _Input:
     Args:
         fd: The file descriptor.
         is_idle: Whether no call is at work.
-        answer: Sends an answer to a line that is refused, and does not wait.
+        answer: Sends an answer to a line that is refused; waits where the client reads none.
     """
 
-    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Callable[[str], None]) -> None:
+    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Callable[[str], Awaitable[None]]) -> None:
         self._fd = fd
         self._is_idle = is_idle
         self._answer = answer
@@ -54,7 +57,7 @@ class _Input:
             try:
                 message = read_message(line)
             except RefusedError as refused:
-                self._answer(refused.answer())
+                await self._answer(refused.answer())
                 await anyio.lowlevel.checkpoint()
                 continue
             if message is not None:
@@ -119,9 +122,9 @@ class _Output:
         """Write text that the next flush sends, or the one at work."""
         self._unsent += text.encode()
 
-    async def sent(self) -> None:
-        """Wait until all has been written."""
-        while self._unsent:
+    async def sent(self, but_bytes: int = 0) -> None:
+        """Wait until all has been written, but so much."""
+        while len(self._unsent) > but_bytes:
             await anyio.sleep(0.002)
 
     async def flush(self) -> None:
@@ -190,10 +193,11 @@ async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog
         fd_in, fd_out = _claim_standard_streams()
         output = _Output(fd_out)
 
-        def answer(message: str) -> None:
+        async def answer(message: str) -> None:
             output.put(message + "\n")
             if not output.is_sending:
                 tasks.start_soon(output.flush)
+            await output.sent(_MOST_UNSENT_BYTES)
 
         lines = _Input(fd_in, lambda: toolbox.running == 0, answer)
         async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]

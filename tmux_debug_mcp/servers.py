@@ -20,7 +20,7 @@ import anyio
 
 from . import linux
 from .capturing import capture, capture_rows, first_rows, is_enough, more_rows
-from .control_mode import version
+from .control_mode import command_line, version
 from .creation import NewPane, Place, Settings, check, interactive_shell
 from .display import take_size
 from .errors import (
@@ -310,7 +310,9 @@ class UsersServer:
                 f"{MAX_COMMAND_BYTES}. Put it into a script."
             )
         facts = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_name}"
-        printed = await self._ask((*words, "-P", "-F", facts, *(["--", command] if command else [])))
+        words = [*words, "-P", "-F", facts, *(["--", command] if command else [])]
+        # Arguments can be read by other users, and variables may be secret.
+        printed = await (self._source(words) if "-e" in words else self._ask(words))
         found = _MADE.search(printed)  # hooks may print, too
         if found is None:
             raise CommandError(words[0], printed.strip() or "it printed nothing")
@@ -327,17 +329,22 @@ class UsersServer:
     async def _paste(self, pane_id: str, text: str, how: str) -> None:
         """Paste text by flags of paste-buffer; the user's own buffers stay as they are.
 
-        It goes to no other pane that keys are sent to as well, nor to a mode that the user is in.
+        It goes to no other pane that keys are sent to as well, nor to a mode that the user is in, which is left for a
+        bracketed paste alone.
         """
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
         try:
-            await self._ask(("load-buffer", "-b", buffer, "-"), pastes(pane_id, buffer, how), text=text)
+            await self._ask(("load-buffer", "-b", buffer, "-"), *pastes(pane_id, buffer, how), text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
                 await self._ask(("delete-buffer", "-b", buffer))
             raise
+
+    async def _source(self, words: Command) -> str:
+        """Run a command that tmux reads from its standard input."""
+        return await self._ask(("source-file", "-"), text=command_line([words]).decode())
 
     async def _ask(self, *commands: Command, text: str = "") -> str:
         """Run commands in one tmux process, which gets a text, and return what they print.
@@ -346,7 +353,10 @@ class UsersServer:
             CommandError: tmux refused it.
             TmuxStuckError: tmux does not answer.
         """
-        argv = [self._settings.tmux, "-u", "-S", self._settings.socket]
+        # A server that this starts, and its panes, may have as many files open as programs usually may.
+        limited = ["/bin/sh", "-c", 'ulimit -S -n "$0"; exec "$@"', self._settings.open_files]
+        argv = limited if commands[0][0] == "new-session" else []
+        argv = [*argv, self._settings.tmux, "-u", "-S", self._settings.socket]
         for command in commands:
             argv += [*map(_whole, command), ";"]
         with anyio.move_on_after(_ANSWER_S), os.fdopen(os.memfd_create("text"), "w+b") as file:

@@ -29,7 +29,7 @@ from .errors import (
     TmuxStartError,
     ToolError,
 )
-from .lifetime import Warden
+from .lifetime import Warden, bases
 from .logs import Log, News, Retention
 from .panes import Pane, PaneId, State, writes_log
 from .recording import Recording
@@ -64,7 +64,7 @@ class Session:
         self.tasks = tasks
         self.name = f"debug-{os.getpid()}"
         self._panes: dict[PaneId, Pane] = {}
-        self._made = 0
+        self._made = self._making = 0
         self._free: Offsets | None = None  # for the next tmux server, once that is known
         self._history_limit: int | None = None
         self._starting = anyio.Lock()
@@ -139,25 +139,28 @@ class Session:
             TmuxStartError: tmux did not start.
             StorageError: There is no room for the pane's log.
         """
-        if len(self._panes) >= MAX_PANES:
-            await self._make_room()
         cwd = directory(self.settings, new.cwd)
         check_size(self.settings, new)
+        while len(self._panes) + self._making >= MAX_PANES:
+            await self._make_room()
         with anyio.CancelScope(shield=True):  # a pane that was made is told, and on record
-            pane = await self._make(new, cwd)
-            pane.gives_way = new.gives_way
+            self._making += 1
+            try:
+                pane = await self._make(new, cwd)
+            finally:
+                self._making -= 1
             await pane.settle()
             state = await pane.state()
         return pane, state
 
     async def _make_room(self) -> None:
-        """Kill the oldest pane that was made for a command alone, which has ended.
+        """Kill the oldest pane that was made for a command alone, which has ended and which nobody waits for.
 
         Raises:
             PaneLimitError: There is none.
         """
         for pane in self.panes:
-            if pane.gives_way and await pane.ending():
+            if pane.gives_way and not pane.watchers and await pane.ending():
                 with contextlib.suppress(PaneNotFoundError):  # somebody else was faster
                     await self.kill(pane)
                 return
@@ -210,8 +213,9 @@ class Session:
             raise PaneNotFoundError(pane.id)
         try:
             return await pane.end(first)
-        except OSError:
-            self._panes[pane.id] = pane  # it may live on
+        except Exception:  # it may live on
+            panes = [*self.panes, pane]
+            self._panes = {one.id: one for one in sorted(panes, key=lambda one: one.started_at)}
             raise
 
     async def record(self, pane: Pane, path: Path) -> Recording:
@@ -271,9 +275,7 @@ class Session:
         name = new.name or pane_id
         mark = secrets.token_hex(8)
         marker = f"{client.directory.name}/{pane_id}"
-        # Its path in a command of tmux has no character that tmux or the shell would act on.
-        path = client.file(f"{pane_id}.log")
-        log = self._new_log(path, pane_id, mark)
+        log = self._new_log(client, pane_id, mark)
         variables = variables_file(self.settings, new)
         place = new.place or self._place(client, number, new, name)
         size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
@@ -288,7 +290,7 @@ class Session:
                 *place.first,
                 size,
                 [*command, *words(self.settings, new, cwd, marker, files)],
-                writes_log(place.target, path),
+                writes_log(place.target, log),
                 # A person with a small terminal who attaches does not change it.
                 ("set-option", "-w", "-t", place.target, "window-size", "manual"),
                 usual_size,
@@ -310,7 +312,7 @@ class Session:
                 await client.run(usual_size, *filter(None, [undo]))
             raise
         process = linux.read_stat(int(pid)) or _gone(int(pid))
-        pane = Pane(pane_id, name, new.command, log, self._news, client, target, window, process, marker)
+        pane = Pane(pane_id, name, new.command, log, self._news, client, target, window, process, marker, new.gives_way)
         self._panes[pane_id] = pane
         self._retention.add(log)
         return pane
@@ -321,14 +323,17 @@ class Session:
         command = ("new-window", *([] if new.is_shown else ["-d"]), "-n", title(name), "-t", window)
         return Place(command, window, undo=("kill-window", "-t", window))
 
-    def _new_log(self, path: Path, pane_id: PaneId, mark: str) -> Log:
-        """Return a log that can be written at a path."""
-        archive = self.settings.archive
+    def _new_log(self, client: ControlClient, pane_id: PaneId, mark: str) -> Log:
+        """Return the log of a pane: one that is kept, or a file without a name, which is gone when nobody has it open.
+
+        That is not in the directory of the client, which may be in memory.
+        """
+        if self.settings.archive:
+            return self.settings.archive.new_log(pane_id, mark)
+        path = bases(self.settings.runtime)[-1] / f"{client.directory.name}-{pane_id}.log"
         try:
-            if archive is None:
-                return Log(path, mark)
-            log = archive.new_log(pane_id, mark)
-            path.symlink_to(log.path)
+            log = Log(path, mark)
+            path.unlink()
         except OSError as error:
             raise StorageError(str(path.parent), str(error.strerror)) from error
         return log

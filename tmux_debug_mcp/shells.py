@@ -46,7 +46,7 @@ class Kind:
 # Each is one command, so that a shell has read all of it before the file is emptied; no alias stands for a quoted word.
 _POSIX = r"""{{
 {{ mcp_status=$?
-: >|'{itself}'
+\: >|'{itself}'
 \command printf '\033]7777;{begin};S%d;%s\007' "$mcp_status" '{command}' >/dev/tty
 {restore}
 }} 2>/dev/null

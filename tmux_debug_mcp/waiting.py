@@ -194,7 +194,8 @@ class Watch:
             deadline: The end of the time, as anyio.current_time() has it.
         """
         async with self._pane.growth() as growth:
-            await self._pane.check_log()
+            async with self._pane.news.reading:
+                await self._pane.check_log()
             while True:
                 ended = await self._pane.ending()
                 before = self._scan.position

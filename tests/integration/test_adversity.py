@@ -66,6 +66,26 @@ class TestPrivateDirectory:
 
         assert (await run(tools, "echo alive", shell))[0] == "alive\n"
 
+    @pytest.mark.parametrize("what", ["link", "file", "pipe"])
+    async def test_nothing_is_removed_through_what_is_put_in_its_place(
+        self, tools: Tools, tmp_path: Path, what: str
+    ) -> None:
+        pane_id = await tools.create("cat")
+        directory = directory_of(tools)
+        (tmp_path / "debug-1.mark").write_text("precious")
+        (tmp_path / "debug-1.log").write_text("precious")
+        shutil.rmtree(directory)
+        if what == "link":
+            directory.symlink_to(tmp_path)
+        elif what == "file":
+            directory.touch()
+        else:
+            os.mkfifo(directory)
+        assert "Killed" in (await tools.blocks("kill_pane", pane_id=pane_id))[0]
+        directory.unlink()
+
+        assert {path.name for path in tmp_path.iterdir()} == {"debug-1.mark", "debug-1.log"}
+
     async def test_something_else_in_its_place_is_an_error(self, tools: Tools, tmp_path: Path) -> None:
         shell = await tools.create("bash --norc")
         directory = directory_of(tools)
@@ -85,6 +105,28 @@ class TestPrivateDirectory:
             (directory / "made" / "file").touch()
         assert not directory.exists()
 
+    async def test_nothing_is_left_of_what_is_deep(self, settings: Settings, short_path: Path) -> None:
+        async with in_process(replace(settings, runtime=str(short_path))) as tools:
+            await tools.create("cat")
+            nest = "for number in range(2000): os.mkdir('d'); os.chdir('d'); open('f', 'w')"
+            output, meta, _ = await run(tools, python(f"import os; os.chdir('{directory_of(tools)}')\n{nest}"))
+            assert meta["exit_code"] == 0, output
+        assert list(short_path.iterdir()) == []
+
+    async def test_panes_go_on_where_that_which_it_was_in_is_gone(self, settings: Settings, short_path: Path) -> None:
+        place = short_path / "user"
+        place.mkdir(0o700)
+        async with in_process(replace(settings, runtime=str(place))) as tools:
+            shell = await tools.create("bash --norc")
+            assert directory_of(tools).parent == place
+            shutil.rmtree(place)
+            assert (await run(tools, "echo one", shell))[0] == "one\n"
+            await tools.create("cat")
+            assert "one" in await tools.capture(shell)
+            moved = directory_of(tools)
+        assert not moved.exists()
+        assert not place.exists()
+
     async def test_it_is_the_users_own_where_there_is_one(self, settings: Settings, short_path: Path) -> None:
         for mode, is_used in ((0o700, True), (0o755, False)):
             short_path.chmod(mode)
@@ -94,11 +136,12 @@ class TestPrivateDirectory:
 
     async def test_files_in_it_are_for_us_alone(self, tools: Tools) -> None:
         shell = await tools.create("bash --norc", env={"my-token": "x"})
-        await tools.call("run", command="read x", pane_id=shell, timeout_s=0)
-        files = [path for path in directory_of(tools).iterdir() if not path.is_socket()]
+        output, _, _ = await run(tools, f"stat --format='%a %F' {directory_of(tools)}/*.* {directory_of(tools)}", shell)
 
-        assert len(files) >= 2
-        assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+        *files, directory = output.splitlines()
+        assert directory == "700 directory"
+        assert len(files) == 3
+        assert {line.split()[0] for line in files} == {"600"}
 
 
 class TestSecrets:
@@ -168,7 +211,7 @@ class TestOpenFiles:
 
 
 async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(client, "_WAKE_S", 0.2)
     pane_id = await tools.create("cat")
     assert tools.session.client is not None
     os.kill(tools.session.client.server_pid, signal.SIGSTOP)
@@ -183,6 +226,10 @@ async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatc
     await tools.exited(kept)
     for number in range(8):
         assert (await run(tools, f"echo {number}"))[0] == f"{number}\n"
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(run, tools, "sleep 0.2")
 
     assert len(tools.session.panes) == 4
     assert (await tools.state(kept))["exit_code"] == 3

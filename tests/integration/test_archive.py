@@ -11,7 +11,7 @@ from support import in_process
 from tmux_debug_mcp import archive, linux
 from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.errors import PaneNotFoundError
+from tmux_debug_mcp.errors import PaneNotFoundError, StorageError
 
 MARK = "0" * 16
 
@@ -183,6 +183,18 @@ class TestHostileDirectory:
 
         with pytest.raises(PaneNotFoundError):
             Archive(tmp_path / "logs").find(f"{run.name}/debug-1")
+
+    def test_link_in_the_place_of_this_run_is_not_written_through(self, tmp_path: Path) -> None:
+        here = Archive(tmp_path / "logs")
+        here.new_log("debug-1", MARK).close()
+        victim = tmp_path / "victim"
+        here.directory.rename(victim)
+        here.directory.symlink_to(victim)
+        before = sorted(path.name for path in victim.iterdir())
+
+        with pytest.raises(StorageError):
+            here.new_log("debug-2", MARK)
+        assert sorted(path.name for path in victim.iterdir()) == before
 
     def test_mark_of_a_pane_can_not_be_learnt_from_the_index(self, tmp_path: Path) -> None:
         here = Archive(tmp_path)

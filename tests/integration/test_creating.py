@@ -92,7 +92,7 @@ async def test_environment_and_directory_are_as_asked(tools: Tools, tmp_path: Pa
     pane_id = await tools.create('printf "%s|" "$ODD" && pwd', cwd=str(odd), env={"ODD": value, "EMPTY": ""})
 
     await tools.exited(pane_id)
-    log = tools.session.panes[0].log.path.read_text()
+    log = tools.session.panes[0].log.read(0, 10_000).decode()
     assert log.split("\033")[0].replace("\r\n", "\n") == f"{value}|{odd}\n"
     assert not list(tmp_path.rglob("pwned"))
 
@@ -322,5 +322,5 @@ async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(tools: Tools, mo
 
     await eventually(lambda: log.kept_bytes <= (1 << 20) + 8192)
     assert log.size > 20_000_000
-    assert log.path.stat().st_blocks * 512 <= (1 << 20) + 65536
+    assert os.fstat(log.fd).st_blocks * 512 <= (1 << 20) + 65536
     assert await tools.capture(pane_id, lines=1) == "last"

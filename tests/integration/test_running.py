@@ -5,13 +5,17 @@ import shlex
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, python, run, texts
+from support import PATIENCE_S, SHELLS, Tools, in_process, python, run, texts
 
 from tmux_debug_mcp import linux, running
+from tmux_debug_mcp.archive import Archive
+from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.logs import Log
 from tmux_debug_mcp.shells import Shell
 
 
@@ -336,7 +340,7 @@ async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> N
 
     directory = tools.session.panes[0].client.directory
     assert text == ""
-    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "debug-1.mark", "tmux"]
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
 
 async def test_screen_shows_a_short_line_and_the_output(tools: Tools) -> None:
@@ -397,29 +401,28 @@ async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(tools: 
     assert (await run(tools, "echo again", pane_id))[0] == "again\n"
 
 
-async def test_log_that_was_removed_is_read_all_the_same(tools: Tools) -> None:
-    pane_id = await tools.create("bash --norc")
-    tools.session.panes[0].log.path.unlink()
-    text, _, status = await run(tools, "echo hello", pane_id)
+async def test_log_that_was_removed_is_read_all_the_same(settings: Settings, tmp_path: Path) -> None:
+    async with in_process(replace(settings, archive=Archive(tmp_path))) as tools:
+        pane_id = await tools.create("bash --norc")
+        tools.session.panes[0].log.path.unlink()
+        text, _, status = await run(tools, "echo hello", pane_id)
 
     assert (text, "lost" in status) == ("hello\n", False)
 
 
-async def test_log_that_has_no_room_is_told_until_it_has(tools: Tools, tmp_path: Path) -> None:
+async def test_log_that_has_no_room_is_told_until_it_has(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
     await run(tools, "true", pane_id)
-    [pane] = tools.session.panes
-    path = pane.client.directory / pane.log.path.name
-    path.rename(tmp_path / "log")
-    path.symlink_to("/dev/full")
+    monkeypatch.setattr(Log, "writable", "/dev/full")
     os.kill(writer(tools), signal.SIGKILL)
     for name in ("first", "second"):
         assert "could not be written" in await tools.error("run", command=f"touch {name}", pane_id=pane_id)
         assert (tmp_path / name).exists()
     result = await tools.call("wait", pane_id=pane_id, pattern="never", timeout_s=0)
     assert "some output was lost" in texts(result)[-1]
-    path.unlink()
-    (tmp_path / "log").rename(path)
+    monkeypatch.undo()
 
     assert (await run(tools, "echo again", pane_id))[0] == "again\n"
 
@@ -531,7 +534,7 @@ async def test_output_of_what_runs_in_the_background_does_not_hold_up_a_timeout(
     assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
 
 
-@pytest.mark.parametrize("spoiler", ["readonly mcp_status", "ulimit -n 64"])
+@pytest.mark.parametrize("spoiler", ["readonly mcp_status", "ulimit -n 4"])
 async def test_shell_that_can_not_take_a_command_is_told_soon(
     tools: Tools, spoiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,7 +554,7 @@ async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools) 
     await run(tools, "true", pane_id)
 
     directory = tools.session.panes[0].client.directory
-    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "debug-1.mark", "tmux"]
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
 
 async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None:

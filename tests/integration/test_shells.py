@@ -53,7 +53,7 @@ class TestShellWithinAShell:
         await run(tools, "true", pane_id)
 
         directory = tools.session.panes[0].client.directory
-        assert sorted(path.name for path in directory.iterdir()) == ["debug-1.log", "debug-1.mark", "tmux"]
+        assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:
         pane_id = await tools.create("bash --norc")

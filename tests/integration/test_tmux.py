@@ -486,10 +486,20 @@ class TestUsersServer:
 
     async def test_user_goes_on_to_scroll_while_keys_are_sent(self, on_users: Tools, user: User) -> None:
         user.tmux("copy-mode", "-t", "=mine:1.0")
-        for keys in ("C-l", "echo typed Enter", "Up C-u", "one\ntwo\n"):
+        for keys in ("C-l", "echo typed Enter", "Up C-u", "two Enter"):
             await text(on_users, "send_keys", target="mine:1", keys=keys)
         await eventually(lambda: "two" in user.tmux("capture-pane", "-p", "-t", "=mine:1.0"))
         assert user.tmux("display-message", "-p", "-t", "=mine:1.0", "#{pane_in_mode}") == "1\n"
+
+    async def test_paste_is_bracketed_where_the_user_scrolls_too(
+        self, on_users: Tools, user: User, tmp_path: Path
+    ) -> None:
+        command = f"stty raw -echo; printf '\\033[?2004h'; exec cat >{tmp_path}/typed"
+        await text(on_users, "create_session", name="c", command=command)
+        await eventually_runs(on_users, "c", "cat")
+        user.tmux("copy-mode", "-t", "=c:")
+        await text(on_users, "send_keys", target="c", keys="one\ntwo\n")
+        await eventually(lambda: (tmp_path / "typed").read_bytes() == b"\033[200~one\rtwo\033[201~\r")
 
     async def test_synchronized_panes_do_not_get_the_keys_of_another(
         self, on_users: Tools, user: User, tmp_path: Path

@@ -322,7 +322,7 @@ async def test_cancelled_wait_leaves_the_pane_alone(tools: Tools) -> None:
 async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.linux.open_inotify", lambda: -1)
+    monkeypatch.setattr("tmux_debug_mcp.files.open_inotify", lambda: -1)
     async with in_process(settings) as tools:
         pane_id = await tools.create("sleep 0.2; echo ready; sleep 60")
         assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"

@@ -85,3 +85,20 @@ def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> No
 
     assert echo.without([Line("$ line 1000", is_edited=True), Line("$ line 1001 ", is_edited=True)], []) == []
     assert echo.without([Line("$ line 1002! line 1003 more", is_edited=True)], []) == [" more"]
+
+
+def test_row_of_a_long_line_that_a_line_editor_has_broken_is_echo() -> None:
+    text = "true " + "x" * 300 + " needle; sleep 3"
+    echo = echo_of(text, echoes=Echoes.EDITOR)
+
+    lines = [Line("% " + text[:198], is_edited=True, is_command=True), Line(text[198:], is_edited=True)]
+    assert echo.without(lines, []) == []
+    assert echo.without([Line("needle")], []) == ["needle"]
+
+
+def test_many_equal_lines_that_a_line_editor_shows_take_no_time_each() -> None:
+    echo = echo_of(*["same"] * 50_000, echoes=Echoes.EDITOR)
+
+    for _ in range(500):
+        assert echo.without([Line("same", is_edited=True)] * 100, []) == []
+    assert len(echo._shown) < 100

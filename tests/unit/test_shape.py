@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ALLOWED = {
     "__init__": set(),
     "errors": set(),
+    "files": set(),
     "linux": set(),
     "terminals": set(),
     "control_mode": set(),
@@ -25,7 +26,7 @@ ALLOWED = {
     "sequences": set(),
     "marks": set(),
     "transcript": {"charsets", "marks", "rows", "sequences"},
-    "logs": {"linux", "marks", "transcript"},
+    "logs": {"files", "marks", "transcript"},
     "reading": {"charsets", "logs", "marks", "rows", "sequences", "transcript"},
     "lifetime": {"errors", "linux"},
     "audit": {"errors"},
@@ -66,7 +67,7 @@ ALLOWED = {
     },
     "stopping": {"keys", "linux", "panes", "shells", "terminals"},
     "waiting": {"echo", "errors", "logs", "panes", "reading"},
-    "archive": {"display", "errors", "linux", "logs", "panes"},
+    "archive": {"display", "errors", "files", "linux", "logs", "panes"},
     "creation": {"archive", "errors", "linux", "panes", "transcript"},
     "session": {"archive", "client", "creation", "errors", "lifetime", "logs", "panes", "linux", "recording"}
     | {"targets"},

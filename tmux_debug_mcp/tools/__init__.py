@@ -18,7 +18,7 @@ import anyio
 import mcp_types as types
 
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.errors import OutOfFilesError, StartError, ToolError, UnknownToolError
+from tmux_debug_mcp.errors import OutOfFilesError, StartError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux import OUT_OF_FILES
 from tmux_debug_mcp.session import Session
 
@@ -223,6 +223,8 @@ class Toolbox:
         except Exception as error:
             if _is_out_of_files(error):
                 raise OutOfFilesError from error
+            if isinstance(error, OSError) and error.filename:
+                raise StorageError(str(error.filename), str(error.strerror)) from error
             raise
 
     async def _audited(self, audit: AuditLog, name: str, arguments: Arguments) -> Answer:

@@ -27,6 +27,8 @@ from . import Answer, Arguments
 
 MAX_LOG_CHARACTERS = 400_000
 DEFAULT_LINES = 500
+# A shell draws its prompt anew in some milliseconds.
+_CLEAR_S = 0.2
 _LOOK_AGAIN_S = 0.01
 _SHELLS = frozenset({*KINDS, *OTHER_SHELLS, "sh", "ash"})
 
@@ -194,9 +196,23 @@ async def _stop(server: UsersServer, row: PaneRow, number: signal.Signals) -> st
         if told:
             return None
         if number == signal.SIGINT:
-            await server.send(row, INTERRUPT)  # which clears the line
+            await _clear_line(server, row, group)
         return "nothing runs there, the shell has the terminal"
     return f"{await server.command_of(row)} still runs {STOP_S:g} s after that; {advice(number)}"
+
+
+async def _clear_line(server: UsersServer, row: PaneRow, shell: int) -> None:
+    """Press C-c at a shell's prompt, and wait until it has come to the next: it may drop what is typed before."""
+    before = linux.cpu_time(shell)
+    await server.send(row, INTERRUPT)
+    with anyio.move_on_after(_CLEAR_S):
+        while linux.cpu_time(shell) == before or not _sleeps(shell):
+            await anyio.sleep(_LOOK_AGAIN_S)
+
+
+def _sleeps(pid: int) -> bool:
+    stat = linux.read_stat(pid)
+    return stat is None or stat.state == "S"
 
 
 def _is_shell(pid: int) -> bool:
