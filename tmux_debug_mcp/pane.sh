@@ -3,9 +3,10 @@
 #
 #   sh pane.sh FILE OPEN_FILES SLEEP DIRECTORY PROGRAM [ARGUMENT...]
 #
-# FILE has the mark and is emptied, so that nothing in the pane can read it. The mark follows the command's output through the terminal, invisibly: an operating system command that no
-# terminal knows, after the end of any string that the command left open. tmux drops output that it has not
-# read when the pane's process ends, so this process outlives the mark. Nobody waits for that.
+# FILE has the mark and is emptied, so that nothing in the pane can read it. The mark follows the command's output
+# through the terminal, invisibly: an operating system command that no terminal knows, after the end of any string that
+# the command left open. tmux drops output that it has not read when the pane's process ends, so this process outlives
+# the mark. Nobody waits for that.
 
 # This shell's own words, such as "Segmentation fault", are not the pane's. 3 is the pane.
 exec 3>&2 2>/dev/null

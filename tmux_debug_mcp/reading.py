@@ -72,8 +72,8 @@ class Pace:
             self.bytes = max(self.bytes // 4, _LEAST_BYTES)
 
 
-class _Shown:
-    """What a transcript shows of what it is fed, turn by turn."""
+class _PacedTranscript:
+    """A transcript that is fed turn by turn, and the text that it shows."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -102,7 +102,7 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
     begins behind `start` where the log no longer has that.
     """
     start = max(start, log.kept_from)
-    shown, data, text = _Shown(_transcript_at(log, start)), bytearray(), ""
+    paced, data, text = _PacedTranscript(_transcript_at(log, start)), bytearray(), ""
     while start + len(data) < end and len(data) < _MOST_READ_BYTES:
         room = most_characters - len(text)
         if room < most_characters // 100:
@@ -110,9 +110,9 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
         piece = log.read(start + len(data), min(_PIECE_BYTES, room, end - start - len(data)))
         if not piece:
             break
-        await shown.feed(piece)
+        await paced.feed(piece)
         data += piece
-        text = shown.text()
+        text = paced.text()
     # Bytes that move the cursor make more text than they are.
     while (is_long := len(text) > most_characters) or (start + len(data) < end and data[-1:] != b"\n"):
         most = min(len(data) * most_characters // len(text), len(data) - 1) if is_long else len(data)
@@ -122,11 +122,11 @@ async def read_forward(log: Log, start: int, end: int, most_characters: int) -> 
         if not line_end and not is_long:
             break  # a part of a line
         del data[line_end or most :]
-        shown = _Shown(_transcript_at(log, start))
-        await shown.feed(data)
-        text = shown.text()
+        paced = _PacedTranscript(_transcript_at(log, start))
+        await paced.feed(data)
+        text = paced.text()
     read = start + len(data)
-    return Piece(text, start, read - shown.transcript.held_bytes, max(0, end - read))
+    return Piece(text, start, read - paced.transcript.held_bytes, max(0, end - read))
 
 
 async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_line: bool = False) -> Piece:
@@ -172,7 +172,7 @@ async def read_screen(log: Log, end: int) -> str:
     start = max(log.kept_from, end - _MODE_BYTES)
     transcript = Transcript(log.columns, log.rows)
     transcript.sets = sets_at(log, start)
-    await _Shown(transcript).feed(log.read(start, end - start))
+    await _PacedTranscript(transcript).feed(log.read(start, end - start))
     return transcript.screen()
 
 
@@ -301,9 +301,9 @@ async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
     is_usual = is_line and b"\016" not in data
     transcript = Transcript(log.columns, log.rows) if is_usual else _transcript_at(log, start, is_line=is_line)
     transcript.shows_commands = True
-    shown = _Shown(transcript)
-    await shown.feed(data)
-    return shown.text()
+    paced = _PacedTranscript(transcript)
+    await paced.feed(data)
+    return paced.text()
 
 
 def _transcript_at(log: Log, start: int, *, is_line: bool = False) -> Transcript:
