@@ -159,6 +159,25 @@ async def test_tab_is_made_in_the_background_of_the_only_session(tabs: Tools, us
     assert user.state_of("mine") == before
 
 
+async def test_no_secret_stands_in_arguments_of_tmux(tabs: Tools, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    user.tmux("kill-session", "-t", "other")
+    started: list[str] = []
+    run_process = anyio.run_process
+
+    async def recorded(argv: list[str], **arguments: Any) -> Any:  # noqa: ANN401
+        started.append(" ".join(argv))
+        return await run_process(argv, **arguments)
+
+    monkeypatch.setattr(anyio, "run_process", recorded)
+    value = "s3cret; $HOME #{pane_id} \"'\\ é\n;"
+    made = await tabs.json("create_tab", env={"TOKEN": value, "my-token": "s3cret"})
+    await tabs.json("start_process", window_id=made["window_id"], command="printf '%s|s3cret\\n' \"$TOKEN\"")
+    await shows(tabs, made["window_id"], f"\n{value}|s3cret\n")
+
+    assert len(started) > 2
+    assert not [words for words in started if "s3cret" in words]
+
+
 async def test_tab_is_closed_where_that_is_allowed(settings: Settings, user: User) -> None:
     allowed = replace(settings, socket=str(user.socket), allows_kill=True)
     async with in_process(allowed, toolsets="tabs") as tabs:

@@ -1,8 +1,10 @@
 """The toolset `tmux` over stdio: the user's own tmux server outlives ours, however that ends."""
 
 import os
+import resource
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +46,22 @@ def test_users_server_outlives_ours(launch: Callable[..., Server], directory: Pa
     assert names == (["made", "mine"] if starts == "the user" else ["made"])
     assert of_user(socket, "list-panes", "-t", "=made:", "-F", "#{pane_current_command}") == "cat\n"
     assert of_user(socket, "list-clients") == ""
+
+
+def test_programs_may_open_as_many_files_as_whoever_started_us(launch: Callable[..., Server], directory: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
+    try:
+        ours, users = launch().start(), launch("--toolsets", "tmux", "--socket", str(directory / "user")).start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert f"\nMax open files            {min(hard, 65_536)} " in Path(f"/proc/{ours.pid}/limits").read_text()
+    assert ours.text("run", command="ulimit -S -n") == "500\n"
+    users.call("create_session", name="made", command=f"ulimit -S -n >{directory}/limit; exec cat")
+    while not (directory / "limit").exists() or not (directory / "limit").read_text():
+        time.sleep(0.01)
+
+    assert (directory / "limit").read_text() == "500\n"
 
 
 def test_default_is_the_server_that_tmux_itself_would_use(launch: Callable[..., Server], directory: Path) -> None:
