@@ -32,13 +32,18 @@ MAX_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
-# An index of more is read so far. A pane takes some 300 bytes, and a command 128 kB at most.
+# An index of more is read so far. A pane takes some 300 bytes, as of a long command the beginning is told.
+_MAX_COMMAND_CHARACTERS = 1000
 _MAX_INDEX_BYTES = 4 << 20
 _MAX_ENTRIES = 10_000
 # Ids of windows go on behind those that there are, unless somebody has made them up.
 _MAX_WINDOW = 100_000_000
 _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 _WINDOW = re.compile(r"@(\d{1,9})")
+# A terminal has had at most so many columns and rows, and a pane was made before the year 5138.
+_MAX_SIZE = 10_000
+_MAX_NAME_CHARACTERS = 1000
+_MAX_TIME_S = 1e11
 # What an index may say of a pane, for anybody may have written it.
 _FACTS: Mapping[str, Callable[[Any], bool]] = {
     "id": lambda value: isinstance(value, str) and re.fullmatch(r"debug-\d{1,9}", value) is not None,
@@ -50,10 +55,6 @@ _FACTS: Mapping[str, Callable[[Any], bool]] = {
     "rows": lambda value: type(value) is int and 0 < value <= _MAX_SIZE,
     "started_at": lambda value: isinstance(value, float) and 0 <= value < _MAX_TIME_S,
 }
-# A terminal has had at most so many columns and rows, and a pane was made before the year 5138.
-_MAX_SIZE = 10_000
-_MAX_NAME_CHARACTERS = 1000
-_MAX_TIME_S = 1e11
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ class Archive:
         Raises:
             StorageError: There is no room for it.
         """
-        facts = {**entry, "mark": mark_digest(entry["mark"]), "started_at": time.time()}
+        facts = {**entry, "command": entry["command"][:_MAX_COMMAND_CHARACTERS], "started_at": time.time()}
+        facts["mark"] = mark_digest(entry["mark"])
         line = orjson.dumps(facts) + b"\n"
         try:
             fd = os.open(self.directory / _INDEX, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
