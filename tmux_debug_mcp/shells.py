@@ -153,7 +153,9 @@ class Shell:
         modes = terminals.modes(self.pid)
         if modes is None or modes.unread_bytes:
             return False
-        if self.name == "dash":  # it has no line editor
+        # Dash has no line editor, and busybox does not use its own where the terminal does not echo.
+        has_no_editor = self.name == "dash" or (self.name == "busybox" and modes.is_canonical and not modes.echoes)
+        if has_no_editor:
             return modes.is_canonical and linux.is_reading_lines(self.pid)
         return not modes.is_canonical and not modes.echoes and modes.is_raw
 

@@ -73,6 +73,14 @@ async def test_names_that_were_given_to_other_things_make_no_difference(tools: T
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 
 
+@pytest.mark.parametrize("name", SHELLS)
+async def test_shell_whose_terminal_does_not_echo_takes_commands(tools: Tools, name: str) -> None:
+    pane_id = await tools.create(SHELLS[name])
+    await run(tools, "stty -echo", pane_id)
+    for number in range(3):
+        assert (await run(tools, f"echo {number}", pane_id))[0] == f"{number}\n"
+
+
 async def test_open_files_of_the_shell_are_its_own(tools: Tools, tmp_path: Path) -> None:
     pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
     await run(tools, "exec 97>mine 98>other", pane_id)
