@@ -342,8 +342,8 @@ class Pane:
         if not depend_on_modes(keys):
             return encoded(keys)
         [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, KEY_MODES))
-        cursor_mode, keypad_mode = (flag == b"1" for flag in line.split())
-        return encoded(keys, cursor_mode=cursor_mode, keypad_mode=keypad_mode)
+        modes = line.split()  # of a pane that is gone there are none
+        return encoded(keys, cursor_mode=modes[:1] == [b"1"], keypad_mode=modes[1:] == [b"1"])
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
