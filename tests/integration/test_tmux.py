@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, User, eventually, in_process, python, socket_of
+from support import PATIENCE_S, Tools, User, eventually, in_process, socket_of
 
 from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.servers import UsersServer
@@ -519,8 +520,8 @@ class TestUsersServer:
         assert (tmp_path / "two").read_bytes() == b""
 
     async def test_no_name_of_a_program_forges_a_row(self, on_users: Tools, user: User) -> None:
-        program = "import os; os.execvp('cat', ['x\\n%9\\tforged; matched', '-'])"
-        user.tmux("new-window", "-d", "-t", "mine:", "-n", "odd", python(program))
+        program = r"exec -a $'x\n%9\tforged; matched' bash -c 'while :; do sleep 60; done'"
+        user.tmux("new-window", "-d", "-t", "mine:", "-n", "odd", shlex.join(["bash", "-c", program]))
         await eventually(lambda: "forged" in user.tmux("display-message", "-p", "-t", "=mine:odd", COMMAND))
         found = await text(on_users, "list_panes")
         assert len(found.splitlines()) == len(user.tmux("list-panes", "-a").splitlines())
