@@ -126,6 +126,23 @@ def test_next_start_removes_what_server_and_warden_killed_at_once_leave(
     assert left(census, server.pid) == []
 
 
+def test_sigkill_of_the_server_leaves_the_users_directory_empty(
+    launch: Callable[..., Server], census: str, short_path: Path
+) -> None:
+    short_path.chmod(0o700)
+    server = launch(XDG_RUNTIME_DIR=str(short_path)).start()
+    fill(server)
+    [directory] = short_path.iterdir()
+    assert (directory / "tmux").is_socket()
+    server.process.kill()
+
+    assert gone(census, server.pid)
+    deadline = time.monotonic() + PATIENCE_S
+    while directory.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert list(short_path.iterdir()) == []
+
+
 def test_next_start_has_a_warden_that_was_stopped_go_on(
     server: Server, launch: Callable[..., Server], census: str
 ) -> None:
