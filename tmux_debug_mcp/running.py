@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import re
-import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +25,7 @@ from .keys import INTERRUPT
 from .logs import Growth
 from .panes import Pane, State
 from .reading import Piece, may_be_answered, read_end
-from .shells import Shell, foreground_shell
+from .shells import Shell, foreground_shell, unfinished
 
 MAX_OUTPUT_CHARACTERS = 40_000
 MAX_WAITING = 16
@@ -41,6 +39,8 @@ _PROMPT_S = 1.0
 _HOOK_S = 0.01
 # Shells that do not ask their terminal anything.
 _ASK_NOTHING = ("bash", "zsh", "dash")
+# That a program has ended is known some milliseconds after it has the terminal no more.
+_ENDING_S = 0.5
 # Shells wait for so long for what follows Escape.
 _ESCAPE_S = 0.06
 # A shell reads a line at once, but what it does before a command may take a while.
@@ -61,12 +61,6 @@ _QUIET_S = 0.25
 _LATE_S = 1.0
 # A prompt is shorter, with all that draws it.
 _PROMPT_BYTES = 4096
-# Where systems have bash.
-_BASHES = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
-# It parses a command of 128 kB in some milliseconds.
-_CHECK_S = 1.0
-# What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
-_SUBSTITUTION = re.compile(r"[$<>]\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
         await pane.check_running()
         await pane.check_log()
         shell = await _empty_prompt(pane, deadline)
-        if error := await _unfinished(shell, command):
+        if error := await unfinished(shell, command):
             state = await pane.state()
             at = state.cursor
             return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, at, at), at, at)
@@ -313,9 +307,19 @@ async def _may_have_answers(pane: Pane, shell: Shell) -> bool:
 
 
 async def _no_prompt(pane: Pane) -> ToolError:
-    """Return the error that tells what is in the foreground instead of a shell at its prompt."""
-    shell = foreground_shell(pane.process.pid)
-    if shell and shell.is_interactive():
+    """Return the error that tells what is in the foreground instead of a shell at its prompt.
+
+    Raises:
+        PaneExitedError: The pane's program has just ended.
+    """
+    deadline = anyio.current_time() + _ENDING_S
+    while (shell := foreground_shell(pane.process.pid)) is None:
+        await pane.check_running()
+        foreground = (await pane.state()).foreground
+        if foreground or anyio.current_time() > deadline:
+            return NotAtPromptError(pane.id, foreground)
+        await anyio.sleep(_HOOK_S)
+    if shell.is_interactive():
         return ShellNotReadyError(pane.id, shell.name)
     return NotAtPromptError(pane.id, (await pane.state()).foreground)
 
@@ -329,22 +333,6 @@ async def _clear_line(pane: Pane) -> None:
             await growth.wait(_ESCAPE_S)
             if pane.log.size > size:
                 return
-
-
-async def _unfinished(shell: Shell, command: str) -> str | None:
-    """Return what bash says of a command whose substitution does not end."""
-    if shell.name != "bash" or not _SUBSTITUTION.search(command):
-        return None
-    # A program may have the name of one, and is not to be started by us.
-    bash = next((path for path in (shutil.which("bash"), *_BASHES) if path and linux.runs(shell.pid, path)), None)
-    if bash is None:
-        return None
-    argv = [bash, "--norc", "-O", "extglob", "-n"]
-    with anyio.move_on_after(_CHECK_S):
-        checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
-        said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
-        return said if checked.returncode and "matching `)'" in said else None
-    return None
 
 
 async def _interrupt(pane: Pane, *, is_second: bool) -> float:

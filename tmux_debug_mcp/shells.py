@@ -3,6 +3,8 @@
 Told by the kernel alone, not by what prompts look like. No shell is set up for this, and no hook is used.
 """
 
+import re
+import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -20,7 +22,12 @@ _QUIET_S = 0.5
 _AT_WORK = "RD"
 # A shell that is at work may be on its way to its prompt, on a busy machine.
 _COMING_S = 0.5
-
+# What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
+_SUBSTITUTION = re.compile(r"[$<>]\(")
+# Where systems have bash.
+_BASHES = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
+# It parses a command of 128 kB in some milliseconds.
+_CHECK_S = 1.0
 
 # What is traced with `set -x` is the command, not this. A trap or option for errors would act on a code that is
 # restored, so that is done only for a command that asks for it.
@@ -178,6 +185,23 @@ def foreground_shell(pane_pid: int) -> Shell | None:
         word = (words[1:] if words[:1] == ["busybox"] else words)[:1]
         name = name if word and word[0].removeprefix("-") in _BUSYBOX_SHELLS else ""
     return Shell(leader.pid, name, (leader.starttime, leader.start_stack)) if name in KINDS else None
+
+
+async def unfinished(shell: Shell, command: str) -> str | None:
+    """Return what bash says of a command whose substitution does not end."""
+    if shell.name != "bash" or not _SUBSTITUTION.search(command):
+        return None
+    # A program may have the name of one, and is not to be started by us.
+    bash = next((path for path in (shutil.which("bash"), *_BASHES) if path and linux.runs(shell.pid, path)), None)
+    if bash is None:
+        return None
+    argv = [bash, "--norc", "-O", "extglob", "-n"]
+    with anyio.move_on_after(_CHECK_S):
+        checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
+        said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
+        if checked.returncode and "matching `)'" in said:
+            return said
+    return None
 
 
 class Prompts:

@@ -521,7 +521,7 @@ class TestUsersServer:
 
     async def test_no_name_of_a_program_forges_a_row(self, on_users: Tools, user: User) -> None:
         program = r"exec -a $'x\n%9\tforged; matched' bash -c 'while :; do sleep 60; done'"
-        user.tmux("new-window", "-d", "-t", "mine:", "-n", "odd", shlex.join(["bash", "-c", program]))
+        user.tmux("new-window", "-d", "-t", "mine:", "-n", "odd", "exec " + shlex.join(["bash", "-c", program]))
         await eventually(lambda: "forged" in user.tmux("display-message", "-p", "-t", "=mine:odd", COMMAND))
         found = await text(on_users, "list_panes")
         assert len(found.splitlines()) == len(user.tmux("list-panes", "-a").splitlines())
