@@ -173,9 +173,10 @@ async def test_first_of_several_panes_answers(tools: Tools) -> None:
 
     assert (text, meta["pane_id"]) == ("fast\n", fast)
     assert status.startswith(f"[{fast} ")
+    await tools.exited(fast)
     result = await tools.call("wait", pane_id=[slow, fast, "slow"], pattern="never", timeout_s=0)
     assert result.meta is not None
-    assert result.meta["pane_id"] == fast  # which has exited
+    assert result.meta["pane_id"] == fast
 
 
 async def test_several_panes_where_nothing_happens_all_tell(tools: Tools) -> None:
