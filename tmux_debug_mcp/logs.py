@@ -22,6 +22,7 @@ from .transcript import COLUMNS, ROWS
 _PIECE_BYTES = 1 << 16
 _MAX_MARK_BYTES = 128
 _BLOCK_BYTES = 4096
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 # A log keeps this much, and all logs of a server together no more than that.
 MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
@@ -62,12 +63,10 @@ class Log:
         self.kept_from = files.first_data(self._fd)
 
     def _open(self) -> int:
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _APPEND, 0o600)
         try:
-            os.posix_fallocate(fd, 0, _BLOCK_BYTES)  # to see that there is room
-            os.ftruncate(fd, 0)
+            _check_room(fd)
         except OSError:
-            os.close(fd)
             self.path.unlink()
             raise
         return fd
@@ -158,6 +157,32 @@ class Log:
             # Pieces overlap by a mark, so that none is cut in two.
             end = start + _MAX_MARK_BYTES if start else 0
         return None
+
+
+class UnnamedLog(Log):
+    """A log in a directory, without a name: it is gone when nobody has it open.
+
+    Raises:
+        OSError: The file system can't do that (EOPNOTSUPP or EISDIR), or there is no room.
+    """
+
+    def __init__(self, directory: Path, mark: str) -> None:
+        super().__init__(directory, mark, keeper=lambda _log: None)
+
+    def _open(self) -> int:
+        fd = os.open(self.path, os.O_TMPFILE | _APPEND, 0o600)
+        _check_room(fd)
+        return fd
+
+
+def _check_room(fd: int) -> None:
+    """See that there is room for something in a new file, which is closed where there is none."""
+    try:
+        os.posix_fallocate(fd, 0, _BLOCK_BYTES)
+        os.ftruncate(fd, 0)
+    except OSError:
+        os.close(fd)
+        raise
 
 
 def mark_digest(nonce: str) -> str:

@@ -4,6 +4,7 @@ That server starts with the first pane. When it dies its panes are lost, and the
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import signal
@@ -30,7 +31,7 @@ from .errors import (
     ToolError,
 )
 from .lifetime import Warden, bases
-from .logs import Log, News, Retention
+from .logs import Log, News, Retention, UnnamedLog
 from .panes import Pane, PaneId, State, writes_log
 from .recording import Recording
 from .targets import Offsets
@@ -326,11 +327,17 @@ class Session:
     def _new_log(self, client: ControlClient, pane_id: PaneId, mark: str) -> Log:
         """Return the log of a pane: one that is kept, or a file without a name, which is gone when nobody has it open.
 
-        That is not in the directory of the client, which may be in memory.
+        That is not in the directory of the client, which may be in memory, where the file system can do without names.
         """
         if self.settings.archive:
             return self.settings.archive.new_log(pane_id, mark)
-        path = bases(self.settings.runtime)[-1] / f"{client.directory.name}-{pane_id}.log"
+        directory = bases(self.settings.runtime)[-1]
+        try:
+            return UnnamedLog(directory, mark)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+                raise StorageError(str(directory), str(error.strerror)) from error
+        path = client.file(f"{pane_id}.log")
         try:
             log = Log(path, mark)
             path.unlink()

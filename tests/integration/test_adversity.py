@@ -1,5 +1,6 @@
 """What goes wrong around panes is told as what it is, and mended where it can be."""
 
+import errno
 import os
 import resource
 import shutil
@@ -142,6 +143,19 @@ class TestPrivateDirectory:
         assert directory == "700 directory"
         assert len(files) == 3
         assert {line.split()[0] for line in files} == {"600"}
+
+
+async def test_logs_have_no_name_for_long_where_the_file_system_wants_one(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(session, "UnnamedLog", refuse)
+    shell = await tools.create("bash --norc")
+
+    assert (await run(tools, "echo one", shell))[0] == "one\n"
+    assert {path.name for path in directory_of(tools).iterdir()} == {"tmux", "debug-1.mark"}
 
 
 class TestSecrets:
