@@ -335,7 +335,7 @@ class Session:
         try:
             return UnnamedLog(directory, mark)
         except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS):
                 raise StorageError(str(directory), str(error.strerror)) from error
         path = client.file(f"{pane_id}.log")
         try:

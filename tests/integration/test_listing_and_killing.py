@@ -178,7 +178,7 @@ async def test_killed_pane_leaves_no_log_and_no_window(tools: Tools) -> None:
     pane = tools.session.panes[0]
     await tools.blocks("kill_pane", pane_id=pane_id)
 
-    assert not pane.log.path.exists()
+    assert pane.log.is_closed
     [windows] = await pane.client.run(("list-windows", "-F", "#{window_index}"))
     assert windows == (b"0",)
 

@@ -347,14 +347,14 @@ async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
 
 async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
-    path = tools.session.panes[0].log.path
+    log = tools.session.panes[0].log
     async with waiting(tools, pane_id, pattern="never", since=0) as results:
         await tools.blocks("kill_pane", pane_id=pane_id)
     [(text, meta, status)] = results
 
     assert (text, meta["reason"], meta["signal"]) == ("hello\n", "exited", "SIGHUP")
     assert "killed by SIGHUP" in status
-    assert not path.exists()
+    assert log.is_closed
 
 
 async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
