@@ -79,14 +79,18 @@ class Tools:
         return text
 
     async def create(self, command: str, **arguments: Any) -> str:  # noqa: ANN401
-        """Return the id of a new pane."""
+        """Return the id of a new pane; without `wait_for` it is not observed."""
+        if "wait_for" not in arguments and self.prefix == "tmux_":
+            arguments.setdefault("timeout_s", 0)
         result = await self.call("create_pane", command=command, **arguments)
         assert not result.is_error, texts(result)
         assert result.meta is not None
         return str(result.meta["pane_id"])
 
-    async def send(self, pane_id: str, keys: str, **arguments: Any) -> list[str]:  # noqa: ANN401
-        """Send keys."""
+    async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
+        """Send keys; without `wait_for` what comes of them is not observed."""
+        if "wait_for" not in arguments and self.prefix == "tmux_":
+            arguments.setdefault("timeout_s", 0)
         return await self.blocks("send_keys", pane_id=pane_id, keys=keys, **arguments)
 
     async def capture(self, pane_id: str, **arguments: Any) -> str:  # noqa: ANN401

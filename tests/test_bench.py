@@ -17,4 +17,5 @@ def test_benchmark_tells_samples_and_budgets() -> None:
     assert {"bare: call", "cold start", "create", "kill", "8 captures in flight"} <= set(told["samples"])
     assert all(sample >= 0 for samples in told["samples"].values() for sample in samples)
     assert {type(budget["held"]) for budget in told["budgets"]} == {bool}
-    assert len(told["budgets"]) == 12
+    assert len(told["budgets"]) == 14
+    assert all(cost["calls"] and cost["bytes"] for cost in told["stories"].values())

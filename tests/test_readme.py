@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import archive, creation, display, recording, running, servers, session, waiting
+from tmux_debug_mcp import archive, creation, display, giving, recording, running, servers, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, MAX_PRESSED, parse
+from tmux_debug_mcp.steps import MAX_STEPS
 from tmux_debug_mcp.tools import TOOLSETS, choose, debug, tabs, terminal, tmux, users_tabs
 
 ROOT = Path(__file__).parents[1]
@@ -68,21 +69,26 @@ def test_keys_that_are_shown_are_pressed(keys: str) -> None:
 def test_limits_are_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE))
 
-    assert rows["panes"] == str(session.MAX_PANES)
+    assert rows["panes"] == f"{session.MAX_PANES}; those that have ended give way"
     assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {servers.MAX_COMMAND_BYTES:,}"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB, {MAX_PRESSED:,} keys to press"
     assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
-    assert rows["text of a wait"] == f"the last {waiting.MAX_OBSERVATION_CHARACTERS:,} characters"
-    assert rows["text of a run"] == f"the last {running.MAX_OUTPUT_CHARACTERS:,} characters"
+    assert rows["steps of one call"] == f"{MAX_STEPS:,}"
+    assert rows["panes of `tmux_run` that have ended"] == f"the last {session.KEPT_RUNS}"
+    parts = "the first quarter and the last three"
+    assert rows["text of a wait"] == f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {parts}"
+    unasked = rows["text of an observation that was not asked for"]
+    assert unasked == f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, likewise"
+    assert rows["text of a run"] == f"{running.MAX_OUTPUT_CHARACTERS:,} characters, likewise"
     assert rows["history that `set_history_limit` can ask for"] == f"{session.MAX_HISTORY_LINES:,} lines"
     kept = f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
     assert rows["kept logs"] == f"{kept} beside the logs of panes that are there"
     assert rows["text of `read_logs_from_tab`"] == f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"
     assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs.MAX_CHUNK_BYTES >> 20} MiB"
-    assert rows["calls that wait for a tab"] == str(running.MAX_WAITING)
+    assert rows["calls that wait for a tab"] == str(giving.MAX_WAITING)
     assert rows["text of `getContent`"].endswith(f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters")
     assert rows["size of a terminal"] == f"{display.MAX_COLUMNS} columns, {display.MAX_ROWS} rows"
     assert rows["recording"] == f"{recording.MAX_RECORDING_BYTES >> 20} MiB"
     assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS
-    assert rows["text of a capture"].startswith(f"the last {debug.MAX_CAPTURE_CHARACTERS:,} characters")
+    assert rows["text of a capture"].startswith(f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, likewise")

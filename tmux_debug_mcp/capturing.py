@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from .client import Command
 from .errors import CommandError, StorageError
+from .marks import with_commands
 from .panes import Pane
 from .screen import Screen, captured_cells, captured_lines, row_alone, with_line_drawing
 
@@ -50,7 +51,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         captured, facts = await _captured(pane, [*words, "-S", f"-{rows}"], words)
         found = captured_lines(captured, ansi=ansi)
         if rows >= facts["history_size"] or is_enough(found, lines):
-            return "\n".join(found[-lines:])
+            return with_commands("\n".join(found[-lines:]), pane.commands)
         rows = more_rows(rows, lines)
 
 
@@ -86,6 +87,19 @@ async def capture_screen(pane: Pane) -> Screen:
     return Screen(columns, height, cursor, bool(facts["cursor_flag"]), rows)
 
 
+async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
+    """Return the rows that the terminal shows, without blanks, and whether these are the alternate screen's.
+
+    Raises:
+        PaneLostError: The pane is gone.
+        StorageError: There is no room for the capture.
+    """
+    words = ["capture-pane", "-e"]
+    captured, facts = await _captured(pane, words, words)
+    text = with_commands("\n".join(captured_lines(captured)), pane.commands)
+    return text.split("\n"), bool(facts["alternate_on"])
+
+
 async def capture_rows(pane: Pane, start: int, end: int) -> str:
     """Return rows of the screen and its history as they are shown, without blanks at their ends.
 
@@ -100,7 +114,7 @@ async def capture_rows(pane: Pane, start: int, end: int) -> str:
     """
     words = ["capture-pane", "-e", "-S", str(start), "-E", str(end)]
     captured, _ = await _captured(pane, words, words)
-    return "\n".join(captured_lines(captured))
+    return with_commands("\n".join(captured_lines(captured)), pane.commands)
 
 
 async def capture_screen_as_text(pane: Pane) -> str:

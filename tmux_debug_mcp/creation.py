@@ -11,7 +11,7 @@ from pathlib import Path
 from . import linux
 from .archive import Archive
 from .errors import ArgumentError
-from .panes import SHELLS
+from .shells import SHELLS
 from .transcript import COLUMNS, ROWS
 
 # One argument of a program, MAX_ARG_STRLEN in the kernel, with the zero at its end.

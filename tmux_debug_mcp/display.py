@@ -3,11 +3,12 @@
 import anyio
 
 from . import terminals
-from .keys import Keystrokes
+from .keys import pressed
 from .panes import Pane
+from .sending import send_one
 
-_REDRAW = Keystrokes("", is_paste=False, keys=("C-l",), done="")
-_NEW_PROMPT = Keystrokes("", is_paste=False, keys=("Enter",), done="")
+_REDRAW = pressed(("C-l",))
+_NEW_PROMPT = pressed(("Enter",))
 _CLEAR = b"\033[H\033[2J"
 # A shell draws its prompt anew at once, and is through with that when it has been quiet for so long.
 _REDRAW_S = 0.3
@@ -51,14 +52,14 @@ async def clear(pane: Pane) -> None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    shell = await pane.prompts.wait(_PROMPT_S)
+    shell = await pane.terminal.prompt(_PROMPT_S)
     [[is_alternate]] = await pane.tmux(("display-message", "-p", "-t", pane.target, "#{alternate_on}"))
-    has_editor = shell is not None and shell.name != "dash"
+    has_editor = shell is not None and shell.kind.has_editor
     if is_alternate == b"0" and not has_editor:
         terminals.write(pane.process.pid, _CLEAR)
     if shell:
         async with pane.growth() as growth:
-            await pane.send(_REDRAW if has_editor else _NEW_PROMPT)
+            await send_one(pane, _REDRAW if has_editor else _NEW_PROMPT)
             size = -1
             with anyio.move_on_after(_REDRAW_S):
                 await growth.wait(_REDRAW_S)

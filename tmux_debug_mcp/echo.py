@@ -52,12 +52,14 @@ class Sent:
         texts: What was typed, in pieces without control characters or blanks around them.
         echoes: Who shows it, as far as the kernel can tell: a program may have a line editor.
         at: When, as time.time() has it.
+        rows: What the screen of a program that draws there showed before.
     """
 
     cursor: int
     texts: Sequence[str]
     echoes: Echoes
     at: float
+    rows: Sequence[str] = ()
 
 
 class _Texts:

@@ -8,9 +8,12 @@
         ├── ArgumentError       an argument is missing, of the wrong type or out of range
         │   └── CursorError         the pane has not come to this cursor yet
         ├── KeysError           the `keys` string can't be pressed or typed
+        │   └── MixedKeysError      it has both, and the two go apart
+        ├── SignalError         a signal can't be sent to what is in the foreground
         ├── LimitReachedError   one more is one too many
         │   └── PaneLimitError      there are as many panes as there can be
         ├── PaneNotFoundError   no pane has this id or name
+        ├── NameTakenError      a running pane has this name
         ├── AmbiguousNameError  two running panes have this name
         ├── TargetNotFoundError a tmux target means nothing that is there
         ├── AmbiguousTargetError  a tmux target means several windows
@@ -92,6 +95,27 @@ class KeysError(ToolError):
     """Raised when a `keys` string is neither keys to press nor text to type."""
 
 
+class MixedKeysError(KeysError):
+    """Raised when a `keys` string mixes names of keys and text; an array of steps says what is meant."""
+
+    sentence = (
+        "'{key}' is a key's name, and keys do not mix with text. Give an array of steps: {steps}; "
+        "or set literal to type all of it as text."
+    )
+
+    def __init__(self, key: str, steps: str) -> None:
+        super().__init__(key=_shown(key), steps=steps)
+
+
+class SignalError(ToolError):
+    """Raised when a signal can't be sent to what is in the foreground."""
+
+    sentence = "{signal} was not sent: {reason}. Set literal to type it as text."
+
+    def __init__(self, signal: str, reason: str) -> None:
+        super().__init__(signal=signal, reason=reason)
+
+
 class LimitReachedError(ToolError):
     """Raised when a limit of the server is reached."""
 
@@ -99,9 +123,7 @@ class LimitReachedError(ToolError):
 class PaneLimitError(LimitReachedError):
     """Raised when there are as many panes as there can be."""
 
-    sentence = (
-        "There are {most} panes, the most there can be. Use tmux_kill_pane to remove those that are no longer needed."
-    )
+    sentence = "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no longer needed."
 
     def __init__(self, most: int) -> None:
         super().__init__(most=most)
@@ -114,6 +136,15 @@ class PaneNotFoundError(ToolError):
 
     def __init__(self, target: str) -> None:
         super().__init__(target=_shown(target))
+
+
+class NameTakenError(ToolError):
+    """Raised when a pane is to get the name of a running one."""
+
+    sentence = "Name '{name}' is that of the running pane {id}. Use that pane, kill it first, or give another name."
+
+    def __init__(self, name: str, pane_id: str) -> None:
+        super().__init__(name=name, id=pane_id)
 
 
 class AmbiguousNameError(ToolError):

@@ -89,6 +89,11 @@ class Job:
             raise
 
     @property
+    def file_name(self) -> str:
+        """The name of the file that is read, as it stands in what is typed."""
+        return self._file.name
+
+    @property
     def runtime_s(self) -> float:
         """Seconds since it was given."""
         return time.monotonic() - self._begun_at

@@ -4,18 +4,20 @@ One table, `_NAMES`, says which words are keys; `parse` says when a word is one:
 
 1. Only key names, separated by spaces: they are pressed in order. Line feeds after them press Enter.
 2. Else text. Line feeds and the word Enter at its end press Enter; line feeds inside make it a paste.
-3. What looks like a key and is none, or a key followed by text, is an error: never typed by accident.
+3. What looks like a key and is none, or text with a key before or behind it, is an error: never typed by accident.
 4. Literal: no names; every line feed is the Enter key and all else is typed as it is.
 
 CRLF counts as a line feed, but not in literal text.
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from .errors import KeysError
+from .errors import KeysError, MixedKeysError
 
 MAX_KEYS_BYTES = 1 << 20
 # Keys that are pressed, each of which tmux is told by itself.
@@ -26,6 +28,7 @@ _SHOWN_CHARACTERS = 40
 _MAX_NAME_CHARACTERS = 40
 # So many words tell whether keys were meant.
 _TELLING_WORDS = 100
+_TELLING_CHARACTERS = 2000
 
 # The word as people write it, to tmux's name. tmux(1), "KEY BINDINGS", with the well-known spellings.
 _NAMES = {
@@ -52,6 +55,11 @@ _NAMES = {
     }.items()
     for name in names.split()
 }
+
+# What of them may as well begin or end a text.
+_ENGLISH = frozenset(
+    ("Enter", "Return", "Space", "Delete", "Insert", "Up", "Down", "Left", "Right", "Home", "End", "DC", "IC")
+)
 
 _LONG_MODIFIERS = {
     name: modifier
@@ -101,12 +109,16 @@ class Keystrokes:
         is_paste: The text is several lines to paste: bracketed where the program asks for it.
         keys: tmux's names of the keys to press.
         done: What this does, for the confirmation.
+        signal: Instead of all that: the signal to send, such as `SIGTERM`.
+        is_text: It was given as text, be that an empty line, and not as names of keys.
     """
 
     text: str
     is_paste: bool
     keys: tuple[str, ...]
     done: str
+    signal: str = ""
+    is_text: bool = True
 
 
 INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="pressed C-c")
@@ -123,19 +135,36 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
         KeysError: The string is empty, too long, holds what no keyboard can type, or has a key where
             it can't be told whether it is meant as one.
     """
-    _check(keys)
+    check(keys)
     if literal:
         return _literal(keys)
+    given = read(keys)
+    return pressed(given.names) if given.names else typed(given.body, given.enters)
+
+
+class Given(NamedTuple):
+    """What a string means: names of keys, or a text and how often Enter is pressed behind it."""
+
+    names: tuple[str, ...]
+    body: str = ""
+    enters: int = 0
+
+
+def read(keys: str) -> Given:
+    """Return what a string means that is not to be taken literally.
+
+    Raises:
+        KeysError: As of `parse`.
+    """
     keys = keys.replace("\r\n", "\n")
     body = keys.rstrip("\n")
     enters = len(keys) - len(body)
     _check_pressed(enters)
     names = _names(body)
     if names is not None:
-        pressed = (*names, *("Enter",) * enters)
-        _check_pressed(len(pressed))
-        return Keystrokes("", is_paste=False, keys=pressed, done=f"pressed {_shortened(pressed)}")
-    _reject_stray_keys([word[0] for word in itertools.islice(_WORD.finditer(body), _TELLING_WORDS)])
+        _check_pressed(len(names) + enters)
+        return Given((*names, *("Enter",) * enters))
+    _reject_wrong_keys([word[0] for word in itertools.islice(_WORD.finditer(body), _TELLING_WORDS)])
     end = len(body)
     while body.endswith((" Enter", "\nEnter"), 0, end):
         end -= len(" Enter")
@@ -143,19 +172,33 @@ def parse(keys: str, *, literal: bool = False) -> Keystrokes:
         _check_pressed(enters)
     if end < len(body) < len(keys):
         enters -= 1  # the word and the line feed behind it mean the same
-    return typed(body[:end], enters)
+    _reject_mixture(body[:end], enters)
+    return Given((), body[:end], enters)
 
 
-def typed(body: str, enters: int) -> Keystrokes:
+def pressed(names: tuple[str, ...]) -> Keystrokes:
+    """Return what presses keys."""
+    return Keystrokes("", is_paste=False, keys=names, done=f"pressed {_shortened(names)}", is_text=False)
+
+
+def typed(body: str, enters: int, hint: str = "") -> Keystrokes:
     """Return what types the text, which is a paste where it has several lines, and presses Enter so many times."""
-    lines = body.count("\n") + 1
-    if lines > 1 and _PASTE_END in body:
+    if "\n" in body:
+        return pasted(body, enters)
+    done = typing(len(body), enters) + hint
+    return Keystrokes(body, is_paste=False, keys=("Enter",) * enters, done=done)
+
+
+def pasted(body: str, enters: int = 0) -> Keystrokes:
+    """Return what pastes the text, bracketed where the program asks for that, and presses Enter so many times."""
+    if _PASTE_END in body:
         raise KeysError(
             "Parameter 'keys' has ESC [ 201 ~, which would end the paste before its end, so that the rest is run. "
             "Leave it out, or set literal to type the lines one by one."
         )
-    verb = f"pasted {lines} lines, {_count(len(body))}" if lines > 1 else f"typed {_count(len(body))}"
-    return Keystrokes(body, is_paste=lines > 1, keys=("Enter",) * enters, done=_typing(verb, enters))
+    lines = body.count("\n") + 1
+    done = typing(len(body), enters, f"pasted {lines} lines," if lines > 1 else "pasted")
+    return Keystrokes(body, is_paste=True, keys=("Enter",) * enters, done=done)
 
 
 def depend_on_modes(keys: Iterable[str]) -> bool:
@@ -258,7 +301,12 @@ def _check_pressed(count: int) -> None:
         )
 
 
-def _check(keys: str) -> None:
+def check(keys: str) -> None:
+    """See that a string can be typed.
+
+    Raises:
+        KeysError: It is empty, too long, or holds what no keyboard can type.
+    """
     if not keys:
         raise KeysError("Parameter 'keys' is empty. Give the text to type or the keys to press, such as 'ls Enter'.")
     if _NO_CHARACTER.search(keys):
@@ -272,7 +320,8 @@ def _check(keys: str) -> None:
         )
 
 
-def _reject_stray_keys(words: list[str]) -> None:
+def _reject_wrong_keys(words: list[str]) -> None:
+    """Refuse what consists of keys, and of words that look like keys and are none."""
     bad = next((word for word in words if not key_name(word)), None)
     if bad and all(key_name(word) or _LOOKS_LIKE_A_KEY.fullmatch(word[:_MAX_NAME_CHARACTERS]) for word in words):
         raise KeysError(
@@ -280,28 +329,55 @@ def _reject_stray_keys(words: list[str]) -> None:
             "Keys are named like Enter, Escape, Up, F5, C-c, M-x, S-Up; "
             "set literal to type exactly this, with a line feed for Enter."
         )
-    if words and key_name(words[0]) not in (None, "Enter"):
-        raise KeysError(
-            f"'{words[0][:_SHOWN_CHARACTERS]}' is a key with text after it. Send the key and the text in two calls, "
-            "or set literal to type exactly this, with a line feed for Enter."
-        )
+
+
+def _reject_mixture(body: str, enters: int) -> None:
+    """Refuse text that begins or ends with a key's name, if that is no English word."""
+    words = re.split("[ \n]", body) if len(body) <= _TELLING_CHARACTERS else _outer_words(body)
+    head = tail = 0
+    if _is_meant_as_key(words[0]) or (key_name(words[0]) and _are_keys_or_characters(words)):
+        head = next((at for at, word in enumerate(words) if not key_name(word)), 0)
+    if _is_meant_as_key(words[-1]):
+        tail = next((at for at, word in enumerate(reversed(words)) if not key_name(word)), 0)
+    if not head and not tail:
+        return
+    enter = " Enter" * enters
+    text = " ".join(words[head : len(words) - tail])
+    steps = [text, " ".join(words[len(words) - tail :]) + enter] if tail else [text + enter]
+    if head:
+        steps.insert(0, " ".join(words[:head]))
+    shown = [step if len(step) <= _SHOWN_CHARACTERS else step[:_SHOWN_CHARACTERS] + "…" for step in steps]
+    raise MixedKeysError(words[0] if head else words[-1], json.dumps(shown, ensure_ascii=False))
+
+
+def _outer_words(body: str) -> list[str]:
+    """Return the first and the last words of a long text."""
+    [*first, _] = re.split("[ \n]", body[:_TELLING_CHARACTERS])
+    [_, *last] = re.split("[ \n]", body[-_TELLING_CHARACTERS:])
+    return [*first, "…", *last]
+
+
+def _is_meant_as_key(word: str) -> bool:
+    return word not in _ENGLISH and key_name(word) is not None
+
+
+def _are_keys_or_characters(words: list[str]) -> bool:
+    """Tell whether a text is keys and single characters alone, as in `Up j`, more than one."""
+    return len(words) > 1 and all(len(word) == 1 or key_name(word) for word in words)
 
 
 def _literal(keys: str) -> Keystrokes:
     enters = keys.count("\n")
-    typed = len(keys) - enters
-    done = _typing(f"typed {_count(typed)}", enters)
+    done = typing(len(keys) - enters, enters)
     return Keystrokes(keys.replace("\n", "\r"), is_paste=False, keys=(), done=done)
 
 
-def _typing(verb: str, enters: int) -> str:
+def typing(characters: int, enters: int, verb: str = "typed") -> str:
+    """Say what was typed."""
+    text = f"{verb} {characters} character" + ("s" if characters != 1 else "")
     if not enters:
-        return f"{verb}; Enter not pressed"
-    return f"{verb}; Enter pressed" + (f" {enters} times" if enters > 1 else "")
-
-
-def _count(characters: int) -> str:
-    return f"{characters} character" + ("s" if characters != 1 else "")
+        return f"{text}; Enter not pressed"
+    return f"{text}; Enter pressed" + (f" {enters} times" if enters > 1 else "")
 
 
 def _shortened(pressed: tuple[str, ...]) -> str:

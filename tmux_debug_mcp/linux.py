@@ -15,7 +15,9 @@ import os
 import resource
 import signal
 import stat
+import struct
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, NoReturn
@@ -77,7 +79,7 @@ class Stat(NamedTuple):
 
 def read_stat(pid: int) -> Stat | None:
     """Return the process's state, or None when there is no such process."""
-    data = _read(f"/proc/{pid}/stat")
+    data = read(f"/proc/{pid}/stat")
     if not data:
         return None
     # The name is in parentheses and may hold any byte, parentheses too.
@@ -93,22 +95,25 @@ def read_stat(pid: int) -> Stat | None:
 def is_on_terminal(process: Stat, path: str) -> bool:
     """Tell whether a process has this terminal, such as /dev/pts/3, as its own."""
     try:
-        device = os.stat(path).st_rdev
+        return os.stat(path).st_rdev == device(process.tty)
     except OSError:
         return False
+
+
+def device(tty: int) -> int:
+    """Return the device number of a terminal, as os.stat() has it, for what /proc/PID/stat says."""
     # As proc(5) has it: the minor number in bits 31 to 20 and 7 to 0, the major one in 15 to 8.
-    minor, major = process.tty & 0xFF | process.tty >> 12 & 0xFFF00, process.tty >> 8 & 0xFFF
-    return device == os.makedev(major, minor)
+    return os.makedev(tty >> 8 & 0xFFF, tty & 0xFF | tty >> 12 & 0xFFF00)
 
 
 def cpu_time(pid: int) -> bytes:
     """Return a mark that changes whenever the process runs; empty when it is gone."""
-    return _read(f"/proc/{pid}/schedstat")
+    return read(f"/proc/{pid}/schedstat")
 
 
 def marker(pid: int) -> str:
     """Return the value of MARKER in the environment that the process was started with, or nothing."""
-    for entry in _read(f"/proc/{pid}/environ").split(b"\0"):
+    for entry in read(f"/proc/{pid}/environ").split(b"\0"):
         if entry.startswith(_MARKER):
             return entry.removeprefix(_MARKER).decode(errors="replace")
     return ""
@@ -122,7 +127,7 @@ def children(pid: int) -> list[int]:
     except OSError:
         return found
     for thread in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+        found += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 
@@ -233,7 +238,7 @@ def runs(pid: int, path: str) -> bool:
 
 def arguments(pid: int) -> list[str]:
     """Return what a process was started with, its own name first."""
-    return _read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]
+    return read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]
 
 
 def is_in_our_place(pid: int) -> bool:
@@ -246,16 +251,20 @@ def is_in_our_place(pid: int) -> bool:
         return False
 
 
-def is_reading_lines(pid: int) -> bool:
-    """Tell whether a process waits for a terminal to give it more than a byte; yes where that can't be told."""
-    with contextlib.suppress(OSError):
-        if not stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/0").st_mode):
-            return False
-    words = _read(f"/proc/{pid}/syscall").split()
-    if not words:
-        return True
-    number = {"aarch64": b"63"}.get(os.uname().machine, b"0")
-    return len(words) > 3 and words[0] == number and int(words[1], 16) == 0 and int(words[3], 16) > 1  # noqa: PLR2004
+def has_input(pid: int) -> bool:
+    """Tell whether a process has something to read from the pipe that is its standard input, or is at work on it."""
+    try:
+        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    process = read_stat(pid)
+    return bool(unread) or (process is not None and process.state != "S")
 
 
 def open_files(pid: int) -> list[str]:
@@ -429,7 +438,8 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
+    """Return what a file of /proc has, or nothing where it is gone or not for us."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

@@ -271,10 +271,12 @@ class News:
 
     Attributes:
         reading: Held by who reads what is new, for a piece, so that many who wait leave time for other calls.
+        looking: Held by who looks at a pane, likewise.
     """
 
     def __init__(self) -> None:
         self.reading = anyio.Lock()
+        self.looking = anyio.Lock()
         self._fd = files.open_inotify()
         self._waiting: dict[int, set[Growth]] = {}
 
@@ -291,6 +293,11 @@ class News:
             for number in files.read_watches(self._fd):
                 for growth in self._waiting.get(number, ()):
                     growth.tell()
+
+    @property
+    def waiters(self) -> int:
+        """How many wait for a log, but at least 1."""
+        return max(1, sum(map(len, self._waiting.values())))
 
     def tell(self, log: Log) -> None:
         """Wake those who wait for a log, for another reason than its growth."""

@@ -13,6 +13,7 @@ that reads the command from a file.
 """
 
 import re
+from collections.abc import Mapping
 from urllib.parse import quote, unquote_to_bytes
 
 MAX_MARK_BYTES = 1024
@@ -25,6 +26,10 @@ PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0
 BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 # What was typed for it.
 _TYPED = re.compile(r"(?: \\?\.| (?:builtin )?source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
+
+# The files of commands, wherever a shell names them.
+_FILES = "/tmux-debug-mcp-"
+_FILE = re.compile(rf"[^\s'\"`:]*{_FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?")
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 900
@@ -50,7 +55,16 @@ def encoded(command: str) -> str:
 
 def decoded(text: str) -> str:
     """Return the command of a mark, as it can be shown."""
-    command = unquote_to_bytes(text).decode(errors="replace")
+    return _printable(unquote_to_bytes(text).decode(errors="replace"))
+
+
+def shown(command: str) -> str:
+    """Return a command in one line, cut where it is long, as it can be shown."""
+    line = " ⏎ ".join(command.strip("\n").split("\n"))
+    return _printable(line[:_MOST_CHARACTERS] + "…" * (len(line) > _MOST_CHARACTERS))
+
+
+def _printable(command: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in command)
 
 
@@ -61,6 +75,19 @@ def with_command(line: str, text: str) -> str | None:
         return None
     last = all_found[-1]  # what is typed ahead is shown twice
     return line[: last.start()] + decoded(text) + line[last.end() :]
+
+
+def without_paths(text: str) -> str:
+    """Return a text without the names of the files that commands were in, as shells put them into their messages."""
+    return _FILE.sub("command", text) if _FILES in text else text
+
+
+def with_commands(text: str, commands: Mapping[str, str]) -> str:
+    """Return a text with commands instead of what was typed for them, given commands by the names of their files."""
+    if _FILES not in text:
+        return text
+    shown = _TYPED.sub(lambda typed: commands.get(typed[0].rpartition("/")[2], "command"), text)
+    return without_paths(shown)
 
 
 def is_typed(data: bytes | bytearray) -> bool:

@@ -9,12 +9,9 @@ Only typing takes the pane's lock. Captures and ending take none.
 import contextlib
 import math
 import os
-import re
-import secrets
 import signal
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NewType
@@ -23,38 +20,26 @@ import anyio
 
 from . import linux, terminals
 from .client import Command, ControlClient
-from .echo import MAX_TEXTS, Echoes, Sent
+from .doing import Activity, Awaits, Facts, awaited
 from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError, ToolError
 from .jobs import Job
-from .keys import Keystrokes, depend_on_modes, encoded
+from .keyboard import Keyboard
 from .logs import Growth, Log, Mark, News
-from .sequences import plain_name
-from .shells import Prompts, Shell
-
-_CONTROL = re.compile("[\0-\037\177]+")
+from .looking import Terminal
 
 PaneId = NewType("PaneId", str)
-
-# Shells that understand `-c -- COMMAND` as POSIX has it.
-SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 
 # A mark follows its program's end within a millisecond; on a machine with no time left, later.
 _MARK_S = 1.0
 # The log tells when it grows, but not when a process ends.
 _LOOK_AGAIN_S = 0.005
-# A program that dies this soon is told by create. One that waits for something is not expected to die.
-_EARLY_DEATH_S = 0.05
 # How long a killed pane's processes get to end themselves, and then to be gone after SIGKILL.
 _KILL_GRACE_S = 0.5
 _KILL_S = 2.0
-# Waits tell the echo of so many sendings from output.
-_REMEMBERED = 200
-# The shell that a program has just returned to comes to its prompt in some milliseconds.
-_PROMPT_S = 0.05
-# What was printed has come to the log after a millisecond, but on a busy machine.
-_IN_FLIGHT_S = 0.01
-# tmux's variables of the modes that keys depend on.
-KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
+# What was printed so long ago has been read, and what was typed so long ago has been, too.
+_PRINTED_S, _TYPED_S = 0.01, 0.1
+# On its way to the log output is a millisecond, but on a busy machine.
+_IN_FLIGHT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +51,8 @@ class State:
         runtime_s: Seconds since its start, or to its end.
         cursor: The end of the program's output, as an offset into the pane's log in bytes.
         foreground: The name of the program that has the terminal, while it runs.
+        pid: Its process: the leader of the foreground process group.
+        awaits: What it awaits; None also where that is not known.
         exit_code: How it ended, when by itself: 0 to 255.
         signal: How it ended, when by a signal: `SIGSEGV`. 128+n is read as signal n, as in a shell.
         is_lost: The pane is gone from tmux, and how its program ended is not known.
@@ -76,6 +63,8 @@ class State:
     runtime_s: float
     cursor: int
     foreground: str | None = None
+    pid: int | None = None
+    awaits: Awaits | None = None
     exit_code: int | None = None
     signal: str | None = None
     is_lost: bool = False
@@ -112,15 +101,16 @@ class Pane:
     marker: str  # linux.MARKER in the environment of all that it started
     gives_way: bool = False  # to another one, once its program has ended
     started_at: float = field(default_factory=time.monotonic)
-    typing: anyio.Lock = field(default_factory=anyio.Lock)
     turns: anyio.Lock = field(default_factory=anyio.Lock)  # of those who use its shell one after the other
     ended: State | None = None
-    sent: deque[Sent] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-    prompts: Prompts = field(init=False)
+    keyboard: Keyboard = field(init=False)
+    terminal: Terminal = field(init=False)
     jobs: int = 0  # that its shells were given
     job: Job | None = None  # the last of them
+    commands: dict[str, str] = field(default_factory=dict)  # the last ones, by the names of their files
+    open_job: Job | None = None  # one that was answered before its end, which nobody was told of
     outer_jobs: list[Job] = field(default_factory=list)  # which have started the shells that others were given to
-    is_line_used: bool = False  # keys were sent since that
+    drawn_by: int | None = None  # the process group that draws on its whole screen, once that was seen
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
     watching_end: anyio.Lock = field(default_factory=anyio.Lock)  # held by the one who waits for its process
@@ -128,16 +118,35 @@ class Pane:
     has_gaps: bool = False  # some output had no room in the log
 
     def __post_init__(self) -> None:
-        self.prompts = Prompts(self.process.pid, self.log, self._flush)
+        self.keyboard = Keyboard(self.client, self.target, self.process.pid, self.log, self.tmux)
+        self.terminal = Terminal(self.process.pid, self.log, self.flush)
 
     async def state(self) -> State:
         """Return what the pane is now; when its program has ended, its output is complete."""
-        stat = self._shell() if self.ended is None else None
-        if ending := await self._ending_of(stat):
+        if ending := await self.ending():
             return ending
-        foreground = _foreground(stat) if stat else None
-        runtime_s = time.monotonic() - self.started_at
-        return State(is_running=True, runtime_s=runtime_s, cursor=self.log.size, foreground=foreground)
+        facts = self.terminal.look()
+        awaits = awaited(facts)
+        is_new = time.time() < self.log.written_at + _PRINTED_S or self._typed_s() < _TYPED_S
+        if awaits and is_new:
+            doing = await self.terminal.doing(Activity(self.keyboard.before))
+            facts, awaits = doing.facts, doing.awaits
+        return self.running(facts, awaits)
+
+    def running(self, facts: Facts, awaits: Awaits | None) -> State:
+        """Return the state of the running program, given a look at it."""
+        return State(
+            is_running=True,
+            runtime_s=time.monotonic() - self.started_at,
+            cursor=self.log.size,
+            foreground=facts.foreground,
+            pid=facts.pid,
+            awaits=awaits,
+        )
+
+    def _typed_s(self) -> float:
+        """Return for how many seconds nothing was typed."""
+        return time.time() - self.keyboard.sent[-1].at if self.keyboard.sent else math.inf
 
     async def ending(self) -> State | None:
         """Return how the program ended, or None while it runs."""
@@ -232,43 +241,6 @@ class Pane:
         """Return the seconds to a moment of the recent past, which is told as time.time() has it."""
         return max(0.0, time.monotonic() - self.started_at - (time.time() - end))
 
-    async def settle(self) -> None:
-        """Wait until the program has died young, waits for something, or is no longer young."""
-        deadline = anyio.current_time() + _EARLY_DEATH_S
-        before = None
-        while anyio.current_time() < deadline:
-            stat = self._shell()
-            if stat is None or stat.reaped:
-                return
-            leaf = _leaf(stat)
-            now = (leaf.pid, leaf.state, linux.cpu_time(leaf.pid))
-            if leaf.pid != stat.pid and leaf.state == "S" and now == before:
-                return
-            before = now
-            await anyio.sleep(0.001)
-
-    async def send(self, keystrokes: Keystrokes) -> int:
-        """Type and press, whole and in order.
-
-        Returns:
-            The cursor before that.
-
-        Raises:
-            PaneExitedError: The program has ended.
-            PaneLostError: The pane is gone.
-            StorageError: There is no room for the text.
-        """
-        async with self.typing:
-            await self.check_running()
-            shell = await self.prompts.wait(_PROMPT_S)
-            with anyio.CancelScope(shield=True):
-                if time.time() - self.log.written_at < _IN_FLIGHT_S:
-                    await self._flush()  # so that what was printed before comes to the log before
-                self.is_line_used = True
-                self.sent.append(self.sending(keystrokes, shell))
-                await self.type(keystrokes)
-            return self.sent[-1].cursor
-
     async def check_running(self) -> None:
         """See that the program runs.
 
@@ -296,54 +268,30 @@ class Pane:
             await self.tmux(writes_log(self.target, self.log))
         return True
 
+    def take_job_end(self) -> str | None:
+        """Say how a command ended that was answered before its end, if it has and that was not said."""
+        job = self.open_job
+        if job is None or not (job.is_done() or job.is_left() or self.ended):
+            return None
+        self.open_job = None
+        job.remove()
+        return "run was given up by the shell" if job.exit_code is None else f"run ended with code {job.exit_code}"
+
     async def is_watched(self) -> bool:
         """Tell whether a person is attached."""
         [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, "#{session_attached}"))
         return int(line) > 1
 
-    async def _flush(self) -> None:
+    async def flush(self) -> None:
         """Wait until tmux has done what it had to do before."""
         await self.tmux(("display-message", "-p", ""))
 
-    def sending(self, keystrokes: Keystrokes, shell: Shell | None) -> Sent:
-        """Return what waits need to know of keys that are to be typed now, to a shell at its prompt or none."""
-        modes = terminals.modes(self.process.pid)
-        echoes = Echoes.TERMINAL if modes and modes.echoes else Echoes.PROGRAM
-        if modes and modes.is_canonical and not modes.echoes:
-            echoes = Echoes.NOBODY
-        elif shell and echoes is Echoes.PROGRAM:
-            echoes = Echoes.EDITOR
-        texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]]
-        return Sent(self.log.size, [text for text in texts if text], echoes, time.time())
-
-    async def type(self, keystrokes: Keystrokes) -> None:
-        """Type and press; `typing` must be held.
-
-        All of it is pasted: so it does not go to a mode that a person is in, such as to scroll. That has to be left for
-        a bracketed paste alone, since tmux then looks at the mode for whether the program asks for brackets.
-        """
-        keys = await self._encoded(keystrokes.keys)
-        pasted, typed = (keystrokes.text, keys) if keystrokes.is_paste else ("", keystrokes.text + keys)
-        for text, how in ((pasted, "-p"), (typed, "-r")):
-            if text:
-                await self._paste(text, how)
-
-    async def _paste(self, text: str, how: str) -> None:
-        name = f"keys-{secrets.token_hex(8)}"
-        file = self.client.write(name, text.encode())
-        flags = how + (" -S" if self.client.cleans_pastes else "")
-        try:
-            await self.tmux(("load-buffer", "-b", name, str(file)), *pastes(self.target, name, flags))
-        finally:
-            self.client.remove(name)
-
-    async def _encoded(self, keys: Sequence[str]) -> str:
-        """Return what keys send to the program."""
-        if not depend_on_modes(keys):
-            return encoded(keys)
-        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, KEY_MODES))
-        modes = line.split()  # of a pane that is gone there are none
-        return encoded(keys, cursor_mode=modes[:1] == [b"1"], keypad_mode=modes[1:] == [b"1"])
+    async def drain(self) -> None:
+        """Wait until what tmux has read of the pane has come to its log."""
+        await self.check_log()
+        deadline = anyio.current_time() + _IN_FLIGHT_S
+        while self.log_writer and linux.has_input(self.log_writer) and anyio.current_time() < deadline:
+            await anyio.sleep(0.001)
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
@@ -426,13 +374,6 @@ def writes_log(target: str, log: Log) -> Command:
     return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")
 
 
-def pastes(target: str, buffer: str, flags: str) -> list[tuple[str, ...]]:
-    """Return the commands that paste a buffer and delete it; tmux 3.3 ends when that is done to a dead pane."""
-    paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
-    leave: list[tuple[str, ...]] = [("copy-mode", "-q", "-t", target)] if "-p" in flags else []
-    return [*leave, ("if-shell", "-F", "-t", target, "#{pane_dead}", f"delete-buffer -b {buffer}", paste)]
-
-
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
     """Return the state of a pane whose program ended with an exit code as a shell has it, or of one that is lost."""
     if exit_code is None:
@@ -459,28 +400,3 @@ def _signal_name(number: int) -> str | None:
         return signal.Signals(number).name
     except ValueError:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}" if number in signal.valid_signals() else None
-
-
-def _leaf(stat: linux.Stat) -> linux.Stat:
-    """Return the youngest process of the youngest child, and so on."""
-    while (below := linux.children(stat.pid)) and (child := linux.read_stat(below[-1])):
-        stat = child
-    return stat
-
-
-def _foreground(shell: linux.Stat) -> str | None:
-    """Return the name of the program that has the terminal of a pane.sh."""
-    if shell.tpgid != shell.pgrp:
-        leader = linux.read_stat(shell.tpgid)
-        if leader is None or leader.state in "ZX":  # the first of a pipe may end before the others
-            others = filter(None, map(linux.read_stat, linux.descendants(shell.pid)))
-            leader = next((stat for stat in others if stat.pgrp == shell.tpgid), None)
-        return plain_name(leader.comm) if leader else None
-    below = linux.children(shell.pid)
-    command = linux.read_stat(below[0]) if below else None
-    if command is None:
-        return None
-    # `$SHELL -c` stays for a list of commands; then the one it waits for has the terminal.
-    below = linux.children(command.pid) if command.comm in SHELLS else []
-    stat = linux.read_stat(below[-1]) if below else None
-    return plain_name((stat or command).comm)

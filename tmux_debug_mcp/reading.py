@@ -8,13 +8,18 @@ from typing import NamedTuple
 
 import anyio.lowlevel
 
+from . import texts
 from .charsets import CharacterSets, sets_after
+from .drawing import last_switch
 from .logs import Log
-from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK, is_typed, readable
+from .marks import JOB_MARK, MAX_MARK_BYTES, PART_OF_MARK, is_typed, readable, without_paths
 from .rows import text_of
 from .sequences import ANSWERED, unfinished_character_bytes
+from .texts import Shown
 from .transcript import Transcript
 
+# Lines that repeat are looked for in so many times what is shown.
+_FOLDING = 4
 # Between pieces other calls get their turn. Most are read at 30 MB/s, and some with a thousandth of that.
 _PIECE_BYTES = 1 << 16
 _LEAST_BYTES = 1 << 10
@@ -24,6 +29,8 @@ _MOST_READ_BYTES = 1 << 20
 # How far before a cursor the screen is told from; and the mode of the line editor, and the character sets.
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
+# How far before a cursor a program that has the whole screen may have begun, and what is looked through at once.
+_ALTERNATE_BYTES, _ALTERNATE_PIECE_BYTES = 4 << 20, 1 << 16
 _EDITOR_MODE = b"\033[?2004"
 # Few questions are longer.
 _QUESTION_BYTES = 256
@@ -91,7 +98,7 @@ class _PacedTranscript:
             await anyio.lowlevel.checkpoint()
 
     def text(self) -> str:
-        return "".join(self._settled) + text_of(self.transcript.open_lines())[:-1]
+        return without_paths("".join(self._settled) + text_of(self.transcript.open_lines())[:-1])
 
 
 async def read_forward(log: Log, start: int, end: int, most_characters: int) -> Piece:
@@ -155,6 +162,61 @@ async def read_end(log: Log, start: int, end: int, most_characters: int, *, is_l
         size = min(size * 4, _MOST_READ_BYTES)
 
 
+async def read_middle(log: Log, start: int, end: int, most_characters: int, *, folds: bool) -> tuple[Shown, int]:
+    """Return a part of the log without its middle where it is too long, and the cursor where the text begins.
+
+    Args:
+        log: The log.
+        start: Where the part begins.
+        end: Where it ends.
+        most_characters: The most to return: a quarter from the beginning, the rest from the end.
+        folds: Show lines that repeat once. Without that it is a command's output, which begins with a line.
+    """
+    gone = max(0, min(log.kept_from, end) - start)
+    if gone:  # what is kept begins amid a line
+        gone += log.read(start + gone, min(_LINES_BYTES, end - start - gone)).find(b"\n") + 1
+    most_characters -= texts.GAP_CHARACTERS if gone else 0
+    start = min(start + gone, end)
+    before = [_no_longer_kept(gone)] if gone else []
+    window = most_characters * _FOLDING if folds else most_characters
+    whole = await read_end(log, start, end, window, is_line=not folds)
+    if whole.start == start:
+        lines = _lines(whole.text, folds=folds)
+        if len(lines.text) <= most_characters:
+            return texts.joined(*before, lines), start
+    most_characters -= texts.GAP_CHARACTERS
+    head = await read_forward(log, start, end, most_characters // 4)
+    tail = await read_end(log, head.end, end, most_characters - most_characters // 4)
+    gap = await _gap(log, head.end, tail.start)
+    shown = _lines(head.text.removesuffix("\n"), folds=folds), *gap, _lines(tail.text, folds=folds)
+    return texts.joined(*before, *shown), start
+
+
+def _lines(text: str, *, folds: bool) -> Shown:
+    lines = text.split("\n")
+    return texts.folded(lines) if folds else Shown(lines, [])
+
+
+def _no_longer_kept(size: int) -> Shown:
+    return Shown([f"[{size} bytes before this are no longer kept]"], [0], size)
+
+
+async def _gap(log: Log, start: int, end: int) -> list[Shown]:
+    """Return the line that tells what is left out between two cursors, and how to read it."""
+    lines, at = 0, max(start, log.kept_from)
+    while at < end:
+        piece = log.read(at, min(_MOST_READ_BYTES, end - at))
+        if not piece:
+            break
+        lines += piece.count(b"\n")
+        at += len(piece)
+        await anyio.lowlevel.checkpoint()
+    if start >= end:
+        return []
+    is_kept = start >= log.kept_from
+    return [texts.gap(lines, end - start, f"tmux_capture_pane since {start} reads them" if is_kept else "")]
+
+
 async def read_last_lines(log: Log, end: int, lines: int, most_characters: int) -> tuple[list[str], bool]:
     """Return the last clean lines before a cursor, and whether there were more."""
     most = min(most_characters, lines * _LINE_CHARACTERS)
@@ -174,6 +236,11 @@ async def read_screen(log: Log, end: int) -> str:
     transcript.sets = sets_at(log, start)
     await _PacedTranscript(transcript).feed(log.read(start, end - start))
     return transcript.screen()
+
+
+async def read_lines_at(log: Log, start: int, end: int) -> str:
+    """Return what a terminal shows of a part of the log that begins with a line."""
+    return await _shown(log.read(start, end - start), log, start, is_line=True)
 
 
 def read_last_raw_lines(log: Log, end: int, lines: int, most_bytes: int) -> tuple[list[str], bool]:
@@ -268,8 +335,23 @@ def transcript_from(log: Log, start: int) -> Transcript:
     mode = before.rfind(_EDITOR_MODE) + len(_EDITOR_MODE)
     transcript.is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
     transcript.feed(before[-_SCREEN_BYTES:])
+    if is_alternate_at(log, start):
+        transcript.begin_alternate()
     transcript.forget()
     return transcript
+
+
+def is_alternate_at(log: Log, cursor: int) -> bool:
+    """Tell whether the alternate screen was on at a cursor."""
+    end, least = cursor, max(log.kept_from, cursor - _ALTERNATE_BYTES)
+    while end > least:
+        start = max(least, end - _ALTERNATE_PIECE_BYTES)
+        is_on = last_switch(log.read(start, end - start))
+        if is_on is not None:
+            return is_on
+        # Pieces overlap, so that no sequence is cut in two.
+        end = start + _CHARACTER_BYTES * 4 if start > least else least
+    return False
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:

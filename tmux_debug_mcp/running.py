@@ -1,66 +1,55 @@
-"""Running a command in a shell's pane, or in a pane of its own: its complete output and its true exit code."""
+"""Running a command in a shell's pane, or in a pane of its own: its complete output and its true exit code.
 
-import contextlib
-import os
-import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+A command that awaits something would wait for its timeout in vain. So that is an answer: the command runs on, and is
+not interrupted any more.
+"""
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
 
 from . import linux, terminals
-from .errors import (
-    BusyError,
-    ForeignShellError,
-    JobNotTakenError,
-    LimitReachedError,
-    LogLostError,
-    NotAtPromptError,
-    ShellNotReadyError,
-    ToolError,
+from .doing import QUIET_S, Activity, Awaits, Doing, Facts
+from .errors import JobNotTakenError, LogLostError
+from .giving import (
+    MOST_INTERRUPTS,
+    PROMPT_S,
+    TAKE_S,
+    before_prompt,
+    empty_prompt,
+    give,
+    has_started_shell,
+    interrupt,
+    last_exit_code,
+    shell_at_prompt,
+    turn,
+    wait_until_free,
 )
 from .jobs import Job
-from .keys import INTERRUPT
-from .logs import Growth
+from .logs import Growth, Log
 from .panes import Pane, State
-from .reading import Piece, may_be_answered, read_end
-from .shells import Shell, foreground_shell, unfinished
+from .reading import may_be_answered
+from .shells import unfinished
+from .texts import Shown
 
 MAX_OUTPUT_CHARACTERS = 40_000
-MAX_WAITING = 16
 
 _INTERRUPTED = 130
 _RUNS_SHELL = "it runs a shell, which is at its prompt; what runs there next runs in that"
 _HAS_SHELL = ("shell_started", "shell_interrupted")
 _SYNTAX_ERROR = 2
-# What a shell is still doing when it is asked to run something, such as printing its prompt.
-_PROMPT_S = 1.0
-_HOOK_S = 0.01
-# Shells that do not ask their terminal anything.
-_ASK_NOTHING = ("bash", "zsh", "dash")
-# That a program has ended is known some milliseconds after it has the terminal no more.
-_ENDING_S = 0.5
-# Shells wait for so long for what follows Escape.
-_ESCAPE_S = 0.06
-# A shell reads a line at once, but what it does before a command may take a while.
-_TAKE_S = 10.0
-# It has done so by then, unless something holds it up.
+# A shell has begun with a line by then, unless something holds it up.
 _BEGIN_S = 0.5
 _LEAST_WAIT_S = 0.002
-_MOST_INTERRUPTS = 2
-# Each interrupt gets this long to end the command; and where C-c is a key like others, this long.
-_INTERRUPT_S = 2.0
-_KEY_INTERRUPT_S = 0.5
-# The most that both come to.
-MAX_INTERRUPTS_S = _MOST_INTERRUPTS * _INTERRUPT_S
 # How often to look at what leaves no trace in the log: exec, and a shell that gave a command up.
 _LOOK_AGAIN_S = 0.05
 # All that was printed has come to the log when it has been quiet for so long.
 _QUIET_S = 0.25
 _LATE_S = 1.0
-# A prompt is shorter, with all that draws it.
-_PROMPT_BYTES = 4096
+
+# Reads a part of a log, of which a line begins at the start.
+Show = Callable[[Log, int, int], Awaitable[Shown]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +61,12 @@ class Outcome:
             that did not end it; `given_up` by the shell, for an error; `exited`, the pane's program ended or was
             lost; `shell_ended`, a shell within another one ended; `replaced`, by a program given to `exec`;
             `shell_started`, the command is a shell that is at its prompt now, or has started one;
-            `shell_interrupted`, the same after its time was over, so that its start was interrupted.
+            `shell_interrupted`, the same after its time was over, so that its start was interrupted; `input`, it
+            runs on and awaits something.
         exit_code: The command's exit code, where it has one.
         runtime_s: Seconds from its start.
         state: The pane's state then.
-        piece: The end of its output.
+        shown: Its output, as `show` has read it.
         start: Where its output begins.
         end: Where it ends.
     """
@@ -85,7 +75,7 @@ class Outcome:
     exit_code: int | None
     runtime_s: float
     state: State
-    piece: Piece
+    shown: Shown
     start: int
     end: int
 
@@ -99,17 +89,19 @@ class Outcome:
             "shell_ended": "the shell ended",
             "replaced": "the shell was replaced",
             "shell_started": _RUNS_SHELL,
+            "input": "it runs on",
             "shell_interrupted": f"timed out after {timeout_s:g} s and interrupted; {_RUNS_SHELL}",
         }.get(self.reason)
 
 
-async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
+async def run_in_shell(pane: Pane, command: str, timeout_s: float, show: Show) -> Outcome:
     """Run a command in the shell that is at its prompt in a pane.
 
     Args:
         pane: The pane.
         command: The command.
         timeout_s: The time for the shell to come to its prompt, and for the command.
+        show: Reads the output.
 
     Raises:
         PaneExitedError: The pane's program has ended.
@@ -123,23 +115,24 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float) -> Outcome:
         StorageError: There is no room for the command's file.
     """
     deadline = anyio.current_time() + timeout_s
-    await _wait_until_free(pane)
+    await wait_until_free(pane)
     await pane.check_running()
-    await _shell_at_prompt(pane, deadline)  # which may take a while, and others may type meanwhile
-    async with pane.typing:
-        await _wait_until_free(pane)
+    await shell_at_prompt(pane, deadline)  # which may take a while, and others may type meanwhile
+    async with pane.keyboard.lock:
+        await wait_until_free(pane)
         await pane.check_running()
         await pane.check_log()
-        shell = await _empty_prompt(pane, deadline)
+        shell = await empty_prompt(pane, deadline)
         if error := await unfinished(shell, command):
             state = await pane.state()
-            at = state.cursor
-            return Outcome("done", _SYNTAX_ERROR, 0.0, state, Piece(error, at, at), at, at)
-        pane.job = job = await _give(pane, shell, command)
-    return await _Following(pane, job, deadline).outcome()
+            shown = Shown(error.removesuffix("\n").split("\n"), [])
+            return Outcome("done", _SYNTAX_ERROR, 0.0, state, shown, state.cursor, state.cursor)
+        before = pane.keyboard.before = pane.terminal.look()
+        pane.job = job = await give(pane, shell, command)
+    return await _InShell(pane, job, before, deadline, show).outcome()
 
 
-async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Outcome:
+async def run_in_turn(pane: Pane, command: str, timeout_s: float, show: Show) -> Outcome:
     """Run a command in the shell of a pane, after those that wait there already.
 
     Raises:
@@ -148,318 +141,197 @@ async def run_in_turn(pane: Pane, command: str, timeout_s: float) -> Outcome:
         ToolError: As `run_in_shell` does.
     """
     async with turn(pane, timeout_s):
-        return await run_in_shell(pane, command, timeout_s)
+        return await run_in_shell(pane, command, timeout_s, show)
 
 
-@asynccontextmanager
-async def turn(pane: Pane, patience_s: float) -> AsyncIterator[None]:
-    """Wait until those who have come before are through with the pane, and have it for the time of the block.
-
-    Raises:
-        BusyError: They are not through after so many seconds.
-        LimitReachedError: Too many wait.
-    """
-    if pane.turns.statistics().tasks_waiting >= MAX_WAITING:
-        raise LimitReachedError(f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first.")
-    try:
-        pane.turns.acquire_nowait()
-    except anyio.WouldBlock:
-        with anyio.move_on_after(patience_s) as waiting:
-            await pane.turns.acquire()
-        if waiting.cancelled_caught:
-            job = pane.job
-            running, runtime_s = (job.command, job.runtime_s) if job else ("another call", patience_s)
-            raise BusyError(pane.id, running, runtime_s) from None
-    try:
-        yield
-    finally:
-        pane.turns.release()
-
-
-async def run_in_pane(pane: Pane, timeout_s: float) -> Outcome:
+async def run_in_pane(pane: Pane, timeout_s: float, show: Show) -> Outcome:
     """Wait for the end of the command that a pane was made for, and interrupt it when its time is over."""
-    interrupts = 0
-    has_started_shell = False
-    deadline = anyio.current_time() + timeout_s
-    async with pane.growth() as growth:
-        while not await pane.ending():
-            if has_started_shell := await _has_started_shell(pane, None):
-                break
-            if anyio.current_time() >= deadline:
-                if interrupts == _MOST_INTERRUPTS:
-                    break
-                deadline = anyio.current_time() + await _interrupt(pane, is_second=interrupts > 0)
-                interrupts += 1
-            await growth.wait(min(_LOOK_AGAIN_S, deadline - anyio.current_time()))
-        state = await pane.state()
-        code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
-        end = state.cursor
-        if has_started_shell:
-            reason = "shell_interrupted" if interrupts else "shell_started"
-            end = _before_prompt(pane, 0, end)
-        elif state.is_running:
-            reason = "running"
-        elif state.is_lost:
-            reason = "exited"
-        else:
-            reason = "timed_out" if interrupts else "done"
-        piece = await read_end(pane.log, 0, end, MAX_OUTPUT_CHARACTERS)
-        return Outcome(reason, code, state.runtime_s, state, piece, 0, end)
-
-
-def _before_prompt(pane: Pane, start: int, end: int) -> int:
-    """Return where the output ends that begins at `start`, when a prompt is what stands before `end`."""
-    tail_from = max(start, end - _PROMPT_BYTES)
-    tail = pane.log.read(tail_from, end - tail_from)
-    return tail_from + tail.rfind(b"\n") + 1
-
-
-async def _wait_until_free(pane: Pane) -> None:
-    """Refuse a pane where an earlier command runs, but when it is over in a moment.
-
-    What it printed last may have been waited for. A shell without a program may be on its way to its prompt. A command
-    that is a shell, or has started one, leaves the pane to that.
-    """
-    begin = anyio.current_time()
-    _return_to_outer_job(pane)
-    while (job := pane.job) and not _is_over(job):
-        await pane.check_running()
-        if await _has_started_shell(pane, job):
-            if pane.job is job:
-                pane.outer_jobs.append(job)
-                pane.job = None
-            return
-        is_at_work = foreground_shell(pane.process.pid) == job.shell or _is_between_programs(pane)
-        if not is_at_work or anyio.current_time() > begin + _PROMPT_S:
-            raise BusyError(pane.id, job.command, job.runtime_s)
-        await anyio.sleep(_HOOK_S)
-    if job:
-        job.remove()
-
-
-def _is_between_programs(pane: Pane) -> bool:
-    """Tell whether what had the terminal has ended and nothing has taken its place yet."""
-    stat = linux.read_stat(pane.process.pid)
-    return stat is not None and stat.tpgid > 0 and not linux.is_alive(stat.tpgid)
-
-
-def _return_to_outer_job(pane: Pane) -> None:
-    """Forget jobs that are over, and have the last one that started a shell again when that is gone."""
-    while pane.outer_jobs and (pane.job is None or _is_over(pane.job)):
-        outer = pane.outer_jobs[-1]
-        shell = foreground_shell(pane.process.pid)
-        if not _is_over(outer) and shell is not None and shell != outer.shell:
-            return
-        if pane.job:
-            pane.job.remove()
-        pane.job = pane.outer_jobs.pop()
-
-
-async def _has_started_shell(pane: Pane, job: Job | None) -> bool:
-    """Tell whether a shell is at its prompt that is not the one which runs the job: so the job has started it."""
-    shell = foreground_shell(pane.process.pid)
-    if shell is None or (job and shell == job.shell) or not shell.is_interactive():
-        return False
-    is_at_prompt = await pane.prompts.wait(0.0, starting_s=0.0) == shell
-    # Where that which runs the job has ended meanwhile, this is the one that started it.
-    return is_at_prompt and (job is None or job.shell.is_running())
-
-
-def _is_over(job: Job) -> bool:
-    return job.is_done() or (job.runtime_s > _TAKE_S if job.start is None else job.is_left())
-
-
-async def _shell_at_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt; wait for one that starts until the deadline, and a moment for another."""
-    begin = anyio.current_time()
-    while True:
-        starting_s = max(0.0, deadline - anyio.current_time())
-        shell = await pane.prompts.wait(min(_PROMPT_S, starting_s), starting_s=starting_s, is_to_run=True)
-        # A program that a prompt's hook runs has the terminal for a while.
-        if shell or anyio.current_time() >= min(begin + _PROMPT_S, deadline):
-            break
-        await anyio.sleep(_HOOK_S)
-    if shell is None:
-        raise await _no_prompt(pane)
-    if not linux.is_in_our_place(shell.pid):
-        raise ForeignShellError(pane.id, shell.name)
-    return shell
-
-
-async def _empty_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt, with nothing typed there; others who type wait for that."""
-    shell = await _shell_at_prompt(pane, min(deadline, anyio.current_time() + _PROMPT_S))
-    if not (pane.is_line_used or await _may_have_answers(pane, shell) or await pane.is_watched()):
-        return shell
-    await _clear_line(pane)
-    cleared = await pane.prompts.wait(_TAKE_S)
-    if cleared is None:
-        raise await _no_prompt(pane)
-    return cleared
-
-
-async def _may_have_answers(pane: Pane, shell: Shell) -> bool:
-    """Tell whether what was printed outside of runs may have been answered by the terminal, and nobody read that."""
-    end = pane.job.end if pane.job else None
-    # Fish asks when it starts, and others at each prompt; they read the answers.
-    asks = shell.name not in _ASK_NOTHING if end is None else shell.name == "busybox"
-    return not asks and await may_be_answered(pane.log, end or 0, pane.log.size)
-
-
-async def _no_prompt(pane: Pane) -> ToolError:
-    """Return the error that tells what is in the foreground instead of a shell at its prompt.
-
-    Raises:
-        PaneExitedError: The pane's program has just ended.
-    """
-    deadline = anyio.current_time() + _ENDING_S
-    while (shell := foreground_shell(pane.process.pid)) is None:
-        await pane.check_running()
-        foreground = (await pane.state()).foreground
-        if foreground or anyio.current_time() > deadline:
-            return NotAtPromptError(pane.id, foreground)
-        await anyio.sleep(_HOOK_S)
-    if shell.is_interactive():
-        return ShellNotReadyError(pane.id, shell.name)
-    return NotAtPromptError(pane.id, (await pane.state()).foreground)
-
-
-async def _clear_line(pane: Pane) -> None:
-    """Press C-c at a prompt until something comes of it; a shell that has just got Escape may swallow one."""
-    size = pane.log.size
-    async with pane.growth() as growth:
-        for _ in range(_MOST_INTERRUPTS):
-            await pane.type(INTERRUPT)
-            await growth.wait(_ESCAPE_S)
-            if pane.log.size > size:
-                return
-
-
-async def _interrupt(pane: Pane, *, is_second: bool) -> float:
-    """Press C-c, and the second time also tell the programs in the foreground, which may read that as a key.
-
-    Returns:
-        How many seconds they get to end.
-    """
-    modes = terminals.modes(pane.process.pid)
-    with anyio.CancelScope(shield=True):
-        async with pane.typing:
-            await pane.type(INTERRUPT)
-    stat = linux.read_stat(pane.process.pid)
-    if is_second and stat and stat.tpgid > 0:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(stat.tpgid, signal.SIGINT)
-    return _INTERRUPT_S if modes is None or modes.has_signal_keys else _KEY_INTERRUPT_S
-
-
-async def _give(pane: Pane, shell: Shell, command: str) -> Job:
-    """Have a shell at its prompt run a command."""
-    pane.jobs += 1
-    job = Job(command, shell, pane.log, pane.client, f"{pane.id.rpartition('-')[2]}.{pane.jobs}")
-    try:
-        with anyio.CancelScope(shield=True):
-            pane.sent.append(pane.sending(job.line, shell))
-            await pane.type(job.line)
-    except ToolError:
-        job.remove()
-        raise
-    pane.is_line_used = False
-    return job
-
-
-async def _last_exit_code(pane: Pane, shell: Shell) -> int | None:
-    """Return the exit code of what a shell at its prompt ran last."""
-    async with pane.typing:
-        job = await _give(pane, shell, "# exit code")
-    async with pane.growth() as growth:
-        with anyio.move_on_after(_INTERRUPT_S):
-            while not job.is_done():
-                await growth.wait(_LOOK_AGAIN_S)
-    job.remove()
-    return job.code_before
+    return await _InPane(pane, anyio.current_time() + timeout_s, show).outcome()
 
 
 class _Following:
-    """A job on its way to its end."""
+    """A command on its way to its end: what is done for that at each look.
 
-    def __init__(self, pane: Pane, job: Job, deadline: float) -> None:
-        self._pane = pane
-        self._job = job
+    Args:
+        pane: The pane.
+        deadline: The end of its time, as anyio.current_time() has it.
+        before: The last look before it began.
+    """
+
+    def __init__(self, pane: Pane, deadline: float, before: Facts | None = None) -> None:
+        self.pane = pane
+        self.interrupts = 0
         self._deadline = deadline
-        self._interrupts = 0
+        self._activity = Activity(before)
+        self._look_at = 0.0
+        self._doing: Doing | None = None
+
+    def or_interrupted(self, reason: str) -> str:
+        """Return another reason where the command was interrupted."""
+        interrupted = {"done": "timed_out", "given_up": "timed_out", "shell_started": "shell_interrupted"}
+        return interrupted[reason] if self.interrupts else reason
+
+    async def awaits(self) -> bool:
+        """Tell whether the command awaits something that nobody is about to give it."""
+        now = anyio.current_time()
+        if self.interrupts or now < self._look_at:
+            return False
+        async with self.pane.news.looking:
+            doing = await self.pane.terminal.doing(self._activity)
+        self._look_at = anyio.current_time() + doing.look_again_s * self.pane.news.waiters
+        self._doing = doing
+        return self.is_awaited(doing)
+
+    async def state(self, reason: str) -> State:
+        """Return the pane's state at the end."""
+        if reason == "input" and self._doing and not await self.pane.ending():
+            return self.pane.running(self._doing.facts, self._doing.awaits)
+        return await self.pane.state()
+
+    def is_awaited(self, doing: Doing) -> bool:
+        """Tell whether a look says so: of input at once, of keys after a while."""
+        return doing.is_awaiting and (doing.awaits is not Awaits.KEYS or doing.quiet_s >= QUIET_S)
+
+    async def is_given_up(self, *, has_begun: bool) -> bool:
+        """Interrupt the command where its time is over; tell whether that did not help."""
+        if anyio.current_time() < self._deadline or not has_begun:
+            return False
+        if self.interrupts == MOST_INTERRUPTS:
+            return True
+        self._deadline = anyio.current_time() + await interrupt(self.pane, is_second=self.interrupts > 0)
+        self.interrupts += 1
+        return False
+
+    async def wait(self, growth: Growth) -> None:
+        """Wait until there may be something to do."""
+        now = anyio.current_time()
+        until = min(self._deadline, now + _LOOK_AGAIN_S, max(self._look_at, now))
+        await growth.wait(max(_LEAST_WAIT_S, until - now))
+
+
+class _InPane(_Following):
+    """The command that a pane was made for."""
+
+    def __init__(self, pane: Pane, deadline: float, show: Show) -> None:
+        super().__init__(pane, deadline)
+        self._show = show
 
     async def outcome(self) -> Outcome:
         """Return how the command ends."""
-        async with self._pane.growth() as growth:
+        pane = self.pane
+        async with pane.growth() as growth:
+            reason = await self._reason(growth)
+            state = await self.state(reason)
+            code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
+            end = state.cursor
+            if reason in _HAS_SHELL:
+                end = before_prompt(pane, 0, end)
+            elif state.is_lost:
+                reason = "exited"
+            shown = await self._show(pane.log, 0, end)
+            return Outcome(reason, code, state.runtime_s, state, shown, 0, end)
+
+    async def _reason(self, growth: Growth) -> str:
+        pane = self.pane
+        while not await pane.ending():
+            if await has_started_shell(pane, None):
+                return self.or_interrupted("shell_started")
+            if await self.awaits():
+                await pane.drain()
+                return "input"
+            if await self.is_given_up(has_begun=True):
+                return "running"
+            await self.wait(growth)
+        return self.or_interrupted("done")
+
+
+class _InShell(_Following):
+    """A job of a shell."""
+
+    def __init__(self, pane: Pane, job: Job, before: Facts, deadline: float, show: Show) -> None:
+        super().__init__(pane, deadline, before)
+        self._job = job
+        self._show = show
+
+    async def outcome(self) -> Outcome:
+        """Return how the command ends."""
+        async with self.pane.growth() as growth:
             reason = await self._reason(growth)
             return await self._outcome(reason)
 
     async def _outcome(self, reason: str) -> Outcome:
         job = self._job
-        state = await self._pane.state()
+        state = await self.state(reason)
         start = state.cursor if job.start is None else job.start
         end = state.cursor if job.end is None else job.end
         has_prompt = reason in _HAS_SHELL or (job.start is not None and job.is_left())
         if job.end is None and state.is_running and has_prompt:
-            end = _before_prompt(self._pane, start, end)
+            end = before_prompt(self.pane, start, end)
         code = job.exit_code
         if code is None and reason == "timed_out":
             code = _INTERRUPTED
         elif reason == "given_up":
-            code = await _last_exit_code(self._pane, job.shell)
+            code = await last_exit_code(self.pane, job.shell)
             reason = "interrupted" if code == _INTERRUPTED else reason
         elif reason == "exited":
             code = linux.signal_exit_code(state.signal) if state.signal else state.exit_code
-        if reason not in ("running", *_HAS_SHELL):
+        if reason not in ("running", "input", *_HAS_SHELL):
             job.remove()
         end = max(start, end)
         # An answer that nobody has read stands on the line.
-        self._pane.is_line_used |= await may_be_answered(self._pane.log, start, end)
-        piece = await read_end(self._pane.log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
-        return Outcome(reason, code, job.runtime_s, state, piece, start, end)
+        self.pane.keyboard.is_line_used |= await may_be_answered(self.pane.log, start, end)
+        shown = await self._show(self.pane.log, start, end)
+        return Outcome(reason, code, job.runtime_s, state, shown, start, end)
 
     async def _reason(self, growth: Growth) -> str:
         """Wait for the end of the command, or of the patience with it."""
-        job, pane = self._job, self._pane
+        job, pane = self._job, self.pane
         looked_at = 0.0
         while True:
             ended = await pane.ending()
             if job.is_done():
-                return "timed_out" if self._interrupts else "done"
+                return self.or_interrupted("done")
             if ended:
                 return "exited"
-            now = anyio.current_time()
-            if now >= looked_at + _LOOK_AGAIN_S:
-                looked_at = now
+            if anyio.current_time() >= looked_at + _LOOK_AGAIN_S:
+                looked_at = anyio.current_time()
                 if reason := await self._left():
                     return reason
-                if await _has_started_shell(pane, job):
-                    return "shell_interrupted" if self._interrupts else "shell_started"
+                if await has_started_shell(pane, job):
+                    return self.or_interrupted("shell_started")
+            if job.start is not None and await self.awaits() and not job.is_done():
+                await pane.drain()
+                pane.open_job = job
+                return "input"
             # A shell that has not read the line yet would take C-c for that.
-            has_begun = job.start is not None or job.runtime_s > _BEGIN_S
-            if now >= self._deadline and has_begun:
-                if self._interrupts == _MOST_INTERRUPTS:
-                    return "running"
-                self._deadline = anyio.current_time() + await _interrupt(pane, is_second=self._interrupts > 0)
-                self._interrupts += 1
-            await growth.wait(max(_LEAST_WAIT_S, min(_LOOK_AGAIN_S, self._deadline - anyio.current_time())))
+            if await self.is_given_up(has_begun=job.start is not None or job.runtime_s > _BEGIN_S):
+                pane.open_job = job
+                return "running"
+            await self.wait(growth)
+
+    def is_awaited(self, doing: Doing) -> bool:
+        """Tell the same; the shell's own line editor may be used by a command, and has then to be quiet for a while."""
+        if doing.shell is None:
+            return super().is_awaited(doing)
+        is_in_job = not self._job.is_left() if doing.shell == self._job.shell else not doing.shell.is_interactive()
+        return is_in_job and doing.quiet_s >= QUIET_S
 
     async def _check_log(self) -> None:
         """See that the end of the job could be written."""
-        if await self._pane.check_log() and not self._job.is_done():
+        if await self.pane.check_log() and not self._job.is_done():
             self._job.remove()
-            self._pane.job = None
-            raise LogLostError(self._pane.id, str(self._pane.log.path))
+            self.pane.job = None
+            raise LogLostError(self.pane.id, str(self.pane.log.path))
 
     async def _left(self) -> str | None:
         """Return how the shell left the job without its end, or None where it has not."""
-        job, pane = self._job, self._pane
+        job, pane = self._job, self.pane
         if not job.is_left():
             return None
         if job.start is None:
             # Where the shell is at its prompt again, the line did nothing.
-            is_back = job.runtime_s > _PROMPT_S and await pane.prompts.wait(0.0)
-            if not is_back and job.runtime_s < _TAKE_S:
+            is_back = job.runtime_s > PROMPT_S and await pane.terminal.prompt(0.0)
+            if not is_back and job.runtime_s < TAKE_S:
                 return None
             await self._check_log()
             job.take_back()
@@ -478,8 +350,8 @@ class _Following:
             is_same = stat is not None and stat.starttime == job.shell.start[0] and stat.state != "Z"
             return "replaced" if is_same else "shell_ended"
         # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
-        if job.shell.name == "dash" and terminals.restore(pane.process.pid):
-            await _interrupt(pane, is_second=False)
-        if await pane.prompts.wait(_TAKE_S) is None:
+        if not job.shell.kind.has_editor and terminals.restore(pane.process.pid):
+            await interrupt(pane, is_second=False)
+        if await pane.terminal.prompt(TAKE_S) is None:
             return None
-        return "timed_out" if self._interrupts else "given_up"
+        return self.or_interrupted("given_up")

@@ -32,12 +32,15 @@ from .errors import (
     TmuxGoneError,
     TmuxStuckError,
 )
+from .keyboard import KEY_MODES, pastes
 from .keys import Keystrokes, encoded
-from .panes import KEY_MODES, Pane, State, pastes
+from .panes import Pane, State
 from .screen import captured_lines
+from .sending import send_one
 from .session import Session
 from .targets import PaneRow, panes_format, parse
 from .transcript import COLUMNS, ROWS
+from .waiting import EARLY_DEATH_S, rest
 
 Command = Sequence[str]
 
@@ -173,7 +176,7 @@ class OwnServer:
         return made
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        await self._pane(row).send(keystrokes)
+        await send_one(self._pane(row), keystrokes)
 
     async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
         return await capture_rows(self._pane(row), start, end)
@@ -194,7 +197,8 @@ class OwnServer:
         shell = interactive_shell(self._session.settings)
         new = NewPane(command or shell, name, program=() if command else (shell,), place=place)
         check(new)
-        pane, _ = await self._session.create(new)
+        pane = await self._session.create(new)
+        await rest(pane, EARLY_DEATH_S)
         for row in await self.rows():
             if row.tmux_pane == pane.target:
                 return Made(row.session_id, row.session_name, row.window_id, row.window_index, row.pane_id)

@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,6 +37,8 @@ from .recording import Recording
 from .targets import Offsets
 
 MAX_PANES = 512
+# Of the panes that were made to run a command and have ended, so many stay.
+KEPT_RUNS = 20
 # tmux needs some 200 bytes for a line of a pane, and 5 kB where each of 200 characters has a colour of its own.
 MAX_HISTORY_LINES = 100_000
 _PACKAGE = Path(__file__).parent
@@ -128,11 +130,8 @@ class Session:
         if self.client:
             await self.client.run(_history_limit(lines))
 
-    async def create(self, new: NewPane) -> tuple[Pane, State]:
+    async def create(self, new: NewPane) -> Pane:
         """Start a command in a new pane.
-
-        Returns:
-            The pane, and its state when the program had time to die young.
 
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
@@ -150,22 +149,31 @@ class Session:
                 pane = await self._make(new, cwd)
             finally:
                 self._making -= 1
-            await pane.settle()
-            state = await pane.state()
-        return pane, state
+            await pane.terminal.start()
+        return pane
 
     async def _make_room(self) -> None:
-        """Kill the oldest pane that was made for a command alone, which has ended and which nobody waits for.
+        """Kill the oldest pane that has ended and that nobody waits for, first of those that were made for a command.
 
         Raises:
-            PaneLimitError: There is none.
+            PaneLimitError: All are running.
         """
-        for pane in self.panes:
-            if pane.gives_way and not pane.watchers and await pane.ending():
-                with contextlib.suppress(PaneNotFoundError):  # somebody else was faster
-                    await self.kill(pane)
+        for pane in sorted(self.panes, key=lambda pane: not pane.gives_way):
+            if not pane.watchers and await pane.ending():
+                await self._remove(pane)
                 return
         raise PaneLimitError(MAX_PANES)
+
+    async def retire(self) -> None:
+        """Kill panes that were made to run a command, when many newer ones have ended."""
+        ended = [pane for pane in self.panes if pane.gives_way and await pane.ending()]
+        for pane in ended[:-KEPT_RUNS]:
+            if not pane.watchers:
+                await self._remove(pane)
+
+    async def _remove(self, pane: Pane) -> None:
+        with contextlib.suppress(PaneNotFoundError):  # somebody else was faster
+            await self.kill(pane)
 
     async def find(self, target: str) -> Pane:
         """Return the pane with this id, or the running one of this name, or else the last one of this name.
@@ -204,7 +212,7 @@ class Session:
                         return pane
             return archive.find(target)
 
-    async def kill(self, pane: Pane, first: Iterable[int] = (signal.SIGHUP, signal.SIGTERM)) -> State:
+    async def kill(self, pane: Pane) -> State:
         """End a pane with all that belongs to it; return how its program ended.
 
         Raises:
@@ -213,7 +221,7 @@ class Session:
         if self._panes.pop(pane.id, None) is None:
             raise PaneNotFoundError(pane.id)
         try:
-            return await pane.end(first)
+            return await pane.end((signal.SIGHUP, signal.SIGTERM))
         except Exception:  # it may live on
             panes = [*self.panes, pane]
             self._panes = {one.id: one for one in sorted(panes, key=lambda one: one.started_at)}

@@ -1,27 +1,21 @@
-"""Shells in terminals: which one has a terminal, whether it is at its prompt, and how to run a file in it.
+"""Shells in terminals: which one has a terminal, how to run a file in it, and what else differs between shells.
 
-Told by the kernel alone, not by what prompts look like. No shell is set up for this, and no hook is used.
+No shell is set up for this, and no hook is used.
 """
 
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import anyio
 
-from . import linux, terminals
-from .logs import Log
+from . import linux
+from .terminals import Modes
 
-# A look that finds a shell at its prompt may have come before it has read what was typed last. So there are two.
-_LOOK_AGAIN_S = 0.002
-# A shell that starts sets up things; keys wait so long for that. Or it asks for something, and is quiet.
-_STARTING_S = 10.0
-_QUIET_S = 0.5
-# A process that could go on if the machine were not busy: it wants a processor or waits for a disk.
-_AT_WORK = "RD"
-# A shell that is at work may be on its way to its prompt, on a busy machine.
-_COMING_S = 0.5
+# Shells that understand `-c -- COMMAND` as POSIX has it.
+SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
+
 # What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 # Where systems have bash.
@@ -43,11 +37,19 @@ class Kind:
             `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. While it runs, the shell has it open.
         source: The command that reads a file.
         restore: The line that makes an exit code the last one.
+        edits: Tells whether its line editor is at work at a prompt, given the terminal's modes.
+        has_editor: It has one, which sets the modes of the terminal that it needs.
+        asks: It asks its terminal something at each prompt.
+        asks_when_starting: It does when it starts.
     """
 
     script: str
     source: str = r"\."  # which no alias stands for
     restore: str = _RESTORE
+    edits: Callable[[Modes], bool] = lambda _modes: True
+    has_editor: bool = True
+    asks: bool = False
+    asks_when_starting: bool = False
 
 
 # Each is one command, so that a shell has read all of it before the file is emptied; no alias stands for a quoted word.
@@ -108,9 +110,9 @@ _FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 KINDS: Mapping[str, Kind] = {
     "bash": Kind(_BASH),
     "zsh": Kind(_ZSH),
-    "dash": Kind(_POSIX),
-    "busybox": Kind(_POSIX),
-    "fish": Kind(_FISH, "builtin source", _FISH_RESTORE),
+    "dash": Kind(_POSIX, edits=lambda _modes: False, has_editor=False),
+    "busybox": Kind(_POSIX, edits=lambda modes: modes.echoes or not modes.is_canonical, asks=True),
+    "fish": Kind(_FISH, "builtin source", _FISH_RESTORE, asks_when_starting=True),
 }
 _OPTIONS_WITH_ARGUMENT = ("--rcfile", "--init-file", "--init-command", "-C", "-O", "+O", "-o", "+o")
 _BUSYBOX_SHELLS = ("sh", "ash")
@@ -152,20 +154,6 @@ class Shell:
                 return False
         return True
 
-    def is_at_prompt(self) -> bool:
-        """Tell whether it waits for a command, as far as one look can tell."""
-        stat = linux.read_stat(self.pid)
-        if stat is None or stat.state != "S" or stat.tpgid != stat.pgrp:
-            return False
-        modes = terminals.modes(self.pid)
-        if modes is None or modes.unread_bytes:
-            return False
-        # Dash has no line editor, and busybox does not use its own where the terminal does not echo.
-        has_no_editor = self.name == "dash" or (self.name == "busybox" and modes.is_canonical and not modes.echoes)
-        if has_no_editor:
-            return modes.is_canonical and linux.is_reading_lines(self.pid)
-        return not modes.is_canonical and not modes.echoes and modes.is_raw
-
 
 def foreground_shell(pane_pid: int) -> Shell | None:
     """Return the shell that has a pane's terminal, or None when something else has it, be it a part of a shell."""
@@ -202,63 +190,3 @@ async def unfinished(shell: Shell, command: str) -> str | None:
         if checked.returncode and "matching `)'" in said:
             return said
     return None
-
-
-class Prompts:
-    """The prompts of a pane's shells.
-
-    Args:
-        pane_pid: The process of pane.sh.
-        log: The pane's log; a shell that starts and prints nothing for a while waits for something.
-        flush: Waits until tmux has read what was printed, and has answered what a shell asked its terminal.
-    """
-
-    def __init__(self, pane_pid: int, log: Log, flush: Callable[[], Awaitable[object]]) -> None:
-        self._pane_pid = pane_pid
-        self._log = log
-        self._flush = flush
-        self._known: set[tuple[int, int]] = set()
-
-    async def wait(
-        self, patience_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
-    ) -> Shell | None:
-        """Wait until the shell that has the pane's terminal is at its prompt.
-
-        Args:
-            patience_s: How long to wait for a shell that has been at its prompt before.
-            starting_s: How long to wait for one that has not, as long as it is at work.
-            is_to_run: A command is to be run there, so what a starting shell runs itself is waited for, too.
-
-        Returns:
-            The shell, or None when none has the terminal, or one that does not come to its prompt.
-        """
-        begin = quiet_since = anyio.current_time()
-        before = None
-        while shell := foreground_shell(self._pane_pid):
-            if shell.is_at_prompt() and await self._stays_at_prompt(shell):
-                self._known.add(shell.start)
-                return shell
-            await anyio.sleep(0.001)
-            # Looked at first: a shell whose last child has ended has run since, and that shows below.
-            has_children = is_to_run and bool(linux.children(shell.pid))
-            now, look = anyio.current_time(), self._look(shell)
-            stat = linux.read_stat(shell.pid)
-            if look != before or (stat and stat.state in _AT_WORK):
-                before, quiet_since = look, now
-            is_busy = has_children or now < quiet_since + _QUIET_S
-            is_starting = shell.start not in self._known and now < begin + starting_s and is_busy
-            is_starting = is_starting and shell.is_interactive()
-            is_coming = now < quiet_since + patience_s and now < begin + _COMING_S
-            if not is_starting and not is_coming and now > begin + patience_s:
-                return None
-        return None
-
-    async def _stays_at_prompt(self, shell: Shell) -> bool:
-        look = self._look(shell)
-        await self._flush()
-        await anyio.sleep(_LOOK_AGAIN_S)
-        # It may have replaced itself, as `bash -c zsh` does, since it was found.
-        return shell.is_running() and shell.is_at_prompt() and self._look(shell) == look
-
-    def _look(self, shell: Shell) -> tuple[bytes, int]:
-        return linux.cpu_time(shell.pid), self._log.size

@@ -48,10 +48,10 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
     """
     await pane.check_running()
     while await _is_idle(pane, _PROMPT_S, starting_s=_SHELL_S):
-        if not pane.sent or time.time() > pane.sent[-1].at + _TAKE_S:
-            if pane.is_line_used and number == signal.SIGINT:
-                await _press(pane)
-                pane.is_line_used = False
+        if not pane.keyboard.sent or time.time() > pane.keyboard.sent[-1].at + _TAKE_S:
+            if pane.keyboard.is_line_used and number == signal.SIGINT:
+                await pane.keyboard.press(INTERRUPT)
+                pane.keyboard.is_line_used = False
             return "nothing runs there, the shell is at its prompt"
         await anyio.sleep(_LOOK_AGAIN_S)
     stopping = _Stopping(pane, number)
@@ -98,8 +98,8 @@ class _Stopping:
         if shell is None or not shell.is_interactive():
             return None if group in self._told else await self._tell(group)
         # Dash has no line editor that sets the modes which a program left behind, and has read what was typed then.
-        if shell.name == "dash" and self._told and terminals.restore(self._pane.process.pid):
-            await _press(self._pane)
+        if not shell.kind.has_editor and self._told and terminals.restore(self._pane.process.pid):
+            await self._pane.keyboard.press(INTERRUPT)
         if self._told:
             return None
         if self._number == signal.SIGINT:
@@ -110,7 +110,7 @@ class _Stopping:
     async def _tell(self, group: int) -> str | None:
         self._told.add(group)
         if self._number == signal.SIGINT:
-            await _press(self._pane)
+            await self._pane.keyboard.press(INTERRUPT)
             return None
         try:
             os.killpg(group, self._number)
@@ -123,7 +123,7 @@ class _Stopping:
 
 async def _is_idle(pane: Pane, patience_s: float, *, starting_s: float) -> bool:
     """Tell whether the pane's shell has the terminal and waits; of one that we don't know, whether it has it."""
-    if await pane.prompts.wait(patience_s, starting_s=starting_s):
+    if await pane.terminal.prompt(patience_s, starting_s=starting_s):
         return True
     stat, below = linux.read_stat(pane.process.pid), linux.children(pane.process.pid)
     main = linux.read_stat(below[0]) if below else None
@@ -137,9 +137,3 @@ async def _settle(pane: Pane) -> None:
     with anyio.move_on_after(_LATE_S):
         while time.time() < pane.log.written_at + _QUIET_S:
             await anyio.sleep(_LOOK_AGAIN_S)
-
-
-async def _press(pane: Pane) -> None:
-    with anyio.CancelScope(shield=True):
-        async with pane.typing:
-            await pane.type(INTERRUPT)

@@ -32,7 +32,12 @@ class Modes(NamedTuple):
 
 def modes(pid: int) -> Modes | None:
     """Return the modes of the terminal that is a process's standard input, or None when it is gone."""
-    with _terminal(pid) as fd:
+    return modes_at(f"/proc/{pid}/fd/0")
+
+
+def modes_at(path: str) -> Modes | None:
+    """Return the modes of a terminal, or None where it can't be opened."""
+    with _terminal_at(path) as fd:
         if fd is None:
             return None
         try:
@@ -83,10 +88,14 @@ def write(pid: int, data: bytes) -> None:
             os.write(fd, data)
 
 
+def _terminal(pid: int) -> contextlib.AbstractContextManager[int | None]:
+    return _terminal_at(f"/proc/{pid}/fd/0")
+
+
 @contextlib.contextmanager
-def _terminal(pid: int) -> Iterator[int | None]:
+def _terminal_at(path: str) -> Iterator[int | None]:
     try:
-        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         yield None
         return

@@ -120,6 +120,10 @@ class Transcript:
         """Note that keys were sent to a line editor at this point: it shows them in the line that it is in."""
         self._rows[self._row].is_command = True
 
+    def begin_alternate(self) -> None:
+        """Be on the alternate screen, if that is not so."""
+        self._switch_screen(is_alternate=True)
+
     def forget(self) -> None:
         """Show nothing of what was fed so far."""
         self._settled, self._begun = [], []

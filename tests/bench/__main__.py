@@ -14,10 +14,11 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stories.scripts import Cost, play, stories
 from wire import Server
 
 from tmux_debug_mcp import linux
@@ -103,12 +104,12 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
         figures.time("tmux process: display-message", lambda: subprocess.run([*tmux, "display-message", "-p", "x"],
                      stdout=subprocess.DEVNULL, check=True))  # fmt: skip
         figures.time("list 20 panes", lambda: server.text("list_panes"))
-        figures.time("send a line", lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter"))
+        figures.time("send a line", lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter", timeout_s=0))
         figures.time("capture 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
         figures.time("capture 100 of 10,000", lambda: server.text("capture_pane", pane_id="history"))
         figures.time("capture 1,000 of 10,000", lambda: server.text("capture_pane", pane_id="history", lines=1000))
         figures.time("8 captures in flight", lambda: eight_captures(server))
-        figures.time("create", lambda: server.text("create_pane", command="exec cat", name="new"))
+        figures.time("create", lambda: server.text("create_pane", command="exec cat", name="new", timeout_s=0))
         figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
@@ -202,13 +203,25 @@ def budgets(figures: Figures) -> list[Budget]:
         Budget("memory of the warden", median("memory of the warden, MB"), 7, "MB"),
         *calls,
         *below,
+        Budget("create / tmux process", median("create") / tmux, 2.0, "×"),
+        Budget("kill / tmux process", median("kill") / tmux, 2.0, "×"),
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
         Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
     ]
 
 
-def show(figures: Figures, held: list[Budget]) -> None:
+def measure_stories() -> dict[str, Cost]:
+    """Return what the stories cost, each with a server of its own."""
+    costs = {}
+    for name, story in stories().items():
+        server = Server(None).start()
+        costs[name] = play(server, story)
+        server.finish()
+    return costs
+
+
+def show(figures: Figures, held: list[Budget], costs: Mapping[str, Cost]) -> None:
     """Print tables for people."""
     print(f"{'':34}{'median':>10}{'min':>10}{'max':>10}{'n':>6}")
     for name, samples in figures.samples.items():
@@ -218,6 +231,9 @@ def show(figures: Figures, held: list[Budget]) -> None:
     for budget in held:
         word = "held" if budget.is_held else "MISSED"
         print(f"{budget.name:44}{budget.figure:10.2f}{budget.most:10.2f} {budget.unit:3}{word}")
+    print(f"\n{'story':44}{'calls':>10}{'bytes':>10}")
+    for name, cost in costs.items():
+        print(f"{name:44}{cost.calls:10}{cost.bytes:10}")
 
 
 def main() -> int:
@@ -240,11 +256,13 @@ def main() -> int:
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
     held = budgets(figures)
+    costs = measure_stories()
     if options.json:
+        told = {name: vars(cost) for name, cost in costs.items()}
         rows = [vars(budget) | {"held": budget.is_held} for budget in held]
-        print(json.dumps({"samples": figures.samples, "budgets": rows}))
+        print(json.dumps({"samples": figures.samples, "budgets": rows, "stories": told}))
     else:
-        show(figures, held)
+        show(figures, held, costs)
     return 0 if all(budget.is_held for budget in held) else 1
 
 

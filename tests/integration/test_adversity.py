@@ -236,8 +236,7 @@ async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.M
 
 async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MAX_PANES", 4)
-    kept = await tools.create("exit 3")
-    await tools.exited(kept)
+    kept = await tools.create("cat")
     for number in range(8):
         assert (await run(tools, f"echo {number}"))[0] == f"{number}\n"
 
@@ -246,7 +245,18 @@ async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatc
             tasks.start_soon(run, tools, "sleep 0.2")
 
     assert len(tools.session.panes) == 4
-    assert (await tools.state(kept))["exit_code"] == 3
+    assert (await tools.state(kept))["status"] == "running"
     for _ in range(3):
         await tools.create("cat")
-    assert "There are 4 panes" in await tools.error("run", command="true")
+    assert "There are 4 panes and all are running" in await tools.error("run", command="true")
+
+
+async def test_runs_that_have_ended_leave_the_list_when_newer_ones_have(tools: Tools) -> None:
+    kept = await tools.create("exit 3")
+    for number in range(30):
+        await run(tools, f"echo {number}")
+
+    assert len(tools.session.panes) == 21
+    assert (await tools.state(kept))["exit_code"] == 3
+    assert (await tools.capture("debug-31")) == "29"
+    assert "not found" in await tools.error("capture_pane", pane_id="debug-11")

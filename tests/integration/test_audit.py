@@ -86,7 +86,7 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(sett
         await tools.error("nothing", any="thing")
         await tools.error("capture_pane", pane_id="server", lines="many")
         await tools.blocks("list_panes")
-        await tools.blocks("kill_pane", pane_id="server", signal="SIGINT")
+        await tools.blocks("kill_pane", pane_id="server")
 
     first, *captures, keys, secret, unknown, wrong, listed, killed = records(path)
     assert plain(first) == {
@@ -96,6 +96,7 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(sett
         "name": "server",
         "cwd": str(tmp_path),
         "env": ["TOKEN"],
+        "timeout_s": 0,
         "ok": True,
     }
     assert plain(captures[-1]) == {
@@ -111,7 +112,7 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(sett
     assert plain(unknown) | {"error": ""} == {"tool": "nothing", "any": "thing", "ok": False, "error": ""}
     assert wrong["error"] == "Parameter 'lines' is \"many\". It must be a whole number of at least 1."
     assert plain(listed) == {"tool": "list_panes", "ok": True}
-    assert plain(killed) == {"tool": "kill_pane", "pane_id": "debug-1", "signal": "SIGINT", "ok": True}
+    assert plain(killed) == {"tool": "kill_pane", "pane_id": "debug-1", "ok": True}
     assert all(record["ts"].endswith("Z") and record["duration_ms"] >= 0 for record in records(path))
     assert "hunter2" not in path.read_text()
     assert "s3cret" not in path.read_text()
@@ -178,7 +179,7 @@ async def test_audit_recovers_when_its_directory_was_in_the_way(settings: Settin
 
 
 @pytest.mark.parametrize(
-    "secret", ["Escape hunter2", "hunter2 \0", "x" * ((1 << 20) + 1), ["hunter2"], {"hunter2": 1}, 7]
+    "secret", ["Escape hunter2", "hunter2 \0", "x" * ((1 << 20) + 1), [["hunter2"]], ["hunter2", ""], {"hunter2": 1}, 7]
 )
 async def test_secret_that_can_not_be_typed_is_nowhere(settings: Settings, tmp_path: Path, secret: object) -> None:
     path = tmp_path / "audit.log"

@@ -4,9 +4,10 @@ import os
 import signal
 from typing import Any
 
+import anyio
 import orjson
 import pytest
-from support import Tools, eventually, python
+from support import PATIENCE_S, Tools, eventually, python
 
 from tmux_debug_mcp import linux
 
@@ -25,15 +26,17 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
 
     running, exited, killed = await rows(tools)
 
-    assert {**running, "runtime_s": 0} == {
+    assert {**running, "runtime_s": 0, "pid": 1} == {
         "id": "debug-1",
         "name": "server",
         "status": "running",
+        "pid": 1,
         "command": "echo hello; sleep 60",
         "runtime_s": 0,
         "foreground": "sleep",
         "cursor": 7,
     }
+    assert linux.read_stat(running["pid"]).comm == "sleep"  # type: ignore[union-attr]
     assert (exited["status"], exited["exit_code"]) == ("exited", 3)
     assert (killed["status"], killed["signal"], "exit_code" in killed) == ("exited", "SIGSEGV", False)
 
@@ -45,7 +48,7 @@ async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_comma
     listed = await rows(tools)
 
     assert [row["id"] for row in listed] == [f"debug-{number}" for number in range(1, 13)]
-    assert {len(row["command"]) for row in listed} == {201}
+    assert {len(row["command"]) for row in listed} == {101}
 
 
 @pytest.mark.parametrize(
@@ -73,12 +76,34 @@ async def test_a_name_is_the_running_pane_or_else_the_newest(tools: Tools) -> No
     assert (await tools.state("server"))["pane_id"] == "debug-2"
 
     await tools.create("cat", name="server")
-    await tools.exited(await tools.create("exit 4", name="server"))
     assert (await tools.state("server"))["pane_id"] == "debug-3"
 
+
+async def test_name_of_a_running_pane_is_not_given_again(tools: Tools) -> None:
     await tools.create("cat", name="server")
-    error = await tools.error("capture_pane", pane_id="server")
-    assert error == "Name 'server' is that of 2 running panes: debug-3, debug-5. Give an id."
+    answers = []
+
+    async def create() -> None:
+        answers.append(await tools.call("create_pane", command="cat", name="other", timeout_s=0))
+
+    error = await tools.error("create_pane", command="cat", name="server")
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(create)
+
+    taken = "Name 'server' is that of the running pane debug-1. Use that pane, kill it first, or give another name."
+    assert error == taken
+    assert [answer.is_error for answer in answers].count(False) == 1
+    assert len(await rows(tools)) == 2
+
+
+async def test_list_tells_what_is_awaited(tools: Tools) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    await tools.create("read -r _; exec sleep 60", timeout_s=PATIENCE_S)
+    assert [row.get("awaits") for row in await rows(tools)] == ["keys", "input"]
+
+    await tools.send("debug-2", "go Enter", timeout_s=PATIENCE_S)
+    assert [row.get("awaits") for row in await rows(tools)] == ["keys", None]
 
 
 @pytest.mark.parametrize("target", ["debug-10", "debug", "serv", "server2", "%1", "", " server", "0", "@1"])
@@ -116,21 +141,15 @@ async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
     assert await tools.blocks("list_panes") == ["No active panes. Use tmux_create_pane to start one."]
 
 
-@pytest.mark.parametrize(("name", "ending"), [("SIGINT", "SIGINT"), ("KILL", "SIGKILL"), ("sigterm", "SIGTERM")])
-async def test_kill_begins_with_the_signal_that_is_asked_for(tools: Tools, name: str, ending: str) -> None:
-    pane_id = await tools.create("exec sleep 60")
-
-    [text, _] = await tools.blocks("kill_pane", pane_id=pane_id, signal=name)
-
-    assert f"killed by {ending}" in text
-
-
-async def test_unknown_signal_kills_nothing(tools: Tools) -> None:
+async def test_signal_to_begin_with_is_refused_with_the_new_way(tools: Tools) -> None:
     pane_id = await tools.create("cat")
 
-    error = await tools.error("kill_pane", pane_id=pane_id, signal="NO")
+    error = await tools.error("kill_pane", pane_id=pane_id, signal="SIGINT")
 
-    assert error == "Parameter 'signal' is 'NO', which is none. Give a name such as SIGINT, SIGTERM or SIGKILL."
+    assert error == (
+        "tmux_kill_pane has no parameter 'signal'. To send a signal, call tmux_send_keys with its name as keys, such "
+        "as 'SIGTERM'; tmux_kill_pane ends the pane."
+    )
     assert (await tools.state(pane_id))["status"] == "running"
 
 

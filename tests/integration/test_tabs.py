@@ -17,7 +17,8 @@ from support import PATIENCE_S, Tools, eventually, in_process, python, socket_of
 from tmux_debug_mcp import stopping
 from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, MAX_WAITING
+from tmux_debug_mcp.giving import MAX_WAITING
+from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS
 
 # A line every millisecond, numbered, in colour.
 NOISE = python("import time\nfor i in range(100000): print(f'\\33[32mline {i}\\33[0m', flush=True); time.sleep(0.001)")

@@ -111,7 +111,7 @@ async def test_no_text_that_was_pasted_holds_up_other_calls(
         await tools.shows(pane, "ready")
     text = "".join(f"line {number}\n" for number in range(lines))
 
-    await tools.blocks("send_keys", pane_id=pane, keys=text, literal=True)
+    await tools.blocks("send_keys", pane_id=pane, keys=text, paste=True)
     await tools.blocks("wait", pane_id=pane, pattern="nothing", timeout_s=1)
 
     turns.check()
@@ -121,7 +121,9 @@ async def test_no_document_within_a_command_holds_up_other_calls(tools: Tools, t
     pane = await tools.create("bash --norc")
     text = "".join(f"line {number}\n" for number in range(8_000))
 
-    await tools.blocks("send_keys", pane_id=pane, keys=f"cat >/dev/null <<E\n{text}E\necho do''ne\n", literal=True)
+    document = f"cat >/dev/null <<E\n{text}E\necho do''ne\n"
+    await tools.blocks("send_keys", pane_id=pane, keys=document, paste=True, timeout_s=0)
+    await tools.blocks("send_keys", pane_id=pane, keys="Enter", timeout_s=0)
     [*_, status] = await tools.blocks("wait", pane_id=pane, pattern="^done", timeout_s=15)
 
     assert "matched" in status
@@ -137,7 +139,8 @@ async def test_no_keys_hold_up_other_calls(tools: Tools, turns: Turns, keys: str
     pane = await tools.create(python(RAW))
 
     await tools.call("send_keys", pane_id=pane, keys=keys)
-    await tools.blocks("send_keys", pane_id=pane, keys=keys, literal=True)
+    await tools.call("send_keys", pane_id=pane, keys=keys, literal=True)
+    await tools.call("send_keys", pane_id=pane, keys=keys, paste=True)
 
     turns.check()
 

@@ -33,7 +33,8 @@ def test_next_server_reads_what_panes_printed_and_how_they_ended(
     server = launch("--log-dir", str(logs)).start()
     server.call("create_pane", command="echo one; echo two; exit 3", name="first")
     server.call("create_pane", command="echo killed; exec cat", wait_for="killed")
-    server.call("kill_pane", pane_id="debug-2", signal="KILL")
+    server.call("send_keys", pane_id="debug-2", keys="SIGKILL")
+    server.call("kill_pane", pane_id="debug-2")
     result = server.call("create_pane", command="printf 'still é'; exec cat", wait_for="é")
     cursor = result["_meta"]["cursor"]
     server.call("wait", pane_id="first")

@@ -13,7 +13,7 @@ equal "$TEXT" "done"
 contains "$STATUS" "[debug-1 exited with code 0 after "
 
 call create_pane '{"command": "bash --norc", "name": "shell"}'
-contains "$STATUS" "[debug-2 running "
+contains "$STATUS" "[debug-2 shell running "
 call send_keys '{"pane_id": "shell", "keys": "echo goodbye; exit 7 Enter"}'
 until_list '"exit_code":7'
 call capture_pane '{"pane_id": "shell"}'

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.errors import KeysError
+from tmux_debug_mcp.errors import KeysError, MixedKeysError
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, depend_on_modes, encoded, key_name, parse
 
 NAMED = [
@@ -125,11 +125,31 @@ def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: 
 
 
 @pytest.mark.parametrize(
-    "keys", ["Escape :wq Enter", "C-c ls", "^C ls\n", "Up three times", "Escape\n:wq\n", "Space bar"]
+    ("keys", "key", "steps"),
+    [
+        ("Escape :wq Enter", "Escape", '["Escape", ":wq Enter"]'),
+        ("Escape\n:wq\n", "Escape", '["Escape", ":wq Enter"]'),
+        ("C-c ls", "C-c", '["C-c", "ls"]'),
+        ("^C ls\n", "^C", '["^C", "ls Enter"]'),
+        ("C-a x Enter", "C-a", '["C-a", "x Enter"]'),
+        ("hello C-a", "C-a", '["hello", "C-a"]'),
+        ("hello Tab Enter", "Tab", '["hello", "Tab Enter"]'),
+        ("Escape Escape dd F5", "Escape", '["Escape Escape", "dd", "F5"]'),
+        ("Up j Enter", "Up", '["Up", "j Enter"]'),
+    ],
 )
-def test_key_with_text_after_it_is_an_error_that_shows_the_way(keys: str) -> None:
-    with pytest.raises(KeysError, match=r"is a key with text after it\. Send the key and the text in two calls"):
+def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(keys: str, key: str, steps: str) -> None:
+    with pytest.raises(MixedKeysError) as raised:
         parse(keys)
+    assert str(raised.value).startswith(f"'{key}' is a key's name, and keys do not mix with text.")
+    assert f"Give an array of steps: {steps}; or set literal" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "keys", ["Up three times", "Space bar", "Enter your name", "go Home", "the End", "j j Enter", "Washington DC Enter"]
+)
+def test_english_word_that_is_a_key_too_does_not_make_a_text_a_mixture(keys: str) -> None:
+    assert parse(keys).text == keys.removesuffix(" Enter")
 
 
 def test_one_wrong_key_among_keys_is_an_error_rather_than_text() -> None:

@@ -49,7 +49,6 @@ async def _debug(tmux: str) -> int:
         since = ready.get("cursor", 0)
         log, _ = await call("It failed. What did the shop log since?", "tmux_capture_pane", pane_id="shop", since=since)
         await call("Stop the shop.", "tmux_send_keys", pane_id="shop", keys="C-c")
-        await call("Wait for its end.", "tmux_wait", pane_id="shop", timeout_s=10)
         await call("Both panes stay, and tell how they ended.", "tmux_list_panes")
     cause = re.search(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)", log)
     if "500" not in answer or cause is None:

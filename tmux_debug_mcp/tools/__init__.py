@@ -18,7 +18,7 @@ import anyio
 import mcp_types as types
 
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.errors import OutOfFilesError, StartError, StorageError, ToolError, UnknownToolError
+from tmux_debug_mcp.errors import ArgumentError, OutOfFilesError, StartError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux import OUT_OF_FILES
 from tmux_debug_mcp.session import Session
 
@@ -68,6 +68,7 @@ class Tool:
         hints: MCP's tool annotations, by their names in Python.
         may_take_long: Whether a call with these arguments may be one to report progress of.
         meta: The tool's `_meta`, for clients.
+        removed: Parameters that it once had, with what to do instead.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Tool:
     hints: Mapping[str, bool] = field(default_factory=dict)
     may_take_long: Callable[[Arguments], bool] = lambda _arguments: False
     meta: Mapping[str, Any] | None = None
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -217,6 +219,9 @@ class Toolbox:
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownToolError(name, list(self._tools))
+        for parameter, instead in tool.removed.items():
+            if parameter in arguments:
+                raise ArgumentError(f"{tool.name} has no parameter '{parameter}'. {instead}")
         given = check(tool.name, tool.input_schema, arguments)
         try:
             return await tool.handler(self.session, given)

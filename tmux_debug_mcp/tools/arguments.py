@@ -68,7 +68,7 @@ def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
     if "propertyNames" in error.absolute_schema_path:
         raise ArgumentError(f"Parameter '{name}' has an entry {_shown(error.instance)}, which can't be a name.")
     # Values that may be secrets are neither told nor put on record.
-    is_secret = name.startswith("env") or (given.get("secret") and name == "keys")
+    is_secret = name.startswith("env") or (given.get("secret") and name.partition(".")[0] == "keys")
     shown = f"{_type_of(error.instance)}, not shown" if is_secret else _shown(error.instance)
     schema_of_it = error.schema if error.parent is None else schema["properties"][name.partition(".")[0]]
     raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(schema_of_it)}.")

@@ -1,149 +1,196 @@
-"""The toolset `debug`: spec 001's five tools, with parameters added."""
+"""The toolset `debug`: spec 001's five tools, with parameters added, and two of ours."""
 
-import signal
-from typing import Any
+from functools import partial
 
 import orjson
 
 from tmux_debug_mcp.archive import PastPane
 from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.creation import NewPane, check
-from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError
-from tmux_debug_mcp.keys import parse
-from tmux_debug_mcp.panes import Pane, State
-from tmux_debug_mcp.reading import end_of, read_end, read_forward
-from tmux_debug_mcp.running import MAX_INTERRUPTS_S, Outcome, run_in_pane, run_in_shell
+from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
+from tmux_debug_mcp.logs import Log
+from tmux_debug_mcp.panes import Pane
+from tmux_debug_mcp.reading import read_forward, read_last_lines, read_middle
+from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
+from tmux_debug_mcp.searching import search
+from tmux_debug_mcp.sending import Sending, send
 from tmux_debug_mcp.session import Session
-from tmux_debug_mcp.waiting import DEFAULT_TIMEOUT_S, Conditions, Observation, compiled, wait
+from tmux_debug_mcp.steps import MAX_STEPS, steps, summary
+from tmux_debug_mcp.texts import Shown, cut_in_the_middle
+from tmux_debug_mcp.waiting import (
+    DEFAULT_TIMEOUT_S,
+    MAX_UNASKED_CHARACTERS,
+    Begin,
+    Conditions,
+    compiled,
+    since_cursor,
+    since_last_keys,
+    wait,
+)
 
 from . import Answer, Arguments, Tool, Toolset
 from .arguments import CWD, ENV, NAME
+from .results import meta, observed, ran, row, shown_command, status
 
 INSTRUCTIONS = (
-    "Real terminals for debugging: a server in one pane, requests from another. Start each long-running program in "
-    "its own pane with tmux_create_pane, type into it with tmux_send_keys, read it with tmux_capture_pane. Never "
-    "sleep: give wait_for, or call tmux_wait. For commands that end, tmux_run. Programs keep running between calls; "
-    "panes stay after their program exits. The last line of a result, in brackets, says whether the program runs or "
-    "how it ended, and the cursor for `since`."
+    "Real terminals for debugging: a server in one pane, requests from another. Start each program in a pane with "
+    "tmux_create_pane, type with tmux_send_keys; both return what came of it. For commands that end, tmux_run. Never "
+    "sleep: give wait_for, or call tmux_wait. Programs keep running between calls; panes stay after their program "
+    "exits. The last line of a result, in brackets, says what the pane is doing: it runs, has ended, or awaits input "
+    "(a line), hidden input (a password) or keys (a line editor, as at a shell's or gdb's prompt, or a menu). Its "
+    "cursor, a byte offset, is for `since`."
 )
 
 MAX_CAPTURE_CHARACTERS = 40_000
+# What a create or a send waits for where nothing else is asked for.
+_REST_S = 1.0
 _MAX_CAPTURE_LINES = 1000
 _DEFAULT_CAPTURE_LINES = 100
-_SHOWN_COMMAND_CHARACTERS = 200
 
 _PANE_ID = {"type": "string", "minLength": 1, "description": "Pane id or name"}
-_TIMEOUT = {"type": "number", "minimum": 0, "maximum": 3600, "description": "Seconds to wait (default 30)"}
+_TIMEOUT = {"type": "number", "minimum": 0, "maximum": 3600}
+_PATTERN = {"type": "string", "minLength": 1}
 _WAIT_FOR = {
-    "wait_for": {
-        "type": "string",
-        "minLength": 1,
-        "description": "Return once a line of new output matches this regular expression, or the program ends",
+    "wait_for": {**_PATTERN, "description": "Wait for this regular expression, in a line that is new or has changed"},
+    "timeout_s": {
+        **_TIMEOUT,
+        "description": "Most seconds to wait (default 1, with wait_for 30); 0 returns at once",
     },
-    "timeout_s": _TIMEOUT,
 }
 
 
 async def create_pane(session: Session, arguments: Arguments) -> Answer:
-    """Start a command in a new pane."""
-    conditions = _wait_for(arguments)
+    """Start a command in a new pane, and observe it."""
+    conditions = _conditions(arguments)
     new = NewPane(**{name: value for name, value in arguments.items() if name not in _WAIT_FOR})
     check(new)
-    pane, state = await session.create(new)
-    text = f"Created pane '{pane.name}' (id: {pane.id}) running: {_shown(pane.command)}"
-    if conditions:
-        return _observed(await wait([pane], conditions, 0), conditions, text)
-    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
+    if new.name is None:
+        pane = await session.create(new)
+    else:
+        async with session.naming:
+            await _refuse_taken(session, new.name)
+            pane = await session.create(new)
+    text = f"Created pane '{pane.name}' (id: {pane.id}) running: {shown_command(pane.command)}"
+    if conditions is None:
+        state = await pane.state()
+        return Answer([text, status(pane, state)], meta(pane, state), pane.id)
+    return observed(await wait([pane], conditions, lambda _pane: Begin(0, 0)), conditions, text)
 
 
 async def send_keys(session: Session, arguments: Arguments) -> Answer:
-    """Type and press what `keys` says."""
-    conditions = _wait_for(arguments)
+    """Type and press what `keys` says, and observe what comes of it."""
+    conditions = _conditions(arguments)
     pane = await session.find(arguments["pane_id"])
     try:
-        keystrokes = parse(arguments["keys"], literal=arguments.get("literal", False))
+        parts = steps(arguments["keys"], literal=arguments.get("literal", False), paste=arguments.get("paste", False))
     except KeysError:
         if arguments.get("secret"):
             raise KeysError(
                 "The secret keys can't be typed as they are. Set literal, and send key names in a call of their own."
             ) from None
         raise
-    cursor = await pane.send(keystrokes)
-    text = f"Sent keys to pane '{pane.id}' ({keystrokes.done})"
-    if conditions:
-        return _observed(await wait([pane], conditions, cursor), conditions, text)
-    state = await pane.state()
-    return Answer([text, _status(pane, state)], _meta(pane, state), pane.id)
+    sending = await send(pane, parts, arguments.get("timeout_s") or DEFAULT_TIMEOUT_S)
+    done = summary(parts[: sending.done])
+    if sending.signalled > 1:
+        done += f" to {sending.signalled} processes"
+    text = f"Sent keys to pane '{pane.id}' ({done})"
+    if sending.why_not:
+        text = f"Sent {sending.done} of {len(parts)} steps to pane '{pane.id}' ({done}). Step {sending.done + 1} was "
+        text += f"not sent: {sending.why_not}."
+        conditions = Conditions(timeout_s=0, most_characters=MAX_UNASKED_CHARACTERS)
+    if conditions is None:
+        state = await pane.state()
+        return Answer([text, status(pane, state)], meta(pane, state), pane.id)
+    return observed(await wait([pane], conditions, partial(_begin, sending)), conditions, text)
+
+
+def _begin(sending: Sending, _pane: Pane) -> Begin:
+    return Begin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
 
 
 async def capture_pane(session: Session, arguments: Arguments) -> Answer:
-    """Return the last lines of a pane."""
+    """Return the last lines of a pane, what is new in it, or the lines that match."""
     pane = await session.find_readable(arguments["pane_id"])
-    if isinstance(pane, PastPane):
-        try:
-            return await _read_past(pane, arguments)
-        finally:
+    try:
+        if "pattern" in arguments:
+            return await _search(pane, arguments)
+        if "since" in arguments:
+            return await _read_since(pane, arguments)
+        return await _read_past(pane, arguments) if isinstance(pane, PastPane) else await _read_screen(pane, arguments)
+    finally:
+        if isinstance(pane, PastPane):
             pane.log.close()
-    if "since" in arguments:
-        if arguments.get("ansi"):
-            raise ArgumentError(
-                "Parameter 'ansi' is for what is on the screen, not for 'since'. Leave one of them out."
-            )
-        return await _read_since(pane, int(arguments["since"]))
-    lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
+
+
+async def _read_screen(pane: Pane, arguments: Arguments) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
-    text = await capture(pane, lines, ansi=arguments.get("ansi", False))
-    shown = end_of(text, MAX_CAPTURE_CHARACTERS)
-    meta = _meta(pane, state)
-    if shown == text:
-        return Answer([text, _status(pane, state)], meta, pane.id, text)
-    cut_bytes = len(text.encode()) - len(shown.encode())
-    status = _status(pane, state, f"cut the first {cut_bytes} bytes: read all with since 0")
-    return Answer([shown, status], meta | {"cut_bytes": cut_bytes}, pane.id, shown)
+    text = await capture(pane, _lines(arguments), ansi=arguments.get("ansi", False))
+    shown = cut_in_the_middle(Shown(text.split("\n"), []), MAX_CAPTURE_CHARACTERS)
+    return Answer([shown.text, status(pane, state)], meta(pane, state, shown), pane.id, shown.text)
 
 
 async def _read_past(pane: PastPane, arguments: Arguments) -> Answer:
-    """Return what a pane of an earlier run has printed."""
-    if "since" in arguments:
-        return await _read_since(pane, int(arguments["since"]))
+    """Return what a pane of an earlier run printed last."""
     state = await pane.state()
-    lines = min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
-    piece = await read_end(pane.log, 0, state.cursor, MAX_CAPTURE_CHARACTERS)
-    read = piece.text.rstrip().split("\n")
-    text = "\n".join(read[-lines:])
-    is_cut = len(read) < lines and piece.start > pane.log.kept_from
-    notes = [f"cut the first {piece.start} bytes: read all with since 0"] if is_cut else []
-    return Answer([text, _status(pane, state, *notes)], _meta(pane, state), pane.id, text)
+    lines, _ = await read_last_lines(pane.log, state.cursor, _lines(arguments), MAX_CAPTURE_CHARACTERS)
+    text = "\n".join(lines).rstrip()
+    return Answer([text, status(pane, state)], meta(pane, state), pane.id, text)
 
 
-async def _read_since(pane: Pane | PastPane, since: int) -> Answer:
+async def _read_since(pane: Pane | PastPane, arguments: Arguments) -> Answer:
     """Return what a pane has printed from a cursor on."""
+    if arguments.get("ansi"):
+        raise ArgumentError("Parameter 'ansi' is for what is on the screen, not for 'since'. Leave one of them out.")
+    since = int(arguments["since"])
     state = await pane.state()
     if isinstance(pane, Pane):
         await pane.check_log()
-    if since > pane.log.size:
-        raise CursorError(since, state.cursor)
+    _check_cursor(pane, since, state.cursor)
     end = max(since, state.cursor)
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.left_bytes else piece.end
     notes = [f"{piece.start - since} bytes are no longer kept"] if piece.start > since else []
     notes += [f"{piece.left_bytes} bytes more"] if piece.left_bytes else []
-    meta = _meta(pane, state) | {"start_cursor": piece.start, "cursor": cursor, "cut_bytes": piece.left_bytes or None}
-    return Answer([piece.text, _status(pane, state, *notes, cursor=cursor)], meta, pane.id, piece.text)
+    told = meta(pane, state) | {"start_cursor": piece.start, "cursor": cursor, "cut_bytes": piece.left_bytes or None}
+    return Answer([piece.text, status(pane, state, *notes, cursor=cursor)], told, pane.id, piece.text)
+
+
+async def _search(pane: Pane | PastPane, arguments: Arguments) -> Answer:
+    """Return the lines of a pane's log that match."""
+    if arguments.get("ansi"):
+        raise ArgumentError("Parameter 'ansi' is for what is on the screen, not for 'pattern'. Leave one of them out.")
+    pattern = compiled("pattern", arguments["pattern"], is_for_bytes=True)
+    since = int(arguments.get("since", 0))
+    state = await pane.state()
+    _check_cursor(pane, since, state.cursor)
+    shown, count = await search(pane.log, since, state.cursor, pattern, _lines(arguments))
+    found = f"{count} {'line matches' if count == 1 else 'lines match'}" if count else "no line matches"
+    return Answer([shown.text, status(pane, state, found)], meta(pane, state, shown), pane.id, shown.text)
+
+
+def _check_cursor(pane: Pane | PastPane, since: int, cursor: int) -> None:
+    if since > pane.log.size:
+        raise CursorError(since, cursor)
+
+
+def _lines(arguments: Arguments) -> int:
+    return min(int(arguments.get("lines", _DEFAULT_CAPTURE_LINES)), _MAX_CAPTURE_LINES)
 
 
 async def wait_for_panes(session: Session, arguments: Arguments) -> Answer:
     """Return what happens first in one pane or in several."""
     names = arguments["pane_id"]
     names = [names] if isinstance(names, str) else names
-    conditions = Conditions(**{name: value for name, value in arguments.items() if name not in ("pane_id", "since")})
-    since = int(arguments["since"]) if "since" in arguments else None
-    if since is not None and len(names) > 1:
+    given = {name: value for name, value in arguments.items() if name not in ("pane_id", "since")}
+    is_for_input = given.keys() <= {"timeout_s"}
+    conditions = Conditions(**given, is_for_input=is_for_input)
+    if "since" in arguments and len(names) > 1:
         raise ArgumentError("Parameter 'since' is a cursor of one pane. Give one pane, or leave it out.")
     panes = [await session.find(name) for name in dict.fromkeys(names)]
-    return _observed(await wait(panes, conditions, since), conditions)
+    begin = partial(since_cursor, cursor=int(arguments["since"])) if "since" in arguments else since_last_keys
+    return observed(await wait(panes, conditions, begin), conditions)
 
 
 async def run_command(session: Session, arguments: Arguments) -> Answer:
@@ -155,129 +202,63 @@ async def run_command(session: Session, arguments: Arguments) -> Answer:
     check(new)
     if "pane_id" in arguments:
         pane = await session.find(arguments["pane_id"])
-        outcome = await run_in_shell(pane, command, timeout_s)
+        outcome = await run_in_shell(pane, command, timeout_s, _show)
     else:
-        pane, _ = await session.create(new)
-        outcome = await run_in_pane(pane, timeout_s)
-    return _ran(pane, outcome, timeout_s)
+        pane = await session.create(new)
+        outcome = await run_in_pane(pane, timeout_s, _show)
+        await session.retire()
+    return ran(pane, outcome, timeout_s)
+
+
+async def _show(log: Log, start: int, end: int) -> Shown:
+    """Return the output of a command."""
+    shown, _ = await read_middle(log, start, end, MAX_OUTPUT_CHARACTERS, folds=False)
+    return shown
 
 
 async def kill_pane(session: Session, arguments: Arguments) -> Answer:
     """End a pane and all that belongs to it."""
     pane = await session.find(arguments["pane_id"])
-    first = (_signal(arguments["signal"]),) if "signal" in arguments else (signal.SIGHUP, signal.SIGTERM)
-    state = await session.kill(pane, first)
+    state = await session.kill(pane)
     ending = "it is not known how" if state.is_running else str(state)
-    return Answer([f"Killed pane '{pane.id}' ({ending})", _status(pane, state)], _meta(pane, state), pane.id)
+    return Answer([f"Killed pane '{pane.id}' ({ending})", status(pane, state)], meta(pane, state), pane.id)
 
 
 async def list_panes(session: Session, _arguments: Arguments) -> Answer:
     """Return all panes as a JSON array."""
-    rows = [_row(pane, await pane.state()) for pane in session.panes]
+    rows = [row(pane, await pane.state()) for pane in session.panes]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([orjson.dumps(rows).decode()])
 
 
-def _waits(arguments: Arguments) -> bool:
-    return "wait_for" in arguments
+async def _refuse_taken(session: Session, name: str) -> None:
+    for pane in session.panes:
+        if pane.name == name and (await pane.state()).is_running:
+            raise NameTakenError(name, pane.id)
 
 
-def _wait_for(arguments: Arguments) -> Conditions | None:
-    """Return what a create or a send is to wait for."""
-    if "wait_for" not in arguments:
-        if "timeout_s" in arguments:
-            raise ArgumentError("Parameter 'timeout_s' is the time to wait for 'wait_for'. Give both or none.")
+def _observes(arguments: Arguments) -> bool:
+    return arguments.get("timeout_s") != 0 or not isinstance(arguments.get("keys", ""), str)
+
+
+def _conditions(arguments: Arguments) -> Conditions | None:
+    """Return what a create or a send is to wait for, or None where nothing is to be observed."""
+    if "wait_for" in arguments:
+        compiled("wait_for", arguments["wait_for"])  # before anything is done
+        return Conditions(arguments["wait_for"], timeout_s=arguments.get("timeout_s", DEFAULT_TIMEOUT_S))
+    timeout_s = arguments.get("timeout_s", _REST_S)
+    if not timeout_s:
         return None
-    compiled("wait_for", arguments["wait_for"])  # before anything is done
-    return Conditions(arguments["wait_for"], timeout_s=arguments.get("timeout_s", DEFAULT_TIMEOUT_S))
-
-
-def _observed(found: list[Observation], conditions: Conditions, *confirmation: str) -> Answer:
-    """Return what was observed, of each pane if nothing happened in any."""
-    text = "\n".join(observation.piece.text for observation in found)
-    status = " ".join(_observed_status(observation, conditions) for observation in found)
-    first = found[0]
-    pane, piece = first.pane, first.piece
-    meta = _meta(pane, first.state) | {"reason": first.reason, "cursor": piece.end, "start_cursor": first.start}
-    meta |= {"cut_bytes": piece.start - first.start or None}
-    return Answer([*confirmation, *(one.piece.text for one in found), status], meta, pane.id, text)
-
-
-def _observed_status(observation: Observation, conditions: Conditions) -> str:
-    pane, piece, reason = observation.pane, observation.piece, observation.reason
-    notes = {
-        "matched": ["matched"],
-        "stopped": ["stop_pattern matched"],
-        "idle": [f"idle for {conditions.idle_s or 0:g} s"],
-        "exited": [],
-        "timed_out": [f"timed out after {conditions.timeout_s:g} s"],
-    }[reason]
-    if cut := piece.start - observation.start:
-        notes.append(f"cut the first {cut} bytes: read them with since {observation.start}")
-    if observation.unseen_bytes:
-        notes.append(f"{observation.unseen_bytes} bytes were gone before they were looked at")
-    return _status(pane, observation.state, *notes, cursor=piece.end)
-
-
-def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
-    """Return what a command printed and how it ended."""
-    notes = [note] if (note := outcome.note(timeout_s)) else []
-    if outcome.exit_code is not None and outcome.state.is_running:
-        notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
-    piece = outcome.piece
-    if cut := piece.start - outcome.start:
-        notes.append(f"cut the first {cut} bytes: read them with tmux_capture_pane since {outcome.start}")
-    meta = _meta(pane, outcome.state) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
-    meta |= {"start_cursor": outcome.start, "cut_bytes": cut or None, "run_s": round(outcome.runtime_s, 3)}
-    return Answer([piece.text, _status(pane, outcome.state, *notes)], meta, pane.id, piece.text)
-
-
-def _signal(name: str) -> int:
-    try:
-        return signal.Signals["SIG" + name.upper().removeprefix("SIG")]
-    except KeyError:
-        raise ArgumentError(
-            f"Parameter 'signal' is '{name}', which is none. Give a name such as SIGINT, SIGTERM or SIGKILL."
-        ) from None
-
-
-def _row(pane: Pane | PastPane, state: State) -> dict[str, Any]:
-    row = {"id": pane.id, "name": pane.name, "status": _word(state), "command": _shown(pane.command)}
-    ending = {"exit_code": state.exit_code, "signal": state.signal, "lost": state.is_lost or None}
-    rest = {"runtime_s": round(state.runtime_s, 1), "foreground": state.foreground, "cursor": state.cursor}
-    return {key: value for key, value in (row | ending | rest).items() if value is not None}
-
-
-def _meta(pane: Pane | PastPane, state: State) -> dict[str, Any]:
-    row = {key: value for key, value in _row(pane, state).items() if key not in ("id", "name", "command")}
-    return {"pane_id": pane.id} | row
-
-
-def _status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None = None) -> str:
-    foreground = f", foreground {state.foreground}" if state.foreground else ""
-    here = state.cursor if cursor is None else cursor
-    if isinstance(pane, Pane) and pane.has_gaps:
-        notes = (*notes, "some output was lost: there was no room for it")
-    return f"[{'; '.join([f'{pane.id} {state}{foreground}', *notes, f'cursor {here}'])}]"
-
-
-def _word(state: State) -> str:
-    return "running" if state.is_running else "exited"
-
-
-def _shown(command: str) -> str:
-    if len(command) <= _SHOWN_COMMAND_CHARACTERS:
-        return command
-    return command[:_SHOWN_COMMAND_CHARACTERS] + "…"
+    return Conditions(is_for_rest=True, timeout_s=timeout_s, most_characters=MAX_UNASKED_CHARACTERS)
 
 
 TOOLS = (
     Tool(
         "tmux_create_pane",
-        "Start a command in a new terminal pane: a server, a test run, a REPL, or a shell such as 'bash'. "
-        "Returns the pane's id at once, or when wait_for has matched; the command keeps running. The pane stays after "
-        "the command exits, with its output and exit code.",
+        "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such as 'bash'. Returns "
+        "its output so far once it is at rest (ended, awaiting something or quiet), after timeout_s at the latest; it "
+        "keeps running.",
         create_pane,
         {
             "command": {
@@ -292,51 +273,55 @@ TOOLS = (
         },
         required=("command",),
         hints={"destructive_hint": False},
-        may_take_long=_waits,
+        may_take_long=_observes,
     ),
     Tool(
         "tmux_send_keys",
-        "Type into a pane as at its keyboard. Key names alone, separated by spaces, are pressed: 'C-c' (or '^C'), "
-        "'Up Up Enter', 'Escape', 'F5'. Anything else is typed exactly; end it with a line feed or ' Enter' to press "
-        "Enter after it: 'ls -la Enter'. With wait_for the result has what came of it.",
+        "Type into a pane, and return the output that follows, or the screen of a full-screen program, once the pane "
+        "is at rest. A string is key names alone ('C-c', 'Up Up Enter', 'Escape', 'F5'), a signal for all processes of "
+        "the program ('SIGTERM'), or text, which ends with ' Enter' or a line feed to press Enter: 'ls -la Enter'. An "
+        "array is steps, and so is each line of a text: ['break main Enter', 'run Enter', 'C-c']. A step waits until "
+        "the program reads the terminal.",
         send_keys,
         {
             "pane_id": _PANE_ID,
-            "keys": {"type": "string", "description": "Text to type, or keys to press"},
-            "literal": {
-                "type": "boolean",
-                "description": "Type exactly this, key names too; a line feed is Enter",
+            "keys": {
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_STEPS},
+                ],
+                "description": "Text or keys, or an array of steps",
             },
+            "literal": {"type": "boolean", "description": "Text only, no key names; a line feed is Enter"},
+            "paste": {"type": "boolean", "description": "Paste it in one piece, not line by line"},
             "secret": {"type": "boolean", "description": "Keep the keys out of the audit log"},
             **_WAIT_FOR,
         },
         required=("pane_id", "keys"),
         hints={"destructive_hint": False},
-        may_take_long=_waits,
+        may_take_long=lambda _arguments: True,
     ),
     Tool(
         "tmux_capture_pane",
-        "Read the last lines of a pane's screen and scrollback: logs, command output, error messages. Works on running "
-        "and exited panes. With `since`, read what is new: results end with the cursor to go on from.",
+        "Read a pane, running or exited: the last lines of its scrollback, or the screen of a full-screen program. "
+        "With `since`, all that was printed from that cursor on. With `pattern`, only lines of the log that match "
+        "(from `since` on), with two lines around each, behind the cursor of the first.",
         capture_pane,
         {
             "pane_id": _PANE_ID,
-            "lines": {"type": "integer", "minimum": 1, "description": "How many (default 100, max 1000)"},
-            "since": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "Instead: all that was printed since this cursor, oldest first",
-            },
-            "ansi": {"type": "boolean", "description": "Keep colours, as escape sequences"},
+            "lines": {"type": "integer", "minimum": 1, "description": "How many lines (default 100, max 1000)"},
+            "since": {"type": "integer", "minimum": 0, "description": "Cursor to read on from, oldest first"},
+            "pattern": {**_PATTERN, "description": "Regular expression"},
+            "ansi": {"type": "boolean", "description": "Keep colours of the last lines"},
         },
         required=("pane_id",),
         hints={"read_only_hint": True},
     ),
     Tool(
         "tmux_run",
-        "Run a command to its end; return its complete output and exit code. With pane_id it runs in the shell at its "
-        "prompt there, which keeps directory, variables and functions; without, in a pane of its own. On timeout it "
-        f"is interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end.",
+        "Run a command to its end; return its output and exit code. With pane_id it runs in the shell at its prompt "
+        "there, which keeps directory and variables; without, in a pane of its own. If it awaits input, the call "
+        "returns: answer with tmux_send_keys. On timeout it is interrupted with C-c.",
         run_command,
         {
             "command": {"type": "string", "minLength": 1, "description": "Shell command; may have several lines"},
@@ -350,9 +335,9 @@ TOOLS = (
     ),
     Tool(
         "tmux_wait",
-        "Wait for a pane instead of sleeping: until a line of its output matches, until it is quiet, or until its "
-        "program ends. Returns the first that happens, with the output since the last keys were sent. Given several "
-        "panes, waits for the first of them.",
+        "Wait for a pane: until a line matches, until it is quiet, or, with neither, until its program awaits input. "
+        "Ends when the program does. Returns the output since the last keys, or the screen of a full-screen program. "
+        "Given several panes, waits for the first.",
         wait_for_panes,
         {
             "pane_id": {
@@ -362,19 +347,15 @@ TOOLS = (
                 ],
                 "description": "Pane id or name, or an array of them",
             },
-            "pattern": {"type": "string", "minLength": 1, "description": "Regular expression to find in a line"},
-            "stop_pattern": {
-                "type": "string",
-                "minLength": 1,
-                "description": "Another one that ends the wait, such as 'error|panic'",
-            },
+            "pattern": {**_PATTERN, "description": "Regular expression for a line"},
+            "stop_pattern": {**_PATTERN, "description": "Another one that ends the wait, such as 'error|panic'"},
             "idle_s": {"type": "number", "minimum": 0, "description": "Until nothing is printed for so many seconds"},
             "since": {
                 "type": "integer",
                 "minimum": 0,
                 "description": "Cursor to begin at (default: the last keys sent)",
             },
-            "timeout_s": {**_TIMEOUT, "description": "Seconds to wait (default 30; 0 looks now)"},
+            "timeout_s": {**_TIMEOUT, "description": "Most seconds to wait (default 30); 0 looks now"},
         },
         required=("pane_id",),
         hints={"read_only_hint": True},
@@ -382,22 +363,20 @@ TOOLS = (
     ),
     Tool(
         "tmux_kill_pane",
-        "End a pane: its program, everything that program started, and the pane with its output.",
+        "End a pane: its program, all that this started, and the pane with its output. To signal only the program, "
+        "send 'C-c' or a signal's name with tmux_send_keys.",
         kill_pane,
-        {
-            "pane_id": _PANE_ID,
-            "signal": {
-                "type": "string",
-                "description": "Signal to begin with (default SIGHUP and SIGTERM); SIGKILL follows after 500 ms",
-            },
-        },
+        {"pane_id": _PANE_ID},
         required=("pane_id",),
         hints={"destructive_hint": True},
+        removed={
+            "signal": "To send a signal, call tmux_send_keys with its name as keys, such as 'SIGTERM'; tmux_kill_pane "
+            "ends the pane."
+        },
     ),
     Tool(
         "tmux_list_panes",
-        "List all panes as JSON: id, name, status (running or exited), command, exit code or signal, run time, "
-        "foreground program.",
+        "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit code or signal.",
         list_panes,
         hints={"read_only_hint": True},
     ),

@@ -14,6 +14,7 @@ from typing import Any
 
 from tmux_debug_mcp.archive import PastPane
 from tmux_debug_mcp.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.doing import Awaits
 from tmux_debug_mcp.errors import (
     ArgumentError,
     BusyError,
@@ -30,12 +31,17 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
+from tmux_debug_mcp.giving import MAX_INTERRUPTS_S, turn
 from tmux_debug_mcp.keys import typed
+from tmux_debug_mcp.logs import Log
 from tmux_debug_mcp.panes import Pane
-from tmux_debug_mcp.reading import read_clean, read_last_lines, read_last_raw_lines, read_raw, read_raw_end
-from tmux_debug_mcp.running import MAX_INTERRUPTS_S, MAX_OUTPUT_CHARACTERS, run_in_turn, turn
+from tmux_debug_mcp.reading import read_clean, read_end, read_last_lines, read_last_raw_lines, read_raw, read_raw_end
+from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, run_in_turn
+from tmux_debug_mcp.sending import send_one
 from tmux_debug_mcp.session import MAX_HISTORY_LINES, Session
 from tmux_debug_mcp.stopping import stop
+from tmux_debug_mcp.texts import Shown
+from tmux_debug_mcp.waiting import EARLY_DEATH_S, rest
 
 from . import Answer, Arguments, Handler, Tool, Toolset, users_tabs
 from .arguments import CWD, ENV, NAME
@@ -62,7 +68,7 @@ _SENTENCES = {
     "read its last output, or create_tab to make another.",
     PaneLostError: "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab to make "
     "another.",
-    PaneLimitError: "There are {most} tabs, the most there can be. Use close_tab to close those that are no longer "
+    PaneLimitError: "There are {most} tabs and all are running. Use close_tab to close those that are no longer "
     "needed.",
     BusyError: "Tab '{window_id}' is busy: {running}, {runtime_s:.0f} s. Use stop_process to stop that, or another "
     "tab.",
@@ -92,7 +98,8 @@ async def create_tab(session: Session, arguments: Arguments) -> Answer:
     cwd, env = arguments.get("cwd"), arguments.get("env", {})
     new = NewPane(" ".join(program), name, cwd, env, program, is_shown=True)
     check(new)
-    pane, state = await session.create(new)
+    pane = await session.create(new)
+    state = await rest(pane, EARLY_DEATH_S)
     ended = {} if state.is_running else {"note": f"It has ended: {state}."}
     return answer(pane.window, {"window_id": pane.window, "name": pane.name} | ended)
 
@@ -106,7 +113,7 @@ async def list_tabs(session: Session, _arguments: Arguments) -> Answer:
         row = {"window_id": pane.window, "name": pane.name, "active": pane.window in active}
         row["status"] = "running" if state.is_running else "exited"
         facts: dict[str, Any] = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
-        facts["lost"] = state.is_lost or None
+        facts |= {"awaits": state.awaits and state.awaits.value, "lost": state.is_lost or None}
         tabs.append(row | {key: value for key, value in facts.items() if value is not None})
     tabs.reverse()
     earlier = [
@@ -140,27 +147,41 @@ async def execute_command(session: Session, arguments: Arguments) -> Answer:
     check(NewPane(arguments["command"]))
     pane = _tab(session, arguments["window_id"])
     timeout_s = arguments.get("timeout_ms", _DEFAULT_TIMEOUT_MS) / 1000
-    outcome = await run_in_turn(pane, arguments["command"], timeout_s)
-    piece = outcome.piece
-    # The log of a tab that was closed meanwhile is closed, too.
-    if not arguments.get("strip_ansi") and outcome.end > outcome.start and not pane.log.is_closed:
-        piece = read_raw_end(pane.log, outcome.start, outcome.end, MAX_OUTPUT_CHARACTERS)
+    show = _show_clean if arguments.get("strip_ansi") else _show_raw
+    outcome = await run_in_turn(pane, arguments["command"], timeout_s, show)
+    output = outcome.shown.text
     result: dict[str, Any] = {
-        "output": piece.text,
+        "output": output,
         "timed_out": outcome.reason in ("timed_out", "running", "shell_interrupted"),
     }
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
     notes = []
-    if piece.start > outcome.start:
+    if outcome.reason == "input":
+        result["awaits"] = outcome.state.awaits.value if outcome.state.awaits else Awaits.KEYS.value
+        notes.append("It runs on and awaits that: answer with start_process, or stop it with stop_process.")
+    if outcome.shown.cut_bytes:
         begin = max(outcome.start, pane.log.kept_from)
         notes.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
         result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
-    if told := outcome.note(timeout_s):
+    told = outcome.note(timeout_s)
+    if told and outcome.reason != "input":
         notes.append(f"{told[0].upper()}{told[1:]}.")
     if not outcome.state.is_running:
         notes.append(f"The tab has ended: {outcome.state}.")
-    return answer(pane.window, result | ({"note": " ".join(notes)} if notes else {}), piece.text)
+    return answer(pane.window, result | ({"note": " ".join(notes)} if notes else {}), output)
+
+
+async def _show_clean(log: Log, start: int, end: int) -> Shown:
+    """Return the end of a command's output."""
+    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
+    return Shown(piece.text.split("\n"), [], piece.start - start)
+
+
+async def _show_raw(log: Log, start: int, end: int) -> Shown:
+    """Return the end of a command's output with escape sequences."""
+    piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
+    return Shown(piece.text.split("\n"), [], piece.start - start)
 
 
 async def start_process(session: Session, arguments: Arguments) -> Answer:
@@ -174,8 +195,8 @@ async def start_process(session: Session, arguments: Arguments) -> Answer:
         keystrokes = replace(keystrokes, is_paste=True)
     async with turn(pane, _DEFAULT_TIMEOUT_MS / 1000):
         foreground = (await pane.state()).foreground or "a program"
-        is_shell = await pane.prompts.wait(_PROMPT_S) is not None
-        await pane.send(keystrokes)
+        is_shell = await pane.terminal.prompt(_PROMPT_S) is not None
+        await send_one(pane, keystrokes)
     notes = [] if enters else ["Enter was not pressed."]
     notes += [] if is_shell else [f"It was typed into {foreground}, which is in the foreground."]
     return answer(pane.window, {"started": True} | ({"note": " ".join(notes)} if notes else {}))
@@ -331,9 +352,9 @@ TOOLS = (
     ),
     Tool(
         "execute_command",
-        "Run a command to its end in a tab's shell; return its output, without prompt or echo, and its exit code. On "
-        f"timeout it is interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab run "
-        "one after the other.",
+        "Run a command to its end in a tab's shell; return its output, without prompt or echo, and its exit code. "
+        "If it awaits input, the call returns with `awaits`: answer with start_process. On timeout it is interrupted "
+        f"with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab run one after the other.",
         _either(execute_command, users_tabs.execute_command),
         {
             "window_id": _WINDOW_ID,

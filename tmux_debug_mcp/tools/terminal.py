@@ -28,10 +28,12 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.keys import MAX_KEYS_BYTES, Keystrokes, key_name, parse
+from tmux_debug_mcp.keys import MAX_KEYS_BYTES, key_name, parse, pressed
 from tmux_debug_mcp.panes import Pane, State
 from tmux_debug_mcp.reading import end_of, read_last_lines, read_screen
+from tmux_debug_mcp.sending import send_one
 from tmux_debug_mcp.session import Session
+from tmux_debug_mcp.waiting import EARLY_DEATH_S, rest
 
 from . import Answer, Arguments, Tool, Toolset
 from .arguments import CWD, ENV, NAME
@@ -46,6 +48,8 @@ MAX_CONTENT_CHARACTERS = 40_000
 _MAX_LINES = 1000
 _EARLIER_SESSIONS = 20
 _PROMPT_S = 0.05
+# What comes of keys is waited for so long.
+_REST_S = 1.0
 
 _KEYS = (
     "Enter, Tab, Escape, Backspace, Delete, Insert, Home, End, PageUp, PageDown, ArrowUp, ArrowDown, ArrowLeft, "
@@ -59,7 +63,7 @@ _SENTENCES: dict[type[ToolError], str] = {
     "createSession to start anew.",
     PaneLostError: "Session '{session}' was lost: its tmux window or server ended from outside. Use createSession to "
     "make another.",
-    PaneLimitError: "There are {most} sessions, the most there can be. Use closeSession to close those that are no "
+    PaneLimitError: "There are {most} sessions and all are running. Use closeSession to close those that are no "
     "longer needed.",
     CommandError: "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there.",
     TmuxGoneError: "The tmux server has ended and its sessions with it. The next call starts a new one.",
@@ -114,9 +118,11 @@ async def _create(session: Session, name: str, arguments: Arguments) -> Pane:
         is_shown=True,
     )
     check(new)
-    pane, _ = await session.create(new)
-    if not command:
-        await pane.prompts.wait(_PROMPT_S)  # so that whoever looks sees its prompt
+    pane = await session.create(new)
+    if command:
+        await rest(pane, EARLY_DEATH_S)
+    else:
+        await pane.terminal.prompt(_PROMPT_S)  # so that whoever looks sees its prompt
     return pane
 
 
@@ -128,7 +134,7 @@ async def type_text(session: Session, arguments: Arguments) -> Answer:
             f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send it in parts."
         )
     pane = await find(session, arguments, to_write=True)
-    await pane.send(parse(text, literal=True))
+    await send_one(pane, parse(text, literal=True))
     return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
 
@@ -139,7 +145,7 @@ async def send_key(session: Session, arguments: Arguments) -> Answer:
     if name is None:
         raise ArgumentError(f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type for text.")
     pane = await find(session, arguments, to_write=True)
-    await pane.send(Keystrokes("", is_paste=False, keys=(name,), done=""))
+    await send_one(pane, pressed((name,)))
     return Answer([f"Sent key: {key}"], pane_id=pane.name)
 
 
@@ -149,13 +155,22 @@ async def get_content(session: Session, arguments: Arguments) -> Answer:
     if isinstance(pane, PastPane):
         text = await _read_past(pane, visible_only=bool(arguments.get("visibleOnly")))
     elif arguments.get("visibleOnly"):
+        await _settle(pane)
         text = (await capture_screen(pane)).text()
     else:
+        await _settle(pane)
         text = await capture(pane, _MAX_LINES)
     shown = end_of(text, MAX_CONTENT_CHARACTERS)
     is_cut = len(shown) < len(text) or text.count("\n") + 1 == _MAX_LINES
     notes = [f"[the last {shown.count(chr(10)) + 1} lines; what came before is left out]"] if is_cut else []
     return Answer([shown or "(empty terminal)", *notes], pane_id=pane.name, output=shown)
+
+
+async def _settle(pane: Pane) -> None:
+    """Wait for what comes of keys that have just been sent."""
+    sent = pane.keyboard.sent
+    if sent and time.time() < sent[-1].at + _REST_S:
+        await rest(pane, _REST_S)
 
 
 async def _read_past(pane: PastPane, *, visible_only: bool) -> str:
@@ -173,6 +188,7 @@ async def _read_past(pane: PastPane, *, visible_only: bool) -> str:
 async def take_screenshot(session: Session, arguments: Arguments) -> Answer:
     """Return the screen with cursor and size, and a picture of it if that is wanted."""
     pane = await find(session, arguments)
+    await _settle(pane)
     screen = await capture_screen(pane)
     (x, y), text = screen.cursor, screen.text()
     result = {
@@ -230,7 +246,7 @@ async def list_sessions(session: Session, _arguments: Arguments) -> Answer:
         row: dict[str, Any] = {"session": pane.name, "status": "running" if state.is_running else "exited"}
         row |= {"cols": pane.log.columns, "rows": pane.log.rows}
         facts: dict[str, Any] = {"foreground": state.foreground, "exit_code": state.exit_code, "signal": state.signal}
-        facts["lost"] = state.is_lost or None
+        facts |= {"awaits": state.awaits and state.awaits.value, "lost": state.is_lost or None}
         facts["recording"] = str(recording.path) if recording and not recording.is_over else None
         rows.append(row | {key: value for key, value in facts.items() if value is not None})
     kept = session.earlier()

@@ -13,6 +13,7 @@ from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     ArgumentError,
     CommandError,
+    MixedKeysError,
     PaneExitedError,
     PaneLimitError,
     PaneLostError,
@@ -48,8 +49,9 @@ _SENTENCES: dict[type[ToolError], str] = {
     PaneExitedError: "Pane '{target}' has ended ({ending}): nothing there reads keys. "
     "Use tmux_read_pane to read its last output or tmux_create_window to start anew.",
     PaneLostError: "Pane '{target}' was lost: its window or the tmux server ended from outside. " + _NO_SUCH,
-    PaneLimitError: "There are {most} panes, the most there can be. Use tmux_kill to remove those that are no longer "
-    "needed.",
+    MixedKeysError: "'{key}' is a key's name, and keys do not mix with text. Send these one after the other: {steps}; "
+    "or set literal to type all of it as text.",
+    PaneLimitError: "There are {most} panes and all are running. Use tmux_kill to end those that are no longer needed.",
     CommandError: "tmux {tmux_command} failed: {reason}. " + _NO_SUCH,
     TmuxGoneError: "The tmux server has ended and its panes with it. The next tmux_create_session starts a new one.",
 }

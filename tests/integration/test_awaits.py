@@ -1,0 +1,141 @@
+"""What programs await, as the kernel tells it: real programs, of which half await nothing."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from support import PATIENCE_S, Tools, python
+
+# Programs that have come to where they are after this long are not about to claim something else.
+LOOKS, LOOK_S = 40, 0.05
+
+INPUT, HIDDEN, KEYS, NOTHING = "input", "hidden input", "keys", None
+
+
+def bash(script: str) -> str:
+    return f"bash --norc -c {shlex.quote(script)}"
+
+
+GETPASS = "import getpass; getpass.getpass('Password: ')"
+AWAITING = {
+    "cat": ("cat", INPUT),
+    "sort": ("cat | sort", INPUT),
+    "tee": ("tee /dev/null", INPUT),
+    "wc": ("exec wc", INPUT),
+    "bash read": (bash("read -p 'name? ' x; echo $x"), INPUT),
+    "bash read of the terminal": (bash("read x </dev/tty; echo $x"), INPUT),
+    "bash select": (bash("select x in one two; do break; done"), INPUT),
+    "bash secret": (bash("read -sp 'Password: ' x; echo"), HIDDEN),
+    "bash one key": (bash("read -n1 -p 'Go on? ' x; echo"), KEYS),
+    "dash read": ("dash -c 'read x; echo $x'", INPUT),
+    "zsh read": ("zsh -fc 'read x; echo $x'", INPUT),
+    "rm -i": ("touch rmi; rm -i rmi; :", INPUT),
+    "python input": (python("input('name? ')"), INPUT),
+    "python input with readline": (python("import readline; input('name? ')"), KEYS),
+    "python secret": (python(GETPASS), HIDDEN),
+    "python thread": (python("import threading; threading.Thread(target=input).start()"), INPUT),
+    "python select": (python("import select, sys; select.select([sys.stdin], [], [])"), INPUT),
+    "python poll": (python("import select; p = select.poll(); p.register(0, 1); p.poll()"), INPUT),
+    "python epoll": (python("import select; p = select.epoll(); p.register(0, 1); p.poll()"), INPUT),
+    "python raw": (python("import os, tty; tty.setraw(0); os.read(0, 1)"), KEYS),
+    "python prompt": (f"exec {shlex.quote(sys.executable)} -q", KEYS),
+    "pdb": (python("breakpoint(); x = 1"), KEYS),
+    "curses": (python("import curses; curses.wrapper(lambda screen: screen.getch())"), KEYS),
+    "curses with a timeout": (
+        python("import curses\ndef f(s):\n s.timeout(100)\n while s.getch() < 0: pass\ncurses.wrapper(f)"),
+        KEYS,
+    ),
+    "bash": ("bash --norc", KEYS),
+    "zsh": ("zsh -f", KEYS),
+    "fish": ("fish --no-config", KEYS),
+    "dash": ("dash", INPUT),
+    "busybox sh": ("busybox sh", KEYS),
+    "busybox vi": ("busybox vi", KEYS),
+    "busybox cat": ("busybox cat", INPUT),
+    "busybox more": ("seq 1000 | busybox more", KEYS),
+    "busybox less": ("seq 1000 >seq; busybox less seq", KEYS),
+    "vim": ("$(command -v vim || command -v vim.tiny) -u NONE -N", KEYS),
+    "less": ("seq 1000 | less", KEYS),
+    "top": ("top", KEYS),
+    "htop": ("htop", KEYS),
+    "dialog": ("dialog --yesno Sure 8 40", KEYS),
+    "dialog password": ("dialog --passwordbox Secret 8 40", KEYS),
+    "script": (f"script -qc {shlex.quote(bash('read -p name? x'))} /dev/null", INPUT),
+    "script with a secret": (f"script -qc {shlex.quote(bash('read -sp Password: x'))} /dev/null", HIDDEN),
+}
+IDLE = {
+    "sleep": "sleep 1000",
+    "sleep behind a question": "printf 'Continue? [y/N] '; exec sleep 1000",
+    "sleep behind a password": "printf 'Password: '; exec sleep 1000",
+    "sleep behind a prompt": "printf '>>> '; exec sleep 1000",
+    "sleep behind a shell": "printf '$ '; sleep 1000; :",
+    "sleep without echo": "stty -echo; printf 'Password: '; exec sleep 1000",
+    "sleep in raw mode": "stty raw -echo; exec sleep 1000",
+    "tail": "touch log; exec tail -f log",
+    "tail of itself": "exec tail -F /etc/hostname",
+    "flood": "exec yes",
+    "loop": "while :; do sleep 0.05; done",
+    "busy": python("while True: pass"),
+    "server": python("import http.server; http.server.test(port=0, bind='127.0.0.1')"),
+    "socket": python("import socket; s = socket.create_server(('127.0.0.1', 0)); s.accept()"),
+    "asyncio": python("import asyncio; asyncio.run(asyncio.sleep(1000))"),
+    "asyncio server": python(
+        "import asyncio\nasync def serve():\n server = await asyncio.start_server(print, '127.0.0.1')\n"
+        " await server.serve_forever()\nasyncio.run(serve())"
+    ),
+    "threads": python("import threading; [threading.Thread(target=threading.Event().wait).start() for _ in range(8)]"),
+    "lock": python("import threading; threading.Lock().acquire(); threading.Event().wait()"),
+    "pipe": python("import os; os.read(os.pipe()[0], 1)"),
+    "input from elsewhere": "sleep 1000 | cat",
+    "input from a file": "mkfifo p; cat p",
+    "reader in the background": "cat & sleep 1000",
+    "poll for output": python(
+        "import select; p = select.poll(); p.register(0, 4); p.poll(); import time; time.sleep(99)"
+    ),
+    "poll without a terminal": python("import os, select; r, _ = os.pipe(); select.select([r], [], [])"),
+    "epoll without a terminal": python("import os, select; e = select.epoll(); e.register(os.pipe()[0], 1); e.poll()"),
+    "ticker": python("import time\nwhile True: print('Password:', flush=True); time.sleep(0.02)"),
+    "progress": python("import time\nwhile True: print('\\r50% ? ', end='', flush=True); time.sleep(0.03)"),
+    "stopped": "kill -STOP $$; cat",
+    "waiting for a child": python("import subprocess; subprocess.run(['sleep', '1000'])"),
+    "signal": python("import signal; signal.pause()"),
+    "watch": "exec watch -n 1000 true </dev/null",
+    "wait": bash("sleep 1000 & wait"),
+    "spinner": bash("while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"),
+    "detached from its terminal": "setsid -w sleep 1000",
+}
+
+
+@pytest.mark.parametrize("name", AWAITING)
+async def test_what_a_program_awaits_is_told_and_nothing_else(tools: Tools, tmp_path: Path, name: str) -> None:
+    command, expected = AWAITING[name]
+    pane_id = await tools.create(command, cwd=str(tmp_path))
+    [pane] = tools.session.panes
+    claims = set()
+    with anyio.fail_after(PATIENCE_S):
+        while (state := await pane.state()).awaits is None:
+            assert state.is_running
+            await anyio.sleep(0.01)
+    for _ in range(5):
+        claims.add((await pane.state()).awaits)
+        await anyio.sleep(0.02)
+
+    assert {claim and claim.value for claim in claims} - {None} == {expected}, await tools.capture(pane_id)
+
+
+async def test_what_awaits_nothing_is_never_said_to(tools: Tools, tmp_path: Path) -> None:
+    for name, command in IDLE.items():
+        (tmp_path / name).mkdir()
+        await tools.create(command, cwd=str(tmp_path / name), name=name)
+    false_claims = set()
+    for _ in range(LOOKS):
+        for pane in tools.session.panes:
+            state = await pane.state()
+            assert state.is_running, pane.name
+            if state.awaits:
+                false_claims.add((pane.name, state.awaits.value))
+        await anyio.sleep(LOOK_S)
+
+    assert not false_claims

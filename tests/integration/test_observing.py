@@ -1,0 +1,226 @@
+"""What a create or a send answers without being asked: the output until the pane is at rest, or its screen."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+from support import PATIENCE_S, SHELLS, Tools, python, texts
+
+# A program that draws only the cells that have changed, as curses does.
+LIST = python("""
+import curses
+def main(screen):
+    items = 3
+    while True:
+        screen.addstr(1, 4, "items to do:")
+        screen.addstr(2, 4, str(items) + " items")
+        screen.refresh()
+        key = screen.getkey()
+        if key == "q":
+            return
+        items += {"a": 1, "d": -1}.get(key, 0)
+curses.wrapper(main)
+print("bye")
+""")
+
+
+# What shows that they are ready, what is typed, and what shows that this was done.
+PROGRAMS: dict[str, tuple[str, str, str | list[str], str]] = {
+    "less": ("seq 1 500 >f; less f", "^30$", "G", "^500$"),
+    "vim": (
+        "$(command -v vim || command -v vim.tiny) -u NONE -N f",
+        '"f" .New',
+        ["ihello", "Escape", ":r !echo 42\n"],
+        "^42",
+    ),
+    "htop": ("htop", "PID", "h", "htop [0-9.]+"),
+    "top": ("top", "PID", "h", "Help for Interactive Commands"),
+}
+
+
+async def observe(tools: Tools, tool: str, **arguments: object) -> tuple[str, str, str]:
+    """Return the confirmation, the text and the last line of a create or a send."""
+    blocks = texts(await tools.call(tool, **arguments))
+    return blocks[0], "\n".join(blocks[1:-1]), blocks[-1]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_shell_is_at_rest_at_its_prompt(tools: Tools, shell: str) -> None:
+    _, _, status = await observe(tools, "create_pane", command=SHELLS[shell], timeout_s=PATIENCE_S)
+    assert f"awaits {'input' if shell == 'dash' else 'keys'}" in status
+
+    _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="echo so\n", timeout_s=PATIENCE_S)
+    assert "\nso\n" in text
+    assert f"awaits {'input' if shell == 'dash' else 'keys'}" in status
+
+
+async def test_program_that_ends_is_told_with_all_it_printed(tools: Tools) -> None:
+    command = "echo one; sleep 0.2; echo two; exit 3"
+    confirmation, text, status = await observe(tools, "create_pane", command=command, timeout_s=PATIENCE_S)
+
+    assert confirmation == f"Created pane 'debug-1' (id: debug-1) running: {command}"
+    assert text == "one\ntwo\n"
+    assert status.startswith("[debug-1 exited with code 3 after 0.")
+
+
+async def test_server_that_has_started_is_at_rest(tools: Tools) -> None:
+    server = python("import time; print('listening', flush=True); time.sleep(60)")
+    _, text, status = await observe(tools, "create_pane", command=server, timeout_s=PATIENCE_S)
+
+    assert text == "listening\n"
+    assert "; at rest; " in status
+
+
+async def test_program_that_goes_on_printing_is_told_when_the_time_is_over(tools: Tools) -> None:
+    _, text, status = await observe(tools, "create_pane", command="while :; do echo tick; sleep 0.05; done")
+
+    assert text.startswith("tick\n")
+    assert "; not at rest after 1 s; " in status
+
+
+async def test_timeout_of_0_returns_the_confirmation_alone(tools: Tools) -> None:
+    blocks = await tools.blocks("create_pane", command="cat", timeout_s=0)
+    assert len(blocks) == 2
+    blocks = await tools.blocks("send_keys", pane_id="debug-1", keys="hello Enter", timeout_s=0)
+    assert len(blocks) == 2
+    assert blocks[0] == "Sent keys to pane 'debug-1' (typed 5 characters; Enter pressed)"
+
+
+async def test_observation_that_nobody_asked_for_is_short(tools: Tools) -> None:
+    _, text, _ = await observe(tools, "create_pane", command="seq 1 100000; sleep 60")
+    assert text.startswith("1\n2\n")
+    assert text.endswith("\n100000\n")
+    assert len(text) <= 2_000
+
+    _, text, _ = await observe(tools, "create_pane", command="seq 1 100000; sleep 60", wait_for="^100000$")
+    assert 9_000 < len(text) <= 10_000
+
+
+async def test_flood_of_one_line_is_counted(tools: Tools) -> None:
+    result = await tools.call("create_pane", command="yes no", timeout_s=0.3)
+    lines = texts(result)[1].splitlines()
+
+    assert lines[0] == "no"
+    assert lines[1].startswith("[the line above: ")
+    assert len(lines) <= 6
+    assert result.meta is not None
+    marked = result.meta["marked_lines"]
+    assert {line for number, line in enumerate(lines) if number not in marked} <= {"no", "n"}
+
+
+async def test_flood_ends_a_wait_for_quiet(tools: Tools) -> None:
+    await tools.create("yes 0123456789012345678901234567890123456789")
+    result = await tools.call("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
+
+    assert result.meta is not None
+    assert result.meta["reason"] == "flooded"
+    assert "it floods: more was printed than is kept" in texts(result)[-1]
+
+
+async def test_what_advice_says_can_be_done(tools: Tools) -> None:
+    """The line that tells of a cut names a cursor only if that can still be read from."""
+    result = await tools.call("create_pane", command="seq 1 3000000; echo end; sleep 60", wait_for="^end", timeout_s=15)
+    text = texts(result)[1]
+    cursor = text.partition("tmux_capture_pane since ")[2].partition(" ")[0]
+
+    if cursor:
+        assert "no longer kept" not in (await tools.blocks("capture_pane", pane_id="debug-1", since=int(cursor)))[-1]
+
+
+async def test_wait_without_a_condition_ends_when_input_is_awaited(tools: Tools) -> None:
+    await tools.create("sleep 0.3; read -r line; echo got $line; sleep 0.2")
+    result = await tools.call("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
+    assert (result.meta or {})["reason"] == "input"
+
+    await tools.send("debug-1", "x Enter")
+    result = await tools.call("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
+    assert (result.meta or {})["reason"] == "exited"
+    assert "got x\n" in texts(result)[0]
+
+
+class TestScreens:
+    async def test_screen_is_returned_trimmed_and_with_its_size(self, tools: Tools) -> None:
+        _, text, status = await observe(tools, "create_pane", command=LIST, timeout_s=PATIENCE_S)
+
+        assert text == "\n    items to do:\n    3 items"
+        assert "awaits keys; screen 200x50; " in status
+
+    async def test_row_whose_cells_have_changed_matches_as_a_person_reads_it(self, tools: Tools) -> None:
+        await tools.create(LIST, wait_for="3 items")
+        confirmation, text, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys=["d", "d", "d"], wait_for="^ +0 items$"
+        )
+
+        assert confirmation == "Sent keys to pane 'debug-1' (3 steps; typed 3 characters; Enter not pressed)"
+        assert "\n    0 items" in text
+        assert "; matched; screen 200x50; " in status
+
+    async def test_row_that_has_not_changed_does_not_match(self, tools: Tools) -> None:
+        await tools.create(LIST, wait_for="3 items")
+        _, _, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys="a", wait_for="items to do", timeout_s=0.5
+        )
+        assert "timed out after 0.5 s" in status
+
+        result = await tools.call("wait", pane_id="debug-1", pattern="^ +4 items", timeout_s=PATIENCE_S)
+        assert (result.meta or {})["reason"] == "matched"
+
+    async def test_end_of_the_program_shows_text_again(self, tools: Tools) -> None:
+        await tools.create("bash --norc", timeout_s=PATIENCE_S)
+        await tools.send("debug-1", f"{LIST} Enter", wait_for="3 items")
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="q", wait_for="bye")
+
+        assert text.startswith("bye\n")
+        assert "screen" not in status
+
+    @pytest.mark.parametrize("name", PROGRAMS)
+    async def test_well_known_programs_are_read_as_people_read_them(
+        self, tools: Tools, tmp_path: Path, name: str
+    ) -> None:
+        command, ready, keys, shown = PROGRAMS[name]
+        await tools.blocks("create_pane", command=command, cwd=str(tmp_path), wait_for=ready, timeout_s=PATIENCE_S)
+        _, text, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys=keys, wait_for=shown, timeout_s=PATIENCE_S
+        )
+
+        assert "; matched; screen 200x50; " in status
+        assert not any(line.endswith(" ") for line in text.split("\n"))
+
+    async def test_screen_on_which_no_text_has_changed_is_returned_too(self, tools: Tools) -> None:
+        await tools.blocks("create_pane", command="dialog --menu Which 10 40 3 a first b second", wait_for="second")
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="Down")
+
+        assert "second" in text
+        assert "; screen 200x50; " in status
+
+    async def test_program_that_crashes_is_told_with_its_last_screen(self, tools: Tools) -> None:
+        await tools.create(LIST.replace("str(items)", "str(1 // items * items)"), wait_for="items to do")
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys=["d", "d", "d"])
+
+        before, _, then = text.partition("\n[then]\n")
+        assert before == "[the screen before the last step]\n\n    items to do:\n    1 items"
+        assert then.startswith("Traceback (most recent call last):\n")
+        assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
+        assert "exited with code 1" in status
+
+    async def test_clear_is_no_screen(self, tools: Tools) -> None:
+        await tools.create("bash --norc", timeout_s=PATIENCE_S)
+        _, text, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys="clear; seq 1 3\n", timeout_s=PATIENCE_S
+        )
+        assert "1\n2\n3\n" in text
+        assert "screen" not in status
+
+
+async def test_many_who_wait_for_rest_leave_time_for_others(tools: Tools) -> None:
+    answers = []
+
+    async def create() -> None:
+        answers.append(await tools.client.call_tool("tmux_create_pane", {"command": "exec sleep 60", "timeout_s": 20}))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(40):
+                tasks.start_soon(create)
+
+    assert {(answer.meta or {})["reason"] for answer in answers} == {"rest"}

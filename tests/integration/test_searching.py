@@ -1,0 +1,87 @@
+"""The log of a pane is searched without being read."""
+
+import re
+
+import pytest
+from support import PATIENCE_S, Tools, python, texts
+
+LINES = python("""
+for number in range(100_000):
+    colour = number % 7 == 0
+    print(("\\033[31m" if colour else "") + f"line {number} " + "x" * 60 + ("\\033[0m" if colour else ""))
+    if number in (5, 50_000, 99_998):
+        print(f"ERROR at {number}")
+""")
+
+
+async def found(tools: Tools, **arguments: object) -> tuple[list[str], str]:
+    """Return the lines that a search returns, and the last line of the answer."""
+    result = await tools.call("capture_pane", pane_id="debug-1", **arguments)
+    text, status = texts(result)
+    return text.split("\n"), status
+
+
+async def test_lines_that_match_are_found_with_those_around_them(tools: Tools) -> None:
+    await tools.create(LINES, timeout_s=PATIENCE_S)
+    lines, status = await found(tools, pattern="^ERROR")
+
+    assert [line.rstrip("x").rstrip() for line in lines if not line.startswith("[cursor ")] == [
+        *("line 4", "line 5", "ERROR at 5", "line 6", "line 7"),
+        *("line 49999", "line 50000", "ERROR at 50000", "line 50001", "line 50002"),
+        *("line 99997", "line 99998", "ERROR at 99998", "line 99999"),
+    ]
+    assert "; 3 lines match; " in status
+    cursors = [int(cursor) for cursor in re.findall(r"\[cursor (\d+)\]", "\n".join(lines))]
+    text = await tools.capture("debug-1", since=cursors[1])
+    assert text.startswith("line 49999 ")
+
+
+async def test_newest_lines_are_found_and_neighbours_stand_once(tools: Tools) -> None:
+    await tools.create(LINES, timeout_s=PATIENCE_S)
+    lines, status = await found(tools, pattern="^line 999", lines=4)
+
+    assert [line.split()[1] for line in lines if line.startswith("line")][-4:] == ["99996", "99997", "99998", "99999"]
+    assert len({line for line in lines if line.startswith("line")}) == len(lines) - 2
+    assert "; 4 lines match; " in status
+    assert sum(line.startswith("[cursor") for line in lines) == 1
+
+
+async def test_colours_and_what_was_overwritten_do_not_hide_or_show_a_line(tools: Tools) -> None:
+    program = "printf '\\033[1mbo\\033[0mld\\n10%%\\r20%%\\rready\\ntypo\\b\\b\\b\\bright\\n'"
+    await tools.create(program, timeout_s=PATIENCE_S)
+
+    assert "bold" in (await found(tools, pattern="^bold$"))[0]
+    assert "ready" in (await found(tools, pattern="^ready$"))[0]
+    assert "right" in (await found(tools, pattern="^right$"))[0]
+    assert (await found(tools, pattern="10%"))[1].startswith("[debug-1 exited")
+    assert "no line matches" in (await found(tools, pattern="10%"))[1]
+
+
+async def test_search_begins_at_a_cursor(tools: Tools) -> None:
+    await tools.create("echo one; echo two; echo one", timeout_s=PATIENCE_S)
+
+    assert "; 2 lines match; " in (await found(tools, pattern="one"))[1]
+    assert "; 1 line matches; " in (await found(tools, pattern="one", since=4))[1]
+    assert "no line matches" in (await found(tools, pattern="three"))[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pattern": "("}, "is no regular expression of RE2"),
+        ({"pattern": "x", "ansi": True}, "Parameter 'ansi' is for what is on the screen, not for 'pattern'"),
+        ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, and the pane's cursor is"),
+        ({"pattern": ""}, "Parameter 'pattern' is"),
+    ],
+)
+async def test_bad_searches_are_told(tools: Tools, arguments: dict[str, object], message: str) -> None:
+    await tools.create("cat")
+    assert message in await tools.error("capture_pane", pane_id="debug-1", **arguments)
+
+
+async def test_result_is_bounded_and_keeps_the_newest(tools: Tools) -> None:
+    await tools.create(LINES, timeout_s=PATIENCE_S)
+    lines, _ = await found(tools, pattern="0 x", lines=1000)
+
+    assert sum(map(len, lines)) <= 40_000
+    assert lines[-2].startswith("ERROR at 99998") or lines[-1].startswith("line 9999")

@@ -1,0 +1,26 @@
+"""A worker that does not stop: it takes each signal for an error of the call that it interrupts, and tries again."""
+
+import faulthandler
+import signal
+import sys
+import time
+
+faulthandler.register(signal.SIGUSR2)
+
+
+def retry(number: int, _frame: object) -> None:
+    print(f"signal {number}: interrupted, will try again", flush=True)
+
+
+for name in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(name, retry)
+
+
+def wait_for_lease() -> None:
+    while True:
+        time.sleep(60)
+
+
+print("worker: waiting for the lease", flush=True)
+wait_for_lease()
+sys.exit(0)

@@ -1,0 +1,165 @@
+"""What a pane is doing, from looks that are made up: no terminal, no clock."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tmux_debug_mcp.doing import CONFIRM_S, QUIET_S, Activity, Awaits, Coming, Facts, Reader, awaited, prompting
+from tmux_debug_mcp.shells import Shell
+from tmux_debug_mcp.terminals import Modes
+
+LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
+SECRET = LINES._replace(echoes=False)
+EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
+READING = Facts(group=7, pid=7, modes=LINES, reader=Reader.ALONE)
+BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
+SOON = CONFIRM_S * 1.5
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (READING, Awaits.INPUT),
+        (replace(READING, modes=SECRET), Awaits.HIDDEN_INPUT),
+        (replace(READING, modes=EDITING), Awaits.KEYS),
+        (replace(READING, reader=Reader.AMONG_OTHERS), Awaits.INPUT),
+        (replace(READING, reader=Reader.NOBODY), None),
+        (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
+        (replace(READING, modes=None), None),
+        (replace(READING, is_over=True), None),
+        (replace(READING, modes=EDITING, relays=True), None),
+        (replace(READING, modes=SECRET, relays=True), Awaits.HIDDEN_INPUT),
+        (replace(READING, reader=Reader.UNKNOWN), None),
+        (replace(READING, reader=Reader.UNKNOWN, modes=EDITING), None),
+        (replace(READING, reader=Reader.UNKNOWN, modes=SECRET), Awaits.HIDDEN_INPUT),
+    ],
+)
+def test_what_is_awaited_follows_from_modes_and_readers(facts: Facts, expected: Awaits | None) -> None:
+    assert awaited(facts) is expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_prompting"),
+    [
+        (replace(READING, shell=BASH, modes=EDITING), True),
+        (replace(READING, shell=BASH, modes=LINES), False),  # `read x`
+        (replace(READING, shell=BASH, modes=EDITING._replace(is_raw=False)), False),  # `read -n1 x`
+        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.NOBODY), False),
+        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.UNKNOWN), True),
+        (replace(READING, shell=DASH, modes=LINES), True),
+        (replace(READING, shell=DASH, modes=LINES, reader=Reader.BYTES), False),  # `read x`
+        (replace(READING, shell=DASH, modes=EDITING), False),
+    ],
+)
+def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(facts: Facts, *, is_prompting: bool) -> None:
+    assert (prompting(facts) is not None) == is_prompting
+
+
+def test_one_look_is_not_enough() -> None:
+    activity = Activity()
+
+    first, second = activity.step(READING, 0.0), activity.step(READING, SOON)
+
+    assert (first.awaits, first.is_likely, first.is_at_rest) == (None, True, False)
+    assert (second.awaits, second.is_at_rest) == (Awaits.INPUT, True)
+
+
+@pytest.mark.parametrize("change", [{"printed": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}])
+def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, Any]) -> None:
+    activity = Activity()
+    activity.step(READING, 0.0)
+
+    assert activity.step(replace(READING, **change), SOON).awaits is None
+
+
+def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
+    activity = Activity()
+    activity.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
+    doing = activity.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON)
+
+    assert (doing.awaits, doing.is_at_rest) == (Awaits.INPUT, False)
+
+
+def test_what_was_typed_has_to_leave_a_trace_before_its_reader_counts_again() -> None:
+    activity = Activity(before=READING)
+
+    assert activity.step(READING, 0.0).awaits is None
+    assert activity.step(READING, SOON).awaits is None
+    echoed = replace(READING, printed=5)
+    activity.step(echoed, 2 * SOON)
+    assert activity.step(echoed, 3 * SOON).awaits is Awaits.INPUT
+
+
+def test_what_was_typed_and_leaves_no_trace_counts_as_read_after_a_while() -> None:
+    activity = Activity(before=READING)
+    activity.step(READING, 0.0)
+
+    assert activity.step(READING, 0.2).awaits is Awaits.INPUT
+
+
+def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
+    activity = Activity()
+    watching = replace(READING, modes=EDITING, reader=Reader.AMONG_OTHERS)
+    activity.step(watching, 0.0)
+
+    soon, later = activity.step(watching, SOON), activity.step(watching, QUIET_S)
+
+    assert (soon.awaits, soon.is_awaiting, soon.is_at_rest) == (Awaits.KEYS, False, False)
+    assert (later.is_awaiting, later.is_at_rest) == (True, True)
+
+
+def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
+    activity = Activity()
+    server = Facts(group=7, pid=7, modes=LINES)
+    looks = [activity.step(replace(server, cpu_ns=100_000 * number), number * 0.05) for number in range(8)]
+
+    assert [look.is_at_rest for look in looks] == [False] * 6 + [True] * 2
+    assert all(look.awaits is None for look in looks)
+
+
+@pytest.mark.parametrize("changing", ["printed", "cpu_ns"])
+def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
+    activity = Activity()
+    facts = Facts(group=7, pid=7, modes=LINES)
+    looks = []
+    for number in range(40):
+        change: dict[str, Any] = {changing: 20_000_000 * number}
+        looks.append(activity.step(replace(facts, **change), number * 0.05))
+
+    assert not any(look.is_at_rest for look in looks)
+
+
+def test_end_is_rest() -> None:
+    assert Activity().step(Facts(is_over=True), 0.0).is_at_rest
+
+
+def test_looks_become_rarer_while_nothing_happens() -> None:
+    activity = Activity()
+    waits = [activity.step(READING, at).look_again_s for at in (0.0, 0.1, 10.0)]
+
+    assert waits == sorted(waits)
+    assert waits[0] < waits[-1]
+
+
+@pytest.mark.parametrize(
+    ("is_starting", "has_children", "same_s", "waited_s", "is_worth_it"),
+    [
+        (False, False, 0.01, 0.01, True),  # on its way
+        (False, False, 0.2, 0.2, False),  # quiet for longer than the patience with it
+        (False, False, 0.0, 0.6, False),  # at work for long
+        (True, False, 0.1, 5.0, True),  # it reads its settings
+        (True, False, 0.6, 5.0, False),  # it asks for something
+        (True, True, 0.6, 5.0, True),  # it runs something
+        (True, True, 0.6, 11.0, False),
+    ],
+)
+def test_shell_is_waited_for_as_long_as_it_comes(
+    *, is_starting: bool, has_children: bool, same_s: float, waited_s: float, is_worth_it: bool
+) -> None:
+    coming = Coming(patience_s=0.05, starting_s=10.0)
+    doing = Activity().step(READING, 0.0)
+    coming.step(doing, 0.0, is_starting=is_starting, has_children=has_children)
+
+    doing = replace(doing, same_s=same_s)
+    assert coming.step(doing, waited_s, is_starting=is_starting, has_children=has_children) == is_worth_it

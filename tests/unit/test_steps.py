@@ -1,0 +1,95 @@
+"""The steps of a string or an array: what is typed and pressed one after the other."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tmux_debug_mcp.errors import KeysError
+from tmux_debug_mcp.steps import MAX_STEPS, steps, summary
+
+Parts = Sequence[tuple[str, tuple[str, ...], str]]
+
+
+def parts(keys: str | list[str], *, literal: bool = False, paste: bool = False) -> Parts:
+    return [(step.text, step.keys, step.signal) for step in steps(keys, literal=literal, paste=paste)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("ls\n", [("ls", ("Enter",), "")]),
+        ("./calc\n1\n2", [("./calc", ("Enter",), ""), ("1", ("Enter",), ""), ("2", (), "")]),
+        ("a\n\nb Enter", [("a", ("Enter",), ""), ("", ("Enter",), ""), ("b", ("Enter",), "")]),
+        ("a\r\nb\r\n", [("a", ("Enter",), ""), ("b", ("Enter",), "")]),
+        ("Up Up Enter", [("", ("Up", "Up", "Enter"), "")]),
+        (["Escape", ":wq Enter"], [("", ("Escape",), ""), (":wq", ("Enter",), "")]),
+        (["run\n", "C-c", "SIGUSR1", "bt"], [
+            ("run", ("Enter",), ""), ("", ("C-c",), ""), ("", (), "SIGUSR1"), ("bt", (), "")]),
+        ("SIGTERM", [("", (), "SIGTERM")]),
+        ("C-c SIGKILL", [("", ("C-c",), ""), ("", (), "SIGKILL")]),
+        ("kill -SIGTERM 1 Enter", [("kill -SIGTERM 1", ("Enter",), "")]),
+        ("SIG_DFL", [("SIG_DFL", (), "")]),
+        ("\n\n", [("", ("Enter", "Enter"), "")]),
+    ],
+)  # fmt: skip
+def test_each_line_and_each_string_is_a_step(keys: str | list[str], expected: Parts) -> None:
+    assert parts(keys) == expected
+
+
+def test_literal_lines_are_steps_without_names() -> None:
+    assert parts("C-c\nEnter\nSIGTERM", literal=True) == [
+        ("C-c", ("Enter",), ""),
+        ("Enter", ("Enter",), ""),
+        ("SIGTERM", (), ""),
+    ]
+
+
+def test_paste_is_one_step() -> None:
+    [step] = steps("a\nb\nC-c", paste=True)
+    assert (step.text, step.is_paste, step.keys) == ("a\nb\nC-c", True, ())
+    assert step.done == "pasted 3 lines, 7 characters; Enter not pressed"
+
+
+def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
+    assert [step.is_text for step in steps("a\n\nb")] == [True, True, True]
+    assert [step.is_text for step in steps("Enter")] == [False]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("ls\n", "typed 2 characters; Enter pressed"),
+        ("a\nbc\n", "2 steps; typed 3 characters; Enter pressed 2 times"),
+        (["a\n", "C-c", "SIGUSR1"], "3 steps; typed 1 character; Enter pressed; pressed C-c; sent SIGUSR1"),
+        ("enter", "typed 5 characters; Enter not pressed; 'Enter' is the key"),
+        ("c-c", "typed 3 characters; Enter not pressed; 'C-c' is the key"),
+        ("ESC", "typed 3 characters; Enter not pressed; 'Esc' is the key"),
+        ("sigint", "typed 6 characters; Enter not pressed; 'SIGINT' is the signal"),
+        ("entered", "typed 7 characters; Enter not pressed"),
+    ],
+)
+def test_confirmation_says_what_was_done(keys: str | list[str], said: str) -> None:
+    assert summary(steps(keys)) == said
+
+
+def test_array_that_is_a_string_is_an_error_but_a_list_of_numbers_is_text() -> None:
+    with pytest.raises(KeysError, match="a string that holds a JSON array"):
+        steps('["ls Enter", "C-c"]')
+    assert steps('["ls Enter"]', literal=True)
+    assert parts("[1, 2]\n") == [("[1, 2]", ("Enter",), "")]
+    assert parts("[ -f x ]\n") == [("[ -f x ]", ("Enter",), "")]
+
+
+@pytest.mark.parametrize("literal", [True, False])
+def test_too_many_lines_are_an_error_that_names_paste(*, literal: bool) -> None:
+    text = "line\n" * (MAX_STEPS + 1)
+    with pytest.raises(KeysError, match="Set paste to send the text in one piece"):
+        steps(text, literal=literal)
+    assert len(steps("line\n" * MAX_STEPS, literal=literal)) == MAX_STEPS
+    assert len(steps(text, paste=True)) == 1
+
+
+@pytest.mark.parametrize("keys", ["", ["ls\n", ""], "a\0b", ["\ud800"]])
+def test_what_can_not_be_typed_is_an_error(keys: str | list[str]) -> None:
+    with pytest.raises(KeysError):
+        steps(keys)

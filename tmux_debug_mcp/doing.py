@@ -1,0 +1,250 @@
+"""What a pane is doing, from looks at it: no I/O and no clock.
+
+A program *awaits* input (a line), hidden input (a secret) or keys when one of its threads waits for the terminal, and
+nothing that was typed is unread. One look may come before that was read; so it takes two, between which nothing was
+printed and that thread did not run. Where the kernel can't tell, nothing is claimed.
+
+A pane is *at rest* when it has ended, awaits something, or was quiet for a while. A program that waits for other things
+as well, such as one that watches files, has to be quiet too: it would take keys, but may have more to do first.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from .shells import Shell
+from .terminals import Modes
+
+# Between the two looks that tell an awaiting program.
+CONFIRM_S = 0.002
+# Nothing printed and no processor time used for so long is rest.
+QUIET_S = 0.3
+# Programs that wake up now and then, such as to look at a clock, are quiet: 1 % of a processor.
+_IDLE_CPU_NS = 3_000_000
+# What was typed has been read by then, or has left a trace.
+_TAKE_S = 0.1
+# A shell that starts and is quiet for so long asks for something.
+_ASKING_S = 0.5
+# A shell that is at work may be on its way to its prompt, on a busy machine.
+_COMING_S = 0.5
+# Looks come soon while things change, and then more rarely.
+_LEAST_LOOK_S, _MOST_LOOK_S = 0.002, 0.05
+_LOOKS_PER_WAIT = 10
+
+
+class Awaits(Enum):
+    """What a program awaits of its terminal."""
+
+    INPUT = "input"
+    HIDDEN_INPUT = "hidden input"
+    KEYS = "keys"
+
+
+class Reader(IntEnum):
+    """Who of the foreground waits for the terminal.
+
+    Attributes:
+        NOBODY: No thread does.
+        UNKNOWN: None is seen to, and some can't be looked at.
+        AMONG_OTHERS: One does, for other files or a time as well, or beside other threads.
+        ALONE: One does, and the process has no other.
+        BYTES: The same, for a single byte, as shells do that run `read`.
+    """
+
+    NOBODY = 0
+    UNKNOWN = 1
+    AMONG_OTHERS = 2
+    ALONE = 3
+    BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One look at a pane.
+
+    Attributes:
+        is_over: Its program has ended.
+        group: The foreground process group.
+        pid: The process that has the terminal: that group's leader.
+        foreground: Its name.
+        is_starting: That has not started its program yet.
+        shell: The same, where it is a shell that we know.
+        modes: What the terminal does with what is typed; None when that can't be told.
+        reader: Who waits for what is typed.
+        relays: That one passes keys on to a program that we can't see.
+        reader_ns: The processor time that those threads have used.
+        is_at_work: One of the group wants a processor or waits for a disk.
+        cpu_ns: The processor time that the group has used.
+        printed: How many bytes the pane has printed.
+    """
+
+    is_over: bool = False
+    group: int = -1
+    pid: int | None = None
+    foreground: str | None = None
+    is_starting: bool = False
+    shell: Shell | None = None
+    modes: Modes | None = None
+    reader: Reader = Reader.NOBODY
+    relays: bool = False
+    reader_ns: int = 0
+    is_at_work: bool = False
+    cpu_ns: int = 0
+    printed: int = 0
+
+    @property
+    def wait(self) -> object:
+        """What stays the same as long as the terminal is waited for."""
+        return self.group, self.shell, self.modes, self.reader, self.reader_ns, self.printed
+
+    @property
+    def trace(self) -> object:
+        """What changes when something happens."""
+        return self.is_over, self.pid, self.cpu_ns, self.wait
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a pane is doing.
+
+    Attributes:
+        facts: The last look.
+        awaits: What it awaits; None also where that is not known.
+        is_likely: One look tells so, and a second one is to confirm it.
+        shell: The shell that is at its prompt.
+        is_awaiting: It awaits something, and will do nothing else until it gets that.
+        is_unclear: The kernel can't tell whether it does.
+        is_at_rest: It has ended, is awaiting something, or was quiet for a while.
+        quiet_s: For how long it has been quiet.
+        same_s: For how long nothing at all has happened.
+        look_again_s: When to look again, if that is not all.
+    """
+
+    facts: Facts
+    awaits: Awaits | None
+    is_likely: bool
+    shell: Shell | None
+    is_awaiting: bool
+    is_unclear: bool
+    is_at_rest: bool
+    quiet_s: float
+    same_s: float
+    look_again_s: float
+
+
+def awaited(facts: Facts) -> Awaits | None:
+    """Return what a program awaits, as far as one look can tell."""
+    modes = facts.modes
+    if facts.is_over or modes is None or modes.unread_bytes:
+        return None
+    is_hidden = modes.is_canonical and not modes.echoes
+    if facts.reader is Reader.UNKNOWN:
+        # Only who asks for a secret has such a terminal. Programs that do are often another user's.
+        return Awaits.HIDDEN_INPUT if is_hidden else None
+    if facts.reader is Reader.NOBODY:
+        return None
+    if is_hidden:
+        return Awaits.HIDDEN_INPUT
+    if modes.is_canonical:
+        return Awaits.INPUT
+    return None if facts.relays else Awaits.KEYS
+
+
+def prompting(facts: Facts) -> Shell | None:
+    """Return the shell that waits for a command, as far as one look can tell."""
+    shell, modes = facts.shell, facts.modes
+    if shell is None or modes is None or modes.unread_bytes or facts.reader is Reader.NOBODY:
+        return None
+    if shell.kind.edits(modes):
+        is_editing = not modes.is_canonical and not modes.echoes and modes.is_raw
+        return shell if is_editing else None
+    return shell if modes.is_canonical and facts.reader is not Reader.BYTES else None
+
+
+class Activity:
+    """What a pane is doing, look by look.
+
+    Args:
+        before: The last look before something was typed: what is awaited since is told only once that left a trace.
+    """
+
+    def __init__(self, before: Facts | None = None) -> None:
+        self._before = before
+        self._trace: object = None
+        self._wait: object = None
+        self._begun_at = self._same_since = self._waits_since = self._quiet_since = -1.0
+        self._printed = self._cpu_ns = self._group = -1
+
+    def step(self, facts: Facts, now: float) -> Doing:
+        """Return what a pane is doing, given the next look at it."""
+        if self._begun_at < 0:
+            self._begun_at = now
+        if facts.trace != self._trace or facts.is_at_work:
+            self._trace, self._same_since = facts.trace, now
+        if facts.wait != self._wait:
+            self._wait, self._waits_since = facts.wait, now
+        self._note_work(facts, now)
+        quiet_s = now - self._quiet_since
+        same_s = now - self._same_since
+        awaits, shell = awaited(facts), prompting(facts)
+        is_likely = (awaits or shell) is not None and self._is_taken(facts, now)
+        is_confirmed = is_likely and now - self._waits_since >= CONFIRM_S
+        waits_for_more = facts.reader is Reader.AMONG_OTHERS and shell is None
+        is_awaiting = is_confirmed and (not waits_for_more or quiet_s >= QUIET_S)
+        return Doing(
+            facts=facts,
+            awaits=awaits if is_confirmed else None,
+            is_likely=is_likely,
+            shell=shell if is_confirmed else None,
+            is_awaiting=is_awaiting,
+            is_unclear=facts.modes is None or facts.relays or facts.reader is Reader.UNKNOWN,
+            is_at_rest=facts.is_over or is_awaiting or quiet_s >= QUIET_S,
+            quiet_s=quiet_s,
+            same_s=same_s,
+            look_again_s=max(_LEAST_LOOK_S, min(_MOST_LOOK_S, same_s / _LOOKS_PER_WAIT)),
+        )
+
+    def _note_work(self, facts: Facts, now: float) -> None:
+        """Begin to count quiet time anew where something was printed or done."""
+        has_printed = facts.printed != self._printed or facts.group != self._group
+        has_worked = abs(facts.cpu_ns - self._cpu_ns) > _IDLE_CPU_NS
+        if has_printed or has_worked or facts.is_at_work:
+            self._quiet_since = now
+            self._printed, self._cpu_ns, self._group = facts.printed, facts.cpu_ns, facts.group
+
+    def _is_taken(self, facts: Facts, now: float) -> bool:
+        """Tell whether what was typed before has come to the program."""
+        before = self._before
+        return before is None or facts.wait != before.wait or now >= self._begun_at + _TAKE_S
+
+
+class Coming:
+    """Whether it is worth waiting for a shell to come to its prompt.
+
+    Args:
+        patience_s: How long to wait for a shell that has been at its prompt before.
+        starting_s: How long to wait for one that has not, as long as it is at work.
+    """
+
+    def __init__(self, patience_s: float, starting_s: float) -> None:
+        self._patience_s = patience_s
+        self._starting_s = starting_s
+        self._begun_at = -1.0
+
+    def step(self, doing: Doing, now: float, *, is_starting: bool, has_children: bool) -> bool:
+        """Tell whether to look again.
+
+        Args:
+            doing: What the pane is doing.
+            now: The time.
+            is_starting: The shell that has the terminal takes commands there, and was not at its prompt yet.
+            has_children: It runs something that is to be waited for.
+        """
+        if self._begun_at < 0:
+            self._begun_at = now
+        waited_s = now - self._begun_at
+        is_busy = has_children or doing.same_s < _ASKING_S
+        if is_starting and waited_s < self._starting_s and is_busy:
+            return True
+        if doing.same_s < self._patience_s and waited_s < _COMING_S:
+            return True
+        return waited_s <= self._patience_s

@@ -1,0 +1,359 @@
+"""One look at the terminal of a pane: who has it, what it does with keys, and who waits for them.
+
+All of it is asked of the kernel, through /proc; nothing is guessed from what the screen shows. What follows from it is
+decided in `doing`, which does no I/O.
+
+A thread waits for the terminal when it is in a system call that returns once something was typed: read(2) of it, or
+poll(2), select(2) or epoll_wait(2) with it. That may be hidden from us, as of programs of other users.
+"""
+
+import os
+import struct
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import anyio
+
+from . import linux, terminals
+from .doing import CONFIRM_S, Activity, Coming, Doing, Facts, Reader
+from .linux import Stat
+from .logs import Log
+from .sequences import plain_name
+from .shells import SHELLS, Shell, foreground_shell
+from .terminals import Modes
+
+# System calls by machine: read, readv; poll; ppoll; select, pselect6; epoll_wait, epoll_pwait, epoll_pwait2;
+# restart_syscall, which a poll that a signal has interrupted becomes.
+_X86_64 = {0: "read", 19: "read", 7: "poll", 271: "poll", 219: "poll", 23: "select", 270: "select"}
+_X86_64 |= dict.fromkeys((232, 281, 441), "epoll")
+_AARCH64 = {63: "read", 65: "read", 73: "poll", 72: "select", 128: "poll"} | dict.fromkeys((22, 441), "epoll")
+_CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(os.uname().machine, {})
+
+_POLLIN = 0x0001 | 0x0040
+_EPOLLIN = 0x001
+_POLL_ENTRY = struct.Struct("<ihh")
+# Who waits for more files than that is no program with a terminal.
+_MOST_FILES = 1024
+# The controlling terminal by its other name, /dev/tty; and what makes terminals, /dev/ptmx.
+_DEV_TTY, _DEV_PTMX = os.makedev(5, 0), os.makedev(5, 2)
+# Programs with more processes or threads are not looked at one by one.
+_MOST_PROCESSES = 256
+_MOST_THREADS = 256
+
+# A shell that starts sets up things; keys wait so long for that.
+_STARTING_S = 10.0
+_LOOK_AGAIN_S = 0.001
+# What a pane was made for may be a shell that has not begun after a shorter time.
+_YOUNG_S = 0.05
+# It takes some milliseconds, but on a busy machine.
+_START_S = 1.0
+
+# They wait for keys in raw mode all the time, for a program that we can't see.
+_RELAYS = frozenset(
+    (
+        *("ssh", "mosh-client", "telnet", "rlogin", "nc", "ncat", "socat", "minicom", "picocom", "cu", "adb"),
+        *("docker", "podman", "kubectl", "oc", "lxc", "machinectl", "systemd-run", "runc", "crun", "nsenter"),
+        *("tmux", "screen", "dtach", "abduco", "vagrant", "gcloud", "aws", "fly", "heroku"),
+    )
+)
+
+
+class _Wait(NamedTuple):
+    """What a thread waits for.
+
+    Attributes:
+        is_for_terminal: The terminal.
+        is_for_it_alone: And nothing else.
+        is_for_others: A terminal that it has made for others, too.
+    """
+
+    is_for_terminal: bool
+    is_for_it_alone: bool
+    is_for_others: bool = False
+
+
+_ELSEWHERE = _Wait(is_for_terminal=False, is_for_it_alone=False)
+
+
+def look(pane_pid: int, printed: int) -> Facts:
+    """Return what the kernel tells of a pane at this moment.
+
+    Args:
+        pane_pid: The process of pane.sh.
+        printed: How many bytes its log has.
+    """
+    leader = linux.read_stat(pane_pid)
+    if leader is None or leader.reaped or leader.state == "Z":
+        return Facts(is_over=True, printed=printed)
+    # pane.sh only waits for the others.
+    facts = _look_at(leader, _members(leader), terminals.modes(leader.pid), printed)
+    return replace(facts, shell=foreground_shell(pane_pid))
+
+
+def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: int) -> Facts:
+    """Return what is to be seen at the terminal of a session leader, given those of the foreground group."""
+    group = leader.tpgid
+    found = {member.pid: _readers(member, leader.tty) for member in members}
+    reader = max((one.kind for one in found.values()), default=Reader.NOBODY)
+    reader_ns = sum(one.cpu_ns for one in found.values())
+    front = _front(leader, group, members)
+    relays = any(linux.program(pid) in _RELAYS for pid, one in found.items() if one.kind >= Reader.AMONG_OTHERS)
+    cpu_ns = sum(_cpu_ns(member.pid) for member in members)
+    for member in members if modes and not modes.is_canonical else ():
+        if not found[member.pid].relays:
+            continue
+        relays = True
+        if behind := _behind(member, printed):
+            modes, reader, relays, reader_ns = behind.modes, behind.reader, behind.relays, behind.reader_ns
+            cpu_ns += behind.cpu_ns
+    return Facts(
+        group=group,
+        pid=front.pid if front else None,
+        foreground=plain_name(front.comm) if front else None,
+        is_starting=leader.pgrp == group and (front is None or front.is_fork),
+        modes=modes,
+        reader=reader,
+        relays=relays,
+        reader_ns=reader_ns,
+        is_at_work=any(member.state in "RD" for member in members),
+        cpu_ns=cpu_ns,
+        printed=printed,
+    )
+
+
+def _members(leader: Stat) -> list[Stat]:
+    """Return the living processes of the foreground group below a session leader."""
+    found: list[Stat] = []
+    parents = [leader.pid]
+    for _ in range(_MOST_PROCESSES):
+        if not parents:
+            break
+        for child in linux.children(parents.pop(0)):
+            stat = linux.read_stat(child)
+            if stat is None:
+                continue
+            parents.append(child)
+            if stat.pgrp == leader.tpgid and stat.state not in "ZX":
+                found.append(stat)
+    return found
+
+
+def _front(leader: Stat, group: int, members: list[Stat]) -> Stat | None:
+    """Return the process to name: the leader of the group, or who has its place once that has ended."""
+    first = next((stat for stat in members if stat.pid == group), members[0] if members else None)
+    if first is None or leader.pgrp != group:
+        return first
+    # `$SHELL -c` stays for a list of commands; then the one that it waits for has the terminal.
+    below = [stat for stat in members if stat.ppid == first.pid] if first.comm in SHELLS else []
+    return below[-1] if below else first
+
+
+class _Readers(NamedTuple):
+    """Those threads of a process that wait for a terminal.
+
+    Attributes:
+        kind: The one that tells most.
+        relays: They wait for terminals as well that the process has made for others.
+        cpu_ns: The processor time that they have used.
+    """
+
+    kind: Reader = Reader.NOBODY
+    relays: bool = False
+    cpu_ns: int = 0
+
+
+def _readers(process: Stat, tty: int) -> _Readers:
+    """Return the threads of a process that wait for a terminal."""
+    if process.state in "Tt":
+        return _Readers()
+    threads = _threads(process.pid)
+    kind, relays, cpu_ns = Reader.NOBODY, False, 0
+    for thread in threads:
+        words = linux.read(f"/proc/{process.pid}/task/{thread}/syscall").split()
+        if not words:
+            kind = max(kind, Reader.UNKNOWN)
+        elif len(words) > 3:  # noqa: PLR2004  with arguments, so it is in a system call
+            wait = _wait(process.pid, [int(word, 0) for word in words[:7]], tty)
+            if wait.is_for_terminal:
+                alone = Reader.BYTES if _reads_bytes(words) else Reader.ALONE
+                is_alone = wait.is_for_it_alone and len(threads) == 1
+                kind = max(kind, alone if is_alone else Reader.AMONG_OTHERS)
+                relays |= wait.is_for_others
+                cpu_ns += _cpu_ns_of(process.pid, thread)
+    return _Readers(kind, relays, cpu_ns)
+
+
+def _reads_bytes(words: list[bytes]) -> bool:
+    """Tell whether a thread reads a byte only, as shells do that run `read`."""
+    return _CALLS.get(int(words[0])) == "read" and int(words[3], 0) == 1
+
+
+def _wait(pid: int, call: list[int], tty: int) -> _Wait:
+    """Tell what a thread waits for that is in a system call: its number and its arguments."""
+    number, *arguments = call
+    match _CALLS.get(number):
+        case "read":
+            is_terminal = _is_terminal(pid, arguments[0], tty)
+            return _Wait(is_terminal, is_terminal)
+        case "poll":
+            return _wait_for(pid, list(_polled(pid, arguments[0], arguments[1])), tty, arguments[2])
+        case "select":
+            return _wait_for(pid, list(_selected(pid, arguments[0], arguments[1])), tty, arguments[4])
+        case "epoll":
+            return _wait_for(pid, list(_epolled(pid, arguments[0])), tty, 0)
+    return _ELSEWHERE
+
+
+def _wait_for(pid: int, files: list[int], tty: int, timeout: int) -> _Wait:
+    """Tell what a thread waits for, given the files and the word for a time: 0 or -1 where there is none."""
+    are_terminals = [_is_terminal(pid, number, tty) for number in files]
+    is_for_others = any(_device(pid, number) == _DEV_PTMX for number in files)
+    has_no_end = timeout == 0 or timeout & 0xFFFFFFFF == 0xFFFFFFFF  # noqa: PLR2004  a null pointer, or -1 of 32 bits
+    return _Wait(any(are_terminals), all(are_terminals) and has_no_end, is_for_others)
+
+
+def _polled(pid: int, address: int, count: int) -> Iterator[int]:
+    if count <= _MOST_FILES:
+        data = _memory(pid, address, count * _POLL_ENTRY.size)
+        for number, events, _ in _POLL_ENTRY.iter_unpack(data[: len(data) // 8 * 8]):
+            if number >= 0 and events & _POLLIN:
+                yield number
+
+
+def _selected(pid: int, count: int, address: int) -> Iterator[int]:
+    if address and count <= _MOST_FILES:
+        for index, byte in enumerate(_memory(pid, address, (count + 7) // 8)):
+            yield from (index * 8 + bit for bit in range(8) if byte >> bit & 1)
+
+
+def _epolled(pid: int, number: int) -> Iterator[int]:
+    for line in linux.read(f"/proc/{pid}/fdinfo/{number}").splitlines():
+        words = line.split()
+        if words[:1] == [b"tfd:"] and int(words[3], 16) & _EPOLLIN:
+            yield int(words[1])
+
+
+def _is_terminal(pid: int, number: int, tty: int) -> bool:
+    """Tell whether a file of a process is this terminal, be it by its other name."""
+    device = _device(pid, number)
+    return device == _DEV_TTY or (device != 0 and device == linux.device(tty))
+
+
+def _device(pid: int, number: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/fd/{number}").st_rdev
+    except OSError:
+        return 0
+
+
+def _memory(pid: int, address: int, size: int) -> bytes:
+    try:
+        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(fd, size, address)
+    except (OSError, OverflowError):
+        return b""
+    finally:
+        os.close(fd)
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]
+    except OSError:
+        return []
+
+
+def _cpu_ns(pid: int) -> int:
+    """Return the processor time of all threads of a process."""
+    return sum(_cpu_ns_of(pid, thread) for thread in _threads(pid))
+
+
+def _cpu_ns_of(pid: int, thread: str) -> int:
+    return int((linux.read(f"/proc/{pid}/task/{thread}/schedstat").split() or [b"0"])[0])
+
+
+def _behind(relay: Stat, printed: int) -> Facts | None:
+    """Return what is to be seen at the terminal that a relay, such as `script`, has made for its child."""
+    for pid in linux.descendants(relay.pid):
+        stat = linux.read_stat(pid)
+        if stat and stat.tty not in (0, relay.tty) and stat.session == stat.pid:
+            members = _members(stat)
+            # Its standard input may be another terminal.
+            modes = terminals.modes_at(f"/dev/pts/{os.minor(linux.device(stat.tty))}")
+            return _look_at(stat, [stat, *members] if stat.pgrp == stat.tpgid else members, modes, printed)
+    return None
+
+
+class Terminal:
+    """The terminal of a pane, to be looked at.
+
+    Args:
+        pane_pid: The process of pane.sh.
+        log: The pane's log.
+        flush: Waits until tmux has read what was printed, and has answered what a program asked its terminal.
+    """
+
+    def __init__(self, pane_pid: int, log: Log, flush: Callable[[], Awaitable[object]]) -> None:
+        self._pane_pid = pane_pid
+        self._log = log
+        self._flush = flush
+        self._known: set[tuple[int, int]] = set()
+        self._made_at = time.monotonic()
+
+    def look(self) -> Facts:
+        """Return what one look tells."""
+        return look(self._pane_pid, self._log.size)
+
+    async def doing(self, activity: Activity) -> Doing:
+        """Look once, and once more where that may tell what is awaited."""
+        doing = activity.step(self.look(), anyio.current_time())
+        if doing.is_likely and doing.awaits is None and doing.shell is None:
+            await self._flush()
+            await anyio.sleep(CONFIRM_S)
+            doing = activity.step(self.look(), anyio.current_time())
+        return doing
+
+    async def start(self) -> None:
+        """Wait until the pane's command has begun, so that it needs nothing of ours any more."""
+        with anyio.move_on_after(_START_S):
+            while (facts := self.look()).is_starting and not facts.is_over:
+                await anyio.sleep(_LOOK_AGAIN_S / 2)
+
+    async def prompt(
+        self, patience_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
+    ) -> Shell | None:
+        """Wait until the shell that has the terminal is at its prompt.
+
+        Args:
+            patience_s: How long to wait for a shell that has been at its prompt before.
+            starting_s: How long to wait for one that has not, as long as it is at work.
+            is_to_run: A command is to be run there, so what a starting shell runs itself is waited for, too.
+
+        Returns:
+            The shell, or None when none has the terminal, or one that does not come to its prompt.
+        """
+        activity, coming = Activity(), Coming(patience_s, starting_s)
+        has_children = False
+        begin = anyio.current_time()
+        while True:
+            doing = await self.doing(activity)
+            shell = doing.facts.shell
+            is_young = time.monotonic() < self._made_at + _YOUNG_S
+            if shell is None and is_young and anyio.current_time() < begin + patience_s:
+                await anyio.sleep(_LOOK_AGAIN_S)
+                continue
+            if doing.shell or shell is None:
+                self._known.update([doing.shell.start] if doing.shell else ())
+                return doing.shell
+            is_starting = shell.start not in self._known and shell.is_interactive()
+            now = anyio.current_time()
+            if not coming.step(doing, now, is_starting=is_starting, has_children=has_children):
+                return None
+            await anyio.sleep(_LOOK_AGAIN_S)
+            # Before the next look: a shell whose last child has ended has run since, and that shows there.
+            has_children = is_to_run and bool(linux.children(shell.pid))

@@ -1,0 +1,148 @@
+"""Sending keys: step by step, each when the program awaits it.
+
+A step that is text goes out when nothing typed is unread and the terminal is awaited again. What is typed sooner may be
+read by another program than it is meant for, and in another mode of the terminal. Keys and signals are for what runs,
+and wait a moment only.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from . import linux
+from .capturing import capture_screen_rows
+from .doing import QUIET_S, Activity, Doing, Facts
+from .errors import SignalError
+from .keys import Keystrokes
+from .panes import Pane
+
+# The shell that a program has just returned to comes to its prompt in some milliseconds.
+_PROMPT_S = 0.05
+# What was printed has come to the log after a millisecond, but on a busy machine.
+_IN_FLIGHT_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What was sent.
+
+    Attributes:
+        done: How many of the steps.
+        why_not: Why there are not more.
+        first_cursor: Where the pane's log ended before the first step.
+        cursor: The same before the last one.
+        before: The last look before that.
+        rows: What the screen showed then, where a program draws there.
+        signalled: How many processes got the last signal.
+    """
+
+    done: int
+    why_not: str | None
+    first_cursor: int
+    cursor: int
+    before: Facts
+    rows: Sequence[str]
+    signalled: int = 0
+
+
+async def send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float) -> Sending:
+    """Type and press, step by step.
+
+    Args:
+        pane: The pane.
+        steps: What to type.
+        timeout_s: How long each step but the first may wait for its turn.
+
+    Raises:
+        PaneExitedError: The program has ended before the first step.
+        PaneLostError: The pane is gone.
+        SignalError: A signal can't be sent.
+        StorageError: There is no room for the text.
+    """
+    first = last = await send_one(pane, steps[0])
+    signalled = last.signalled
+    for number, step in enumerate(steps[1:], 1):
+        why_not = await _turn(pane, step, last, timeout_s)
+        if why_not:
+            return replace(last, done=number, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
+        last = await send_one(pane, step)
+        signalled = last.signalled or signalled
+    return replace(last, done=len(steps), first_cursor=first.cursor, signalled=signalled)
+
+
+async def send_one(pane: Pane, step: Keystrokes) -> Sending:
+    """Type and press, whole and in order.
+
+    Raises:
+        PaneExitedError: The program has ended.
+        PaneLostError: The pane is gone.
+        SignalError: A signal can't be sent.
+        StorageError: There is no room for the text.
+    """
+    keyboard = pane.keyboard
+    async with keyboard.lock:
+        await pane.check_running()
+        shell = await pane.terminal.prompt(_PROMPT_S)
+        with anyio.CancelScope(shield=True):
+            if time.time() - pane.log.written_at < _IN_FLIGHT_S:
+                await pane.flush()  # so that what was printed before comes to the log before
+            before = keyboard.before = pane.terminal.look()
+            is_drawing = shell is None and before.modes is not None and not before.modes.is_canonical
+            rows = (await capture_screen_rows(pane))[0] if is_drawing else []
+            sent, signalled = keyboard.expect_echo(step, shell, rows), 0
+            if step.signal:
+                if shell:
+                    raise SignalError(step.signal, f"{shell.name} is at its prompt there, and no program runs")
+                signalled = _signal(pane, before.group, step.signal)
+            else:
+                keyboard.is_line_used = True
+                await keyboard.type(step)
+    return Sending(1, None, sent.cursor, sent.cursor, before, rows, signalled)
+
+
+def _signal(pane: Pane, group: int, name: str) -> int:
+    """Send a signal to the foreground process group; return how many processes that are.
+
+    Raises:
+        SignalError: It belongs to another user.
+    """
+    below = map(linux.read_stat, linux.descendants(pane.process.pid))
+    members = [stat.pid for stat in below if stat and stat.pgrp == group]
+    try:
+        # One by one: pane.sh, which may be in that group as well, is not meant.
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, signal.Signals[name])
+    except PermissionError:
+        raise SignalError(name, "the program belongs to another user") from None
+    return len(members)
+
+
+async def _turn(pane: Pane, step: Keystrokes, last: Sending, timeout_s: float) -> str | None:
+    """Wait until it is time for a step; return why it never is."""
+    activity = Activity(last.before)
+    begin = anyio.current_time()
+    async with pane.growth() as growth:
+        while True:
+            if ending := await pane.ending():
+                return f"the program {ending}"
+            async with pane.news.looking:
+                doing = await pane.terminal.doing(activity)
+            waited_s = anyio.current_time() - begin
+            if not step.is_text and (doing.is_at_rest or waited_s >= QUIET_S):
+                return None
+            if _is_awaited(doing):
+                return None
+            if waited_s >= timeout_s:
+                return f"after {timeout_s:g} s {doing.facts.foreground or 'the program'} does not read what is typed"
+            await growth.wait(min(doing.look_again_s * pane.news.waiters, timeout_s - waited_s))
+
+
+def _is_awaited(doing: Doing) -> bool:
+    """Tell whether text is awaited; where the kernel can't tell, whether all is quiet."""
+    return doing.is_awaiting or (doing.is_unclear and doing.quiet_s >= QUIET_S)
