@@ -26,6 +26,11 @@ _TAKE_S = 0.1
 _ASKING_S = 0.5
 # A shell that is at work may be on its way to its prompt, on a busy machine.
 _COMING_S = 0.5
+# What has the terminal is told once it has had it for so long. A C-c that comes while bash starts a program can leave
+# the terminal with that, and then bash takes its end of input for its own.
+STEADY_S = 0.05
+# Programs that come and go are told after so long.
+_LATE_S = 0.5
 # Looks come soon while things change, and then more rarely.
 _LEAST_LOOK_S, _MOST_LOOK_S = 0.002, 0.05
 _LOOKS_PER_WAIT = 10
@@ -248,3 +253,58 @@ class Coming:
         if doing.same_s < self._patience_s and waited_s < _COMING_S:
             return True
         return waited_s <= self._patience_s
+
+
+class Act(Enum):
+    """What to do to stop a program."""
+
+    WAIT = "wait"
+    TELL = "tell the process group that has the terminal"
+    RESTORE = "restore the terminal's modes"
+    REFUSE = "refuse"
+
+
+class Stopping:
+    """When to tell what runs in a shell to stop, program after program, until the shell has the terminal.
+
+    Args:
+        is_interrupt: It is told by C-c, which a shell heeds as well.
+    """
+
+    def __init__(self, *, is_interrupt: bool) -> None:
+        self._is_interrupt = is_interrupt
+        self._begun_at = self._since = -1.0
+        self._group = -1
+        self._told: set[int] = set()
+
+    def step(self, facts: Facts, now: float, *, is_interactive: bool) -> Act:
+        """Return what to do after a look.
+
+        Args:
+            facts: The look.
+            now: The time.
+            is_interactive: A shell has the terminal that takes commands there.
+        """
+        if self._begun_at < 0:
+            self._begun_at = now
+        if facts.group != self._group:
+            self._group, self._since = facts.group, now
+        is_late = now > self._begun_at + _LATE_S
+        if now <= self._since + STEADY_S and not is_late:
+            return Act.WAIT
+        if not is_interactive:
+            return self._tell(facts.group)
+        # A shell without a line editor does not set the modes which a program left behind.
+        if facts.shell and not facts.shell.kind.has_editor and self._told:
+            return Act.RESTORE
+        if self._told:
+            return Act.WAIT
+        if self._is_interrupt:
+            return self._tell(facts.group)
+        return Act.REFUSE if is_late else Act.WAIT
+
+    def _tell(self, group: int) -> Act:
+        if group in self._told:
+            return Act.WAIT
+        self._told.add(group)
+        return Act.TELL

@@ -5,7 +5,20 @@ from typing import Any
 
 import pytest
 
-from tmux_debug_mcp.doing import CONFIRM_S, QUIET_S, Activity, Awaits, Coming, Facts, Reader, awaited, prompting
+from tmux_debug_mcp.doing import (
+    CONFIRM_S,
+    QUIET_S,
+    STEADY_S,
+    Act,
+    Activity,
+    Awaits,
+    Coming,
+    Facts,
+    Reader,
+    Stopping,
+    awaited,
+    prompting,
+)
 from tmux_debug_mcp.shells import Shell
 from tmux_debug_mcp.terminals import Modes
 
@@ -163,3 +176,40 @@ def test_shell_is_waited_for_as_long_as_it_comes(
 
     doing = replace(doing, same_s=same_s)
     assert coming.step(doing, waited_s, is_starting=is_starting, has_children=has_children) == is_worth_it
+
+
+class TestStopping:
+    def test_group_is_told_once_it_has_had_the_terminal_for_a_while_and_once_only(self) -> None:
+        stopping = Stopping(is_interrupt=True)
+        running = Facts(group=9)
+        acts = [stopping.step(running, at, is_interactive=False) for at in (0.0, STEADY_S / 2, STEADY_S * 2, 1.0)]
+        assert acts == [Act.WAIT, Act.WAIT, Act.TELL, Act.WAIT]
+
+    def test_program_that_follows_is_told_too(self) -> None:
+        stopping = Stopping(is_interrupt=False)
+        stopping.step(Facts(group=9), 0.0, is_interactive=False)
+        assert stopping.step(Facts(group=9), 0.1, is_interactive=False) is Act.TELL
+        assert stopping.step(Facts(group=10), 0.2, is_interactive=False) is Act.WAIT
+        assert stopping.step(Facts(group=10), 0.3, is_interactive=False) is Act.TELL
+
+    def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
+        stopping = Stopping(is_interrupt=True)
+        acts = [stopping.step(Facts(group=number), number * 0.04, is_interactive=False) for number in range(15)]
+        assert acts[:12] == [Act.WAIT] * 12
+        assert Act.TELL in acts
+
+    def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
+        shell = replace(READING, group=7, shell=BASH, reader=Reader.NOBODY)
+        for is_interrupt, expected in ((True, Act.TELL), (False, Act.REFUSE)):
+            stopping = Stopping(is_interrupt=is_interrupt)
+            stopping.step(shell, 0.0, is_interactive=True)
+            assert stopping.step(shell, 1.0, is_interactive=True) is expected
+
+    def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
+        for shell, expected in ((DASH, Act.RESTORE), (BASH, Act.WAIT)):
+            stopping = Stopping(is_interrupt=True)
+            stopping.step(Facts(group=9), 0.0, is_interactive=False)
+            stopping.step(Facts(group=9), 0.1, is_interactive=False)
+            back = Facts(group=7, shell=shell)
+            stopping.step(back, 0.2, is_interactive=True)
+            assert stopping.step(back, 0.3, is_interactive=True) is expected

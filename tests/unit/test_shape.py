@@ -81,7 +81,7 @@ ALLOWED = {
         "tools",
         "tools.arguments",
     },
-    "stopping": {"keys", "linux", "panes", "shells", "terminals"},
+    "stopping": {"doing", "keys", "linux", "panes", "terminals"},
     "waiting": {"capturing", "doing", "drawing", "echo", "errors", "logs", "panes", "reading", "texts"},
     "doing": {"shells", "terminals"},
     "drawing": set(),
@@ -138,7 +138,18 @@ ALLOWED = {
         "tools.users_tabs",
         "waiting",
     },
-    "tools.users_tabs": {"creation", "errors", "keys", "linux", "reading", "servers", "session", "shells", "stopping"}
+    "tools.users_tabs": {
+        "creation",
+        "doing",
+        "errors",
+        "keys",
+        "linux",
+        "reading",
+        "servers",
+        "session",
+        "shells",
+        "stopping",
+    }
     | {"targets", "tools"},
     "tools.terminal": {
         "archive",

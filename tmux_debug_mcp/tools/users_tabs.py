@@ -14,13 +14,14 @@ import orjson
 
 from tmux_debug_mcp import linux
 from tmux_debug_mcp.creation import NewPane, check, directory
+from tmux_debug_mcp.doing import STEADY_S
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
 from tmux_debug_mcp.keys import INTERRUPT, typed
 from tmux_debug_mcp.reading import end_of
 from tmux_debug_mcp.servers import MAX_COMMAND_BYTES, UsersServer, escaped
 from tmux_debug_mcp.session import Session
 from tmux_debug_mcp.shells import KINDS, Shell
-from tmux_debug_mcp.stopping import OTHER_SHELLS, STEADY_S, STOP_S, advice
+from tmux_debug_mcp.stopping import OTHER_SHELLS, STOP_S, advice
 from tmux_debug_mcp.targets import PaneRow
 
 from . import Answer, Arguments
