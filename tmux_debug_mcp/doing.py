@@ -71,12 +71,12 @@ class Facts:
         group: The foreground process group.
         pid: The process that has the terminal: that group's leader.
         foreground: Its name.
-        is_starting: That has not started its program yet.
         shell: The same, where it is a shell that we know.
         modes: What the terminal does with what is typed; None when that can't be told.
         reader: Who waits for what is typed.
         relays: That one passes keys on to a program that we can't see.
-        reader_ns: The processor time that those threads have used.
+        readers: The threads that do: process and thread.
+        reader_ns: The processor time that they have used.
         is_at_work: One of the group wants a processor or waits for a disk.
         cpu_ns: The processor time that the group has used.
         printed: How many bytes the pane has printed.
@@ -86,11 +86,11 @@ class Facts:
     group: int = -1
     pid: int | None = None
     foreground: str | None = None
-    is_starting: bool = False
     shell: Shell | None = None
     modes: Modes | None = None
     reader: Reader = Reader.NOBODY
     relays: bool = False
+    readers: tuple[tuple[int, str], ...] = ()
     reader_ns: int = 0
     is_at_work: bool = False
     cpu_ns: int = 0

@@ -9,7 +9,6 @@ poll(2), select(2) or epoll_wait(2) with it. That may be hidden from us, as of p
 
 import os
 import struct
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -47,8 +46,6 @@ _STARTING_S = 10.0
 _LOOK_AGAIN_S = 0.001
 # What a pane was made for may be a shell that has not begun after a shorter time.
 _YOUNG_S = 0.05
-# It takes some milliseconds, but on a busy machine.
-_START_S = 1.0
 
 # They wait for keys in raw mode all the time, for a program that we can't see.
 _RELAYS = frozenset(
@@ -97,6 +94,7 @@ def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: in
     group = leader.tpgid
     found = {member.pid: _readers(member, leader.tty) for member in members}
     reader = max((one.kind for one in found.values()), default=Reader.NOBODY)
+    waiting = tuple(thread for one in found.values() for thread in one.threads)
     reader_ns = sum(one.cpu_ns for one in found.values())
     front = _front(leader, group, members)
     relays = any(linux.program(pid) in _RELAYS for pid, one in found.items() if one.kind >= Reader.AMONG_OTHERS)
@@ -106,16 +104,17 @@ def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: in
             continue
         relays = True
         if behind := _behind(member, printed):
-            modes, reader, relays, reader_ns = behind.modes, behind.reader, behind.relays, behind.reader_ns
+            modes, reader, relays = behind.modes, behind.reader, behind.relays
+            waiting, reader_ns = behind.readers, behind.reader_ns
             cpu_ns += behind.cpu_ns
     return Facts(
         group=group,
         pid=front.pid if front else None,
         foreground=plain_name(front.comm) if front else None,
-        is_starting=leader.pgrp == group and (front is None or front.is_fork),
         modes=modes,
         reader=reader,
         relays=relays,
+        readers=waiting,
         reader_ns=reader_ns,
         is_at_work=any(member.state in "RD" for member in members),
         cpu_ns=cpu_ns,
@@ -156,11 +155,13 @@ class _Readers(NamedTuple):
     Attributes:
         kind: The one that tells most.
         relays: They wait for terminals as well that the process has made for others.
+        threads: Their ids, with that of the process.
         cpu_ns: The processor time that they have used.
     """
 
     kind: Reader = Reader.NOBODY
     relays: bool = False
+    threads: tuple[tuple[int, str], ...] = ()
     cpu_ns: int = 0
 
 
@@ -168,8 +169,8 @@ def _readers(process: Stat, tty: int) -> _Readers:
     """Return the threads of a process that wait for a terminal."""
     if process.state in "Tt":
         return _Readers()
-    threads = _threads(process.pid)
-    kind, relays, cpu_ns = Reader.NOBODY, False, 0
+    threads = linux.threads(process.pid)[:_MOST_THREADS]
+    kind, relays, waiting = Reader.NOBODY, False, []
     for thread in threads:
         words = linux.read(f"/proc/{process.pid}/task/{thread}/syscall").split()
         if not words:
@@ -181,8 +182,8 @@ def _readers(process: Stat, tty: int) -> _Readers:
                 is_alone = wait.is_for_it_alone and len(threads) == 1
                 kind = max(kind, alone if is_alone else Reader.AMONG_OTHERS)
                 relays |= wait.is_for_others
-                cpu_ns += _cpu_ns_of(process.pid, thread)
-    return _Readers(kind, relays, cpu_ns)
+                waiting.append((process.pid, thread))
+    return _Readers(kind, relays, tuple(waiting), sum(_cpu_ns_of(*reader) for reader in waiting))
 
 
 def _reads_bytes(words: list[bytes]) -> bool:
@@ -261,16 +262,9 @@ def _memory(pid: int, address: int, size: int) -> bytes:
         os.close(fd)
 
 
-def _threads(pid: int) -> list[str]:
-    try:
-        return os.listdir(f"/proc/{pid}/task")[:_MOST_THREADS]
-    except OSError:
-        return []
-
-
 def _cpu_ns(pid: int) -> int:
     """Return the processor time of all threads of a process."""
-    return sum(_cpu_ns_of(pid, thread) for thread in _threads(pid))
+    return sum(_cpu_ns_of(pid, thread) for thread in linux.threads(pid)[:_MOST_THREADS])
 
 
 def _cpu_ns_of(pid: int, thread: str) -> int:
@@ -303,11 +297,34 @@ class Terminal:
         self._log = log
         self._flush = flush
         self._known: set[tuple[int, int]] = set()
-        self._made_at = time.monotonic()
+        self._made_at = anyio.current_time()
+        self._last: Facts | None = None
+        self._activity = Activity()
 
     def look(self) -> Facts:
         """Return what one look tells."""
-        return look(self._pane_pid, self._log.size)
+        self._last = look(self._pane_pid, self._log.size)
+        self._activity.step(self._last, anyio.current_time())
+        return self._last
+
+    def glance(self) -> Doing:
+        """Return what the pane is doing as far as that can be told at once: less than a look where all is as before."""
+        if self._last is None or not self._is_as_before(self._last):
+            self._last = look(self._pane_pid, self._log.size)
+        return self._activity.step(self._last, anyio.current_time())
+
+    def typed(self, before: Facts) -> None:
+        """Note that something is typed after a look."""
+        self._activity = Activity(before)
+        self._activity.step(before, anyio.current_time())
+
+    def _is_as_before(self, last: Facts) -> bool:
+        """Tell whether those who waited for the terminal have not run since the last look."""
+        if not last.readers or last.printed != self._log.size:
+            return False
+        leader = linux.read_stat(self._pane_pid)
+        is_same_group = leader is not None and not leader.reaped and leader.tpgid == last.group
+        return is_same_group and sum(_cpu_ns_of(*reader) for reader in last.readers) == last.reader_ns
 
     async def doing(self, activity: Activity) -> Doing:
         """Look once, and once more where that may tell what is awaited."""
@@ -318,11 +335,13 @@ class Terminal:
             doing = activity.step(self.look(), anyio.current_time())
         return doing
 
-    async def start(self) -> None:
-        """Wait until the pane's command has begun, so that it needs nothing of ours any more."""
-        with anyio.move_on_after(_START_S):
-            while (facts := self.look()).is_starting and not facts.is_over:
-                await anyio.sleep(_LOOK_AGAIN_S / 2)
+    def _has_begun(self) -> bool:
+        """Tell whether the pane's command has begun: what has the terminal is not about to become a shell."""
+        if anyio.current_time() < self._made_at + _YOUNG_S:
+            return False
+        first = next(iter(linux.children(self._pane_pid)), None)
+        command = linux.read_stat(first) if first else None
+        return command is None or not command.is_fork
 
     async def prompt(
         self, patience_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
@@ -341,12 +360,13 @@ class Terminal:
         has_children = False
         begin = anyio.current_time()
         while True:
-            doing = await self.doing(activity)
-            shell = doing.facts.shell
-            is_young = time.monotonic() < self._made_at + _YOUNG_S
-            if shell is None and is_young and anyio.current_time() < begin + patience_s:
+            if foreground_shell(self._pane_pid) is None:
+                if self._has_begun() or anyio.current_time() >= begin + patience_s:
+                    return None
                 await anyio.sleep(_LOOK_AGAIN_S)
                 continue
+            doing = await self.doing(activity)
+            shell = doing.facts.shell
             if doing.shell or shell is None:
                 self._known.update([doing.shell.start] if doing.shell else ())
                 return doing.shell

@@ -20,7 +20,7 @@ import anyio
 
 from . import linux, terminals
 from .client import Command, ControlClient
-from .doing import Activity, Awaits, Facts, awaited
+from .doing import Awaits, Facts, awaited
 from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError, ToolError
 from .jobs import Job
 from .keyboard import Keyboard
@@ -125,13 +125,10 @@ class Pane:
         """Return what the pane is now; when its program has ended, its output is complete."""
         if ending := await self.ending():
             return ending
-        facts = self.terminal.look()
-        awaits = awaited(facts)
+        doing = self.terminal.glance()
+        # One look will do where all has been quiet.
         is_new = time.time() < self.log.written_at + _PRINTED_S or self._typed_s() < _TYPED_S
-        if awaits and is_new:
-            doing = await self.terminal.doing(Activity(self.keyboard.before))
-            facts, awaits = doing.facts, doing.awaits
-        return self.running(facts, awaits)
+        return self.running(doing.facts, doing.awaits if is_new else doing.awaits or awaited(doing.facts))
 
     def running(self, facts: Facts, awaits: Awaits | None) -> State:
         """Return the state of the running program, given a look at it."""

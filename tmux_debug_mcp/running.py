@@ -128,6 +128,7 @@ async def run_in_shell(pane: Pane, command: str, timeout_s: float, show: Show) -
             shown = Shown(error.removesuffix("\n").split("\n"), [])
             return Outcome("done", _SYNTAX_ERROR, 0.0, state, shown, state.cursor, state.cursor)
         before = pane.keyboard.before = pane.terminal.look()
+        pane.terminal.typed(before)
         pane.job = job = await give(pane, shell, command)
     return await _InShell(pane, job, before, deadline, show).outcome()
 

@@ -92,6 +92,7 @@ async def send_one(pane: Pane, step: Keystrokes) -> Sending:
             if time.time() - pane.log.written_at < _IN_FLIGHT_S:
                 await pane.flush()  # so that what was printed before comes to the log before
             before = keyboard.before = pane.terminal.look()
+            pane.terminal.typed(before)
             is_drawing = shell is None and before.modes is not None and not before.modes.is_canonical
             rows = (await capture_screen_rows(pane))[0] if is_drawing else []
             sent, signalled = keyboard.expect_echo(step, shell, rows), 0

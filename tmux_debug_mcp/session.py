@@ -149,7 +149,6 @@ class Session:
                 pane = await self._make(new, cwd)
             finally:
                 self._making -= 1
-            await pane.terminal.start()
         return pane
 
     async def _make_room(self) -> None:
