@@ -15,9 +15,7 @@ import os
 import resource
 import signal
 import stat
-import struct
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, NoReturn
@@ -256,22 +254,6 @@ def is_in_our_place(pid: int) -> bool:
         return ours == (os.stat(f"/proc/{pid}/ns/mnt").st_ino, os.readlink(f"/proc/{pid}/root"), user)
     except OSError:
         return False
-
-
-def has_input(pid: int) -> bool:
-    """Tell whether a process has something to read from the pipe that is its standard input, or is at work on it."""
-    try:
-        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    process = read_stat(pid)
-    return bool(unread) or (process is not None and process.state != "S")
 
 
 def open_files(pid: int) -> list[str]:

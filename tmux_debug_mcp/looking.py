@@ -7,8 +7,10 @@ A thread waits for the terminal when it is in a system call that returns once so
 poll(2), select(2) or epoll_wait(2) with it. That may be hidden from us, as of programs of other users.
 """
 
+import fcntl
 import os
 import struct
+import termios
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -281,6 +283,22 @@ def _behind(relay: Stat, printed: int) -> Facts | None:
             modes = terminals.modes_at(f"/dev/pts/{os.minor(linux.device(stat.tty))}")
             return _look_at(stat, [stat, *members] if stat.pgrp == stat.tpgid else members, modes, printed)
     return None
+
+
+def has_input(pid: int) -> bool:
+    """Tell whether a process has something to read from the pipe that is its standard input, or is at work on it."""
+    try:
+        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    process = linux.read_stat(pid)
+    return bool(unread) or (process is not None and process.state != "S")
 
 
 class Terminal:

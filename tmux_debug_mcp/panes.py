@@ -25,7 +25,7 @@ from .errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError,
 from .jobs import Job
 from .keyboard import Keyboard
 from .logs import Growth, Log, Mark, News
-from .looking import Terminal
+from .looking import Terminal, has_input
 
 PaneId = NewType("PaneId", str)
 
@@ -287,7 +287,7 @@ class Pane:
         """Wait until what tmux has read of the pane has come to its log."""
         await self.check_log()
         deadline = anyio.current_time() + _IN_FLIGHT_S
-        while self.log_writer and linux.has_input(self.log_writer) and anyio.current_time() < deadline:
+        while self.log_writer and has_input(self.log_writer) and anyio.current_time() < deadline:
             await anyio.sleep(0.001)
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:

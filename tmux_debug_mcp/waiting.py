@@ -39,6 +39,8 @@ _FLOOD_S = 0.01
 _REST_OF_LINE_S = 0.003
 # A program that dies this soon is told by who makes a pane.
 EARLY_DEATH_S = 0.05
+# A pane is looked at so often at most.
+_LOOK_AGAIN_S = 0.002
 # A program draws its screen in several pieces.
 _DRAWN_S = 0.005
 # How much of what was printed tells whether its program draws on the whole screen.
@@ -251,6 +253,7 @@ class Watch:
         self._drawn = -1  # how far the program had printed when its screen was looked at
         self._activity = Activity(begin.before)
         self._doing: Doing | None = None
+        self._look_at = 0.0
 
     async def first(self, deadline: float) -> Observation:
         """Return what happens first.
@@ -297,10 +300,12 @@ class Watch:
 
     async def _resting(self) -> str | None:
         """Look at the pane; return whether that is what is waited for."""
-        if not self._conditions.needs_looks:
+        if not self._conditions.needs_looks or anyio.current_time() < self._look_at:
             return None
         async with self._pane.news.looking:
             doing = self._doing = await self._pane.terminal.doing(self._activity)
+        # Output wakes those who wait, and is no reason to look more often.
+        self._look_at = anyio.current_time() + _LOOK_AGAIN_S
         if doing.facts.is_over:
             return None
         if doing.is_awaiting:
@@ -318,7 +323,7 @@ class Watch:
         if self._conditions.idle_s is not None:
             wait_s = min(wait_s, self._conditions.idle_s - self._quiet_s() + _IDLE_SLACK_S)
         if self._doing:
-            wait_s = min(wait_s, self._doing.look_again_s * self._pane.news.waiters)
+            wait_s = min(wait_s, max(_LOOK_AGAIN_S, self._doing.look_again_s * self._pane.news.waiters))
         return wait_s
 
     async def _look(self, ended: State | None, deadline: float) -> str | None:
