@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp import archive, creation, display, giving, recording, running, servers, session, waiting
+from tmux_debug_mcp import archive, creation, display, giving, matching, recording, running, servers, session, waiting
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.keys import MAX_KEYS_BYTES, MAX_PRESSED, parse
 from tmux_debug_mcp.steps import MAX_STEPS
@@ -72,7 +72,7 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["panes"] == f"{session.MAX_PANES}; those that have ended give way"
     assert rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {servers.MAX_COMMAND_BYTES:,}"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB, {MAX_PRESSED:,} keys to press"
-    assert rows["pattern"] == f"{waiting.MAX_PATTERN_CHARACTERS:,} characters"
+    assert rows["pattern"] == f"{matching.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
     assert rows["steps of one call"] == f"{MAX_STEPS:,}"
     assert rows["panes of `tmux_run` that have ended"] == f"the last {session.KEPT_RUNS}"

@@ -94,7 +94,7 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-e"]
+    words = ["capture-pane", "-J", "-e"]  # joined, as captures are
     captured, facts = await _captured(pane, words, words)
     text = with_commands("\n".join(captured_lines(captured)), pane.commands)
     return text.split("\n"), bool(facts["alternate_on"])

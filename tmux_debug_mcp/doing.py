@@ -149,9 +149,9 @@ def awaited(facts: Facts) -> Awaits | None:
         return None
     if is_hidden:
         return Awaits.HIDDEN_INPUT
-    if modes.is_canonical:
-        return Awaits.INPUT
-    return None if facts.relays else Awaits.KEYS
+    if facts.relays and facts.reader is Reader.AMONG_OTHERS:  # it waits for what it passes on, too
+        return None
+    return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
 
 def prompting(facts: Facts) -> Shell | None:
@@ -193,7 +193,7 @@ class Activity:
         awaits, shell = awaited(facts), prompting(facts)
         is_likely = (awaits or shell) is not None and self._is_taken(facts, now)
         is_confirmed = is_likely and now - self._waits_since >= CONFIRM_S
-        waits_for_more = facts.reader is Reader.AMONG_OTHERS and shell is None
+        waits_for_more = facts.reader in (Reader.AMONG_OTHERS, Reader.UNKNOWN) and shell is None
         is_awaiting = is_confirmed and (not waits_for_more or quiet_s >= QUIET_S)
         return Doing(
             facts=facts,

@@ -37,6 +37,7 @@ class Keyboard:
 
     Attributes:
         lock: Held by who types.
+        sequence: Held by who types text, step after step.
         sent: What was typed, the newest last.
         is_line_used: Keys were sent since the shell was given its last command.
         before: The last look at the pane before something was typed.
@@ -49,6 +50,7 @@ class Keyboard:
         self._log = log
         self._run = run
         self.lock = anyio.Lock()
+        self.sequence = anyio.Lock()
         self.sent: deque[Sent] = deque(maxlen=_REMEMBERED)
         self.is_line_used = False
         self.before: Facts | None = None

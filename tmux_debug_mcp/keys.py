@@ -83,6 +83,7 @@ _CONTROL = {"[": "Escape", "@": "C-Space", "?": "BSpace", "/": "C-_", "m": "Ente
 # Keys are separated by blanks, words by all that is blank.
 _KEY_WORD = re.compile("[^ ]+")
 _WORD = re.compile(r"\S+")
+_SPACED = re.compile("[^ \n]+")
 # What keys send, where that is not a character of theirs: the last letter of a control sequence, or the number in it.
 _LETTERS = {"Up": "A", "Down": "B", "Right": "C", "Left": "D", "Home": "H", "End": "F"} | dict(
     zip(("F1", "F2", "F3", "F4"), "PQRS", strict=True)
@@ -333,28 +334,33 @@ def _reject_wrong_keys(words: list[str]) -> None:
 
 def _reject_mixture(body: str, enters: int) -> None:
     """Refuse text that begins or ends with a key's name, if that is no English word."""
-    words = re.split("[ \n]", body) if len(body) <= _TELLING_CHARACTERS else _outer_words(body)
+    words = [(word[0], word.start(), word.end()) for word in _outer_words(body)]
+    names = [word for word, _, _ in words]
+    if not names:
+        return
     head = tail = 0
-    if _is_meant_as_key(words[0]) or (key_name(words[0]) and _are_keys_or_characters(words)):
-        head = next((at for at, word in enumerate(words) if not key_name(word)), 0)
-    if _is_meant_as_key(words[-1]):
-        tail = next((at for at, word in enumerate(reversed(words)) if not key_name(word)), 0)
+    if _is_meant_as_key(names[0]) or (key_name(names[0]) and _are_keys_or_characters(names)):
+        head = next((at for at, name in enumerate(names) if not key_name(name)), 0)
+    if _is_meant_as_key(names[-1]):
+        tail = next((at for at, name in enumerate(reversed(names)) if not key_name(name)), 0)
     if not head and not tail:
         return
+    begin = words[head][1] if head else 0
+    end = words[len(words) - tail - 1][2] if tail else len(body)
     enter = " Enter" * enters
-    text = " ".join(words[head : len(words) - tail])
-    steps = [text, " ".join(words[len(words) - tail :]) + enter] if tail else [text + enter]
-    if head:
-        steps.insert(0, " ".join(words[:head]))
-    shown = [step if len(step) <= _SHOWN_CHARACTERS else step[:_SHOWN_CHARACTERS] + "…" for step in steps]
-    raise MixedKeysError(words[0] if head else words[-1], json.dumps(shown, ensure_ascii=False))
+    steps = [" ".join(names[:head])] if head else []
+    steps += [body[begin:end], " ".join(names[len(names) - tail :]) + enter] if tail else [body[begin:end] + enter]
+    if sum(map(len, steps)) > _TELLING_CHARACTERS:
+        steps = [step if len(step) <= _SHOWN_CHARACTERS else "the text" for step in steps]
+    raise MixedKeysError(names[0] if head else names[-1], json.dumps(steps, ensure_ascii=False))
 
 
-def _outer_words(body: str) -> list[str]:
-    """Return the first and the last words of a long text."""
-    [*first, _] = re.split("[ \n]", body[:_TELLING_CHARACTERS])
-    [_, *last] = re.split("[ \n]", body[-_TELLING_CHARACTERS:])
-    return [*first, "…", *last]
+def _outer_words(body: str) -> list[re.Match[str]]:
+    """Return the words of a text, of a long one the first and the last."""
+    first = _SPACED.finditer(body, 0, _TELLING_CHARACTERS)
+    last = _SPACED.finditer(body, max(0, len(body) - _TELLING_CHARACTERS))
+    found = {word.start(): word for word in (*first, *last)}
+    return [found[start] for start in sorted(found)]
 
 
 def _is_meant_as_key(word: str) -> bool:

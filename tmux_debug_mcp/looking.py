@@ -11,7 +11,7 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,9 +27,9 @@ from .terminals import Modes
 
 # System calls by machine: read, readv; poll; ppoll; select, pselect6; epoll_wait, epoll_pwait, epoll_pwait2;
 # restart_syscall, which a poll that a signal has interrupted becomes.
-_X86_64 = {0: "read", 19: "read", 7: "poll", 271: "poll", 219: "poll", 23: "select", 270: "select"}
+_X86_64 = {0: "read", 19: "read", 7: "poll", 271: "poll", 219: "restart", 23: "select", 270: "select"}
 _X86_64 |= dict.fromkeys((232, 281, 441), "epoll")
-_AARCH64 = {63: "read", 65: "read", 73: "poll", 72: "select", 128: "poll"} | dict.fromkeys((22, 441), "epoll")
+_AARCH64 = {63: "read", 65: "read", 73: "poll", 72: "select", 128: "restart"} | dict.fromkeys((22, 441), "epoll")
 _CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(os.uname().machine, {})
 
 _POLLIN = 0x0001 | 0x0040
@@ -76,6 +76,22 @@ class _Wait(NamedTuple):
 _ELSEWHERE = _Wait(is_for_terminal=False, is_for_it_alone=False)
 
 
+class _Readers(NamedTuple):
+    """Those threads of a process that wait for a terminal.
+
+    Attributes:
+        kind: The one that tells most.
+        relays: They wait for terminals as well that the process has made for others.
+        threads: Their ids, with that of the process.
+        cpu_ns: The processor time that they have used.
+    """
+
+    kind: Reader = Reader.NOBODY
+    relays: bool = False
+    threads: tuple[tuple[int, str], ...] = ()
+    cpu_ns: int = 0
+
+
 def look(pane_pid: int, printed: int) -> Facts:
     """Return what the kernel tells of a pane at this moment.
 
@@ -95,7 +111,11 @@ def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: in
     """Return what is to be seen at the terminal of a session leader, given those of the foreground group."""
     group = leader.tpgid
     found = {member.pid: _readers(member, leader.tty) for member in members}
+    members = [member for member in members if member.pgrp == group or found[member.pid].kind >= Reader.AMONG_OTHERS]
+    found = {member.pid: found[member.pid] for member in members}
     reader = max((one.kind for one in found.values()), default=Reader.NOBODY)
+    if reader > Reader.AMONG_OTHERS and ((modes and modes.polls) or not _is_last(members, found)):
+        reader = Reader.AMONG_OTHERS
     waiting = tuple(thread for one in found.values() for thread in one.threads)
     reader_ns = sum(one.cpu_ns for one in found.values())
     front = _front(leader, group, members)
@@ -125,7 +145,7 @@ def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: in
 
 
 def _members(leader: Stat) -> list[Stat]:
-    """Return the living processes of the foreground group below a session leader."""
+    """Return the living processes of the foreground group below a session leader, and those without a terminal."""
     found: list[Stat] = []
     parents = [leader.pid]
     for _ in range(_MOST_PROCESSES):
@@ -136,35 +156,33 @@ def _members(leader: Stat) -> list[Stat]:
             if stat is None:
                 continue
             parents.append(child)
-            if stat.pgrp == leader.tpgid and stat.state not in "ZX":
+            # Who has left for a session without a terminal, as `su -c` does, may still read this one.
+            is_apart = stat.session != leader.session and stat.tty == 0
+            if (stat.pgrp == leader.tpgid or is_apart) and stat.state not in "ZX":
                 found.append(stat)
     return found
 
 
+def _is_last(members: list[Stat], found: Mapping[int, _Readers]) -> bool:
+    """Tell whether those that do not wait for the terminal are the parents of one that does, and wait for that."""
+    parents = {member.pid: member.ppid for member in members}
+    pid: int | None = next(pid for pid, one in found.items() if one.kind > Reader.AMONG_OTHERS)
+    line = set()
+    while pid in parents and pid not in line:
+        line.add(pid)
+        pid = parents[pid]
+    return all(pid in line or one.kind > Reader.AMONG_OTHERS for pid, one in found.items())
+
+
 def _front(leader: Stat, group: int, members: list[Stat]) -> Stat | None:
     """Return the process to name: the leader of the group, or who has its place once that has ended."""
+    members = [stat for stat in members if stat.pgrp == group]
     first = next((stat for stat in members if stat.pid == group), members[0] if members else None)
     if first is None or leader.pgrp != group:
         return first
     # `$SHELL -c` stays for a list of commands; then the one that it waits for has the terminal.
     below = [stat for stat in members if stat.ppid == first.pid] if first.comm in SHELLS else []
     return below[-1] if below else first
-
-
-class _Readers(NamedTuple):
-    """Those threads of a process that wait for a terminal.
-
-    Attributes:
-        kind: The one that tells most.
-        relays: They wait for terminals as well that the process has made for others.
-        threads: Their ids, with that of the process.
-        cpu_ns: The processor time that they have used.
-    """
-
-    kind: Reader = Reader.NOBODY
-    relays: bool = False
-    threads: tuple[tuple[int, str], ...] = ()
-    cpu_ns: int = 0
 
 
 def _readers(process: Stat, tty: int) -> _Readers:
@@ -174,11 +192,11 @@ def _readers(process: Stat, tty: int) -> _Readers:
     threads = linux.threads(process.pid)[:_MOST_THREADS]
     kind, relays, waiting = Reader.NOBODY, False, []
     for thread in threads:
-        words = linux.read(f"/proc/{process.pid}/task/{thread}/syscall").split()
-        if not words:
+        words = _system_call(process.pid, thread)
+        if words is None:
             kind = max(kind, Reader.UNKNOWN)
         elif len(words) > 3:  # noqa: PLR2004  with arguments, so it is in a system call
-            wait = _wait(process.pid, [int(word, 0) for word in words[:7]], tty)
+            wait = _wait(process.pid, thread, [int(word, 0) for word in words[:7]], tty)
             if wait.is_for_terminal:
                 alone = Reader.BYTES if _reads_bytes(words) else Reader.ALONE
                 is_alone = wait.is_for_it_alone and len(threads) == 1
@@ -188,12 +206,32 @@ def _readers(process: Stat, tty: int) -> _Readers:
     return _Readers(kind, relays, tuple(waiting), sum(_cpu_ns_of(*reader) for reader in waiting))
 
 
+def _system_call(pid: int, thread: str) -> list[bytes] | None:
+    """Return the words for the system call that a thread is in, none of one that has ended, None if not allowed."""
+    try:
+        fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return None
+    except OSError as error:
+        if error.errno in linux.OUT_OF_FILES:
+            raise
+        return []
+    try:
+        return os.read(fd, 512).split()
+    except PermissionError:
+        return None
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+
+
 def _reads_bytes(words: list[bytes]) -> bool:
     """Tell whether a thread reads a byte only, as shells do that run `read`."""
     return _CALLS.get(int(words[0])) == "read" and int(words[3], 0) == 1
 
 
-def _wait(pid: int, call: list[int], tty: int) -> _Wait:
+def _wait(pid: int, thread: str, call: list[int], tty: int) -> _Wait:
     """Tell what a thread waits for that is in a system call: its number and its arguments."""
     number, *arguments = call
     match _CALLS.get(number):
@@ -204,6 +242,8 @@ def _wait(pid: int, call: list[int], tty: int) -> _Wait:
             return _wait_for(pid, list(_polled(pid, arguments[0], arguments[1])), tty, arguments[2])
         case "select":
             return _wait_for(pid, list(_selected(pid, arguments[0], arguments[1])), tty, arguments[4])
+        case "restart" if b"poll" in linux.read(f"/proc/{pid}/task/{thread}/wchan"):
+            return _wait_for(pid, list(_polled(pid, arguments[0], arguments[1])), tty, 0)
         case "epoll":
             return _wait_for(pid, list(_epolled(pid, arguments[0])), tty, 0)
     return _ELSEWHERE
@@ -228,7 +268,8 @@ def _polled(pid: int, address: int, count: int) -> Iterator[int]:
 def _selected(pid: int, count: int, address: int) -> Iterator[int]:
     if address and count <= _MOST_FILES:
         for index, byte in enumerate(_memory(pid, address, (count + 7) // 8)):
-            yield from (index * 8 + bit for bit in range(8) if byte >> bit & 1)
+            numbers = (index * 8 + bit for bit in range(8) if byte >> bit & 1)
+            yield from (number for number in numbers if number < count)
 
 
 def _epolled(pid: int, number: int) -> Iterator[int]:

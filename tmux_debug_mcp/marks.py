@@ -28,8 +28,12 @@ BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 _TYPED = re.compile(r"(?: \\?\.| (?:builtin )?source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
 
 # The files of commands, wherever a shell names them.
-_FILES = "/tmux-debug-mcp-"
-_FILE = re.compile(rf"[^\s'\"`:]*{_FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?")
+FILES = "/tmux-debug-mcp-"
+_FILE = re.compile(rf"{FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?")
+# The path of their directory ends before that, and begins behind one of these.
+_BEFORE_PATH = re.compile(r"[^\s'\"`:]{0,200}\Z")
+
+_PATH_CHARACTERS = 200
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 900
@@ -79,12 +83,19 @@ def with_command(line: str, text: str) -> str | None:
 
 def without_paths(text: str) -> str:
     """Return a text without the names of the files that commands were in, as shells put them into their messages."""
-    return _FILE.sub("command", text) if _FILES in text else text
+    if FILES not in text:
+        return text
+    parts, at = [], 0
+    for file in _FILE.finditer(text):
+        path = _BEFORE_PATH.search(text, max(at, file.start() - _PATH_CHARACTERS), file.start())
+        parts += [text[at : path.start() if path else file.start()], "command"]
+        at = file.end()
+    return "".join([*parts, text[at:]])
 
 
 def with_commands(text: str, commands: Mapping[str, str]) -> str:
     """Return a text with commands instead of what was typed for them, given commands by the names of their files."""
-    if _FILES not in text:
+    if FILES not in text:
         return text
     shown = _TYPED.sub(lambda typed: commands.get(typed[0].rpartition("/")[2], "command"), text)
     return without_paths(shown)

@@ -11,7 +11,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import NewType
@@ -110,6 +110,7 @@ class Pane:
     commands: dict[str, str] = field(default_factory=dict)  # the last ones, by the names of their files
     open_job: Job | None = None  # one that was answered before its end, which nobody was told of
     outer_jobs: list[Job] = field(default_factory=list)  # which have started the shells that others were given to
+    last_screen: tuple[int, Sequence[str]] = (-1, ())  # the cursor and the rows of the last one that was shown
     drawn_by: int | None = None  # the process group that draws on its whole screen, once that was seen
     watchers: int = 0  # who read the log as it grows
     is_killed: bool = False
@@ -272,7 +273,11 @@ class Pane:
             return None
         self.open_job = None
         job.remove()
-        return "run was given up by the shell" if job.exit_code is None else f"run ended with code {job.exit_code}"
+        if job.exit_code is not None:
+            return f"run ended with code {job.exit_code}"
+        if not job.shell.is_running():
+            return None if self.ended else "the shell that ran it has ended or was replaced"
+        return "run was interrupted or given up by the shell"
 
     async def is_watched(self) -> bool:
         """Tell whether a person is attached."""

@@ -10,21 +10,24 @@ from typing import Any
 import anyio.lowlevel
 
 from .logs import Log
+from .marks import FILES, readable, without_paths
 from .reading import read_lines_at
-from .texts import Shown, joined
+from .texts import Shown, cut_in_the_middle, joined
 
 MAX_FOUND_CHARACTERS = 40_000
 _CONTEXT_LINES = 2
-# Pieces grow where nothing is found, and shrink to what leaves time for others where each line matches.
-_LEAST_PIECE_BYTES, _MOST_PIECE_BYTES = 1 << 17, 1 << 20
+# Pieces grow where nothing is found, and shrink where many lines match, which takes time.
+_LEAST_PIECE_BYTES, _MOST_PIECE_BYTES = 1 << 15, 1 << 20
+_MOST_MATCHES = 2000
 # A line may begin that far before a piece, and its neighbours so far around it.
 _LINE_BYTES = 1 << 14
+# Of a longer line, so much is shown around what matches.
+_AROUND_BYTES = 1000
 _INVISIBLE = re.compile(
     rb"\033(?:\[[0-?]*[ -/]*[@-~]|\][^\a\033\n]*(?:\a|\033\\)|[PX^_k][^\033\n]*\033\\|[()][0-9A-Z]|[0-Z\\^-~])|[\a\0]"
 )
-_CONTROLS = (b"\033", b"\a", b"\b", b"\0")
-_BACKSPACED = re.compile(rb"[^\n\x08]\x08")
-_OVERWRITTEN = re.compile(rb"[^\n]*\r(?=[^\n])")
+_CONTROLS = (b"\033", b"\a", b"\0")
+_MOVES = re.compile(rb"\r+|\x08+|[^\r\x08]+")
 
 
 async def search(log: Log, start: int, end: int, pattern: Any, most_lines: int) -> tuple[Shown, int]:  # noqa: ANN401
@@ -41,39 +44,51 @@ async def search(log: Log, start: int, end: int, pattern: Any, most_lines: int) 
     """
     start = max(start, log.kept_from)
     found = await _cursors(log, start, end, pattern, most_lines)
-    groups: list[Shown] = []
-    size, before = 0, end
-    for cursor in found:  # the newest first
-        if cursor >= before:
-            continue  # which a group has that is there
-        first = _lines_back(log, max(start, cursor - _LINE_BYTES), cursor)
-        last = min(before, _lines_on(log, cursor, end))
-        while (earlier := next((one for one in found if first <= one < cursor), None)) is not None:
-            cursor = earlier  # noqa: PLW2901
-            first = _lines_back(log, max(start, cursor - _LINE_BYTES), cursor)
-        text = await read_lines_at(log, first, last)
-        group = Shown([f"[cursor {first}]", *text.removesuffix("\n").split("\n")], [0])
-        size += len(group.text) + 1
-        if groups and size > MAX_FOUND_CHARACTERS:
+    groups: list[tuple[int, int]] = []
+    size = count = 0
+    for cursor, at in found:  # the newest first
+        first, last = _around(log, cursor, at, start, end)
+        if groups and last >= groups[-1][0]:
+            size += max(0, groups[-1][0] - first)
+            groups[-1] = min(first, groups[-1][0]), groups[-1][1]
+        else:
+            size += last - first
+            groups.append((first, last))
+        count += 1
+        if size > MAX_FOUND_CHARACTERS:
             break
-        groups.append(group)
-        before = first
+    shown = [Shown([f"[{len(found) - count} older lines that match left out]"], [0])] if count < len(found) else []
+    for first, last in reversed(groups):
+        text = (await read_lines_at(log, first, last)).removesuffix("\n")
+        shown.append(Shown([f"[cursor {first}]", *text.split("\n")], [0]))
         await anyio.lowlevel.checkpoint()
-    return joined(*reversed(groups)), len(found)
+    return cut_in_the_middle(joined(*shown), MAX_FOUND_CHARACTERS), len(found)
 
 
-async def _cursors(log: Log, start: int, end: int, pattern: Any, most: int) -> list[int]:  # noqa: ANN401
-    """Return where lines begin that match, the newest first."""
-    found: list[int] = []
+def _around(log: Log, cursor: int, at: int, start: int, end: int) -> tuple[int, int]:
+    """Return where the lines around a line begin and end, given where in the line something matches."""
+    first = _lines_back(log, max(start, cursor - _LINE_BYTES), cursor)
+    last = _lines_on(log, cursor, end)
+    if cursor + at + _AROUND_BYTES > last and last - cursor >= _LINE_BYTES:  # a line that is too long
+        return max(cursor, cursor + at - _AROUND_BYTES), min(end, cursor + at + 3 * _AROUND_BYTES)
+    return first, last
+
+
+async def _cursors(log: Log, start: int, end: int, pattern: Any, most: int) -> list[tuple[int, int]]:  # noqa: ANN401
+    """Return where lines begin that match, the newest first, and about where in them."""
+    found: list[tuple[int, int]] = []
     size = _LEAST_PIECE_BYTES
     while end > start and len(found) < most:
         begin = _line_start(log, max(start, end - size), start)
         data = log.read(begin, end - begin)
-        numbers = _matching(data, pattern)
-        if numbers:
-            starts = _line_starts(data, numbers)
-            found += [begin + starts[number] for number in reversed(numbers)]
-        size = _LEAST_PIECE_BYTES if numbers else min(2 * size, _MOST_PIECE_BYTES)
+        most_here = _MOST_MATCHES if size > _LEAST_PIECE_BYTES else len(data) + 1
+        matches = _matching(data, pattern, most_here)
+        if len(matches) == most_here:  # the newest of them are to be found
+            size = max(size // 8, _LEAST_PIECE_BYTES)
+            continue
+        starts = _line_starts(data, [number for number, _ in matches])
+        found += [(begin + starts[number], at) for number, at in reversed(matches)]
+        size = _LEAST_PIECE_BYTES if matches else min(2 * size, _MOST_PIECE_BYTES)
         end = begin
         await anyio.lowlevel.checkpoint()
     return found[:most]
@@ -88,29 +103,49 @@ def _line_start(log: Log, cursor: int, least: int) -> int:
     return begin + at + 1 if at >= 0 else cursor
 
 
-def _matching(data: bytes, pattern: Any) -> list[int]:  # noqa: ANN401
-    """Return the numbers of the lines that match."""
+def _matching(data: bytes, pattern: Any, most: int) -> list[tuple[int, int]]:  # noqa: ANN401
+    """Return the numbers of the first lines that match, and where in them."""
     text = _plain(data)
-    numbers: list[int] = []
-    number = at = 0
-    for match in pattern.finditer(text):
-        number += text.count(b"\n", at, match.start())
-        at = match.start()
-        if not numbers or numbers[-1] != number:
-            numbers.append(number)
-    return numbers
+    matches: list[tuple[int, int]] = []
+    number = line = at = 0
+    end = len(text) - text.endswith(b"\n")
+    while at <= end and len(matches) < most and (match := pattern.search(text, at)):
+        if match.start() > end or not text:
+            break
+        number += text.count(b"\n", line, match.start())
+        line = text.rfind(b"\n", 0, match.start()) + 1
+        matches.append((number, match.start() - line))
+        at = text.find(b"\n", match.start()) + 1 or end + 1
+    return matches
 
 
 def _plain(data: bytes) -> bytes:
-    """Return what a terminal shows of data, nearly: without colours, and without what was overwritten in its line."""
+    """Return what a terminal shows of data, nearly: without colours, and with lines as they are in the end."""
+    if FILES.encode() in data:
+        data = without_paths(readable(data)).encode()
     # Most lines end in both, and to remove one byte is faster than two.
     is_usual = data.count(b"\r") == data.count(b"\n")
     text = data.replace(b"\r", b"") if is_usual else data.replace(b"\r\n", b"\n")
     if any(control in text for control in _CONTROLS):
         text = _INVISIBLE.sub(b"", text)
-        while b"\b" in text and (shorter := _BACKSPACED.sub(b"", text)) != text:
-            text = shorter
-    return _OVERWRITTEN.sub(b"", text) if b"\r" in text else text
+    if b"\r" in text or b"\b" in text:
+        text = b"\n".join(_overwritten(line) if b"\r" in line or b"\b" in line else line for line in text.split(b"\n"))
+    return text
+
+
+def _overwritten(line: bytes) -> bytes:
+    """Return a line in which a program went back, as it is in the end; a byte is taken for a cell."""
+    shown, at = bytearray(), 0
+    for move in _MOVES.finditer(line):
+        text = move[0]
+        if text[0] == ord("\r"):
+            at = 0
+        elif text[0] == ord("\b"):
+            at = max(0, at - len(text))
+        else:
+            shown[at : at + len(text)] = text
+            at += len(text)
+    return bytes(shown)
 
 
 def _line_starts(data: bytes, numbers: list[int]) -> dict[int, int]:

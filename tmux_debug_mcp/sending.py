@@ -17,7 +17,7 @@ import anyio
 from . import linux
 from .capturing import capture_screen_rows
 from .doing import QUIET_S, Activity, Doing, Facts
-from .errors import SignalError
+from .errors import BusyError, SignalError
 from .keys import Keystrokes
 from .panes import Pane
 
@@ -50,32 +50,48 @@ class Sending:
     signalled: int = 0
 
 
-async def send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float) -> Sending:
+async def send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool = True) -> Sending:
     """Type and press, step by step.
 
     Args:
         pane: The pane.
         steps: What to type.
         timeout_s: How long each step but the first may wait for its turn.
+        keeps_screen: Remember what the screen shows before each step.
 
     Raises:
+        BusyError: Another call types its steps.
         PaneExitedError: The program has ended before the first step.
         PaneLostError: The pane is gone.
         SignalError: A signal can't be sent.
         StorageError: There is no room for the text.
     """
-    first = last = await send_one(pane, steps[0])
+    if not any(step.is_text for step in steps):  # which is for what runs, whatever is typed
+        return await _send(pane, steps, timeout_s, keeps_screen=keeps_screen)
+    begin = anyio.current_time()
+    with anyio.move_on_after(max(timeout_s, QUIET_S)) as waiting:
+        await pane.keyboard.sequence.acquire()
+    if waiting.cancelled_caught:
+        raise BusyError(pane.id, "the keys of another call", anyio.current_time() - begin)
+    try:
+        return await _send(pane, steps, timeout_s, keeps_screen=keeps_screen)
+    finally:
+        pane.keyboard.sequence.release()
+
+
+async def _send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool) -> Sending:
+    first = last = await send_one(pane, steps[0], keeps_screen=keeps_screen)
     signalled = last.signalled
     for number, step in enumerate(steps[1:], 1):
         why_not = await _turn(pane, step, last, timeout_s)
         if why_not:
             return replace(last, done=number, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
-        last = await send_one(pane, step)
+        last = await send_one(pane, step, keeps_screen=keeps_screen)
         signalled = last.signalled or signalled
     return replace(last, done=len(steps), first_cursor=first.cursor, signalled=signalled)
 
 
-async def send_one(pane: Pane, step: Keystrokes) -> Sending:
+async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) -> Sending:
     """Type and press, whole and in order.
 
     Raises:
@@ -93,8 +109,7 @@ async def send_one(pane: Pane, step: Keystrokes) -> Sending:
                 await pane.flush()  # so that what was printed before comes to the log before
             before = keyboard.before = pane.terminal.look()
             pane.terminal.typed(before)
-            is_drawing = shell is None and before.modes is not None and not before.modes.is_canonical
-            rows = (await capture_screen_rows(pane))[0] if is_drawing else []
+            rows = (await capture_screen_rows(pane))[0] if keeps_screen else []
             sent, signalled = keyboard.expect_echo(step, shell, rows), 0
             if step.signal:
                 if shell:
@@ -137,13 +152,17 @@ async def _turn(pane: Pane, step: Keystrokes, last: Sending, timeout_s: float) -
             waited_s = anyio.current_time() - begin
             if not step.is_text and (doing.is_at_rest or waited_s >= QUIET_S):
                 return None
-            if _is_awaited(doing):
+            if _is_awaited(doing, waited_s):
                 return None
             if waited_s >= timeout_s:
                 return f"after {timeout_s:g} s {doing.facts.foreground or 'the program'} does not read what is typed"
             await growth.wait(min(doing.look_again_s * pane.news.waiters, timeout_s - waited_s))
 
 
-def _is_awaited(doing: Doing) -> bool:
-    """Tell whether text is awaited; where the kernel can't tell, whether all is quiet."""
-    return doing.is_awaiting or (doing.is_unclear and doing.quiet_s >= QUIET_S)
+def _is_awaited(doing: Doing, waited_s: float) -> bool:
+    """Tell whether text is awaited; where the kernel can't tell, whether all is quiet.
+
+    A program that awaits it and does other things as well, such as to print a log, gets a while for the text before.
+    """
+    is_taken = doing.awaits is not None and waited_s >= QUIET_S
+    return doing.is_awaiting or is_taken or (doing.is_unclear and doing.quiet_s >= QUIET_S)

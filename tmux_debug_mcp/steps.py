@@ -5,6 +5,7 @@
 3. A paste is one step, whatever it has in it.
 """
 
+import re
 import signal
 from collections.abc import Sequence
 
@@ -15,7 +16,8 @@ from .keys import Keystrokes, check, key_name, pasted, pressed, read, typed, typ
 
 MAX_STEPS = 1000
 
-_SIGNALS = frozenset(signal.Signals.__members__) - {"SIG_DFL", "SIG_IGN", "SIG_BLOCK", "SIG_UNBLOCK", "SIG_SETMASK"}
+_SIGNALS = frozenset(signal.Signals.__members__)
+_LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
 _MAX_HINTED_CHARACTERS = 20
 _MAX_SIGNALS_CHARACTERS = 1000
 
@@ -67,12 +69,11 @@ def _steps(string: str, *, literal: bool) -> list[Keystrokes]:
     if literal:
         *lines, last = string.split("\n")
         return [*(typed(line, 1) for line in lines), *([typed(last, 0)] if last else [])]
-    words = string[:_MAX_SIGNALS_CHARACTERS].strip(" ").split(" ")
-    if (
-        len(string) <= _MAX_SIGNALS_CHARACTERS
-        and _SIGNALS.intersection(words)
-        and all(word in _SIGNALS or key_name(word) for word in words)
-    ):
+    words = string[:_MAX_SIGNALS_CHARACTERS].replace("\n", " Enter ").split()
+    if len(words) == 1 and _LIKE_A_SIGNAL.fullmatch(words[0]) and words[0] not in _SIGNALS:
+        raise KeysError(f"'{words[0]}' looks like a signal and is none. Set literal to type it as text.")
+    is_short = len(string) <= _MAX_SIGNALS_CHARACTERS
+    if is_short and _SIGNALS.intersection(words) and all(word in _SIGNALS or key_name(word) for word in words):
         return [_signal_or_key(word) for word in words]
     names, body, enters = read(string)
     if names:
@@ -99,7 +100,7 @@ def _hint(string: str) -> str:
 
 def _reject_json(string: str) -> None:
     """Refuse an array that was given as a string."""
-    if not (string.startswith("[") and string.rstrip().endswith("]")):
+    if not (string[:_MAX_SIGNALS_CHARACTERS].lstrip().startswith("[") and string.rstrip().endswith("]")):
         return
     try:
         value = orjson.loads(string)

@@ -20,6 +20,7 @@ class Modes(NamedTuple):
         echoes: It shows what is typed.
         is_raw: Signal keys, the quoting key or Enter's line feed are switched off too, as line editors have it.
         has_signal_keys: C-c is an interrupt and not a key that the program reads.
+        polls: To read it returns at once or after a while, also where nothing was typed.
         unread_bytes: How much that was typed nobody has read yet, as far as it was handed over.
     """
 
@@ -28,6 +29,7 @@ class Modes(NamedTuple):
     is_raw: bool
     has_signal_keys: bool
     unread_bytes: int
+    polls: bool = False
 
 
 def modes(pid: int) -> Modes | None:
@@ -47,7 +49,9 @@ def modes_at(path: str) -> Modes | None:
             return None
     has_signal_keys = bool(lflag & termios.ISIG)
     is_raw = characters[termios.VLNEXT] == b"\0" or not has_signal_keys or not iflag & termios.ICRNL
-    return Modes(bool(lflag & termios.ICANON), bool(lflag & termios.ECHO), is_raw, has_signal_keys, unread)
+    is_canonical = bool(lflag & termios.ICANON)
+    polls = not is_canonical and characters[termios.VMIN] in (0, b"\0")
+    return Modes(is_canonical, bool(lflag & termios.ECHO), is_raw, has_signal_keys, unread, polls)
 
 
 def size(pid: int) -> tuple[int, int] | None:

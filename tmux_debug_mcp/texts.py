@@ -87,19 +87,22 @@ def _fitting(lines: Sequence[str], most: int, numbers: range) -> int:
     return len(lines)
 
 
-def cut_in_the_middle(shown: Shown, most: int) -> Shown:
+def cut_in_the_middle(shown: Shown, most: int, keep: int | None = None) -> Shown:
     """Return lines with the middle left out where they are too long: the first quarter stays, and the last three.
 
     Args:
         shown: The lines.
         most: The most characters to show.
+        keep: The number of a line that has to stay.
     """
     lines = shown.lines
     if len(shown.text) <= most:
         return shown
     most -= GAP_CHARACTERS
     room = most - most // 4
-    head = head_of(lines, most // 4)
+    if keep is not None and keep >= len(lines) - tail_of(lines, most):
+        room = max(room, sum(len(line) + 1 for line in lines[keep:]))
+    head = head_of(lines, most - room)
     tail = tail_of(lines[head:], room)
     last = len(lines) - tail
     cut = [*lines[head:last]]

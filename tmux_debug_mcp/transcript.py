@@ -147,6 +147,13 @@ class Transcript:
         rows = (str(row).replace(FORGOTTEN, " ").rstrip() for row in self._rows[self._top :])
         return "\n".join(rows).rstrip("\n")
 
+    def main_lines(self) -> list[Line]:
+        """Return the lines that are not settled, but those of the alternate screen."""
+        if self._main is None:
+            return self.open_lines()
+        rows, row, _ = self._main
+        return lines_of([*self._begun], rows, row)
+
     def open_lines(self) -> list[Line]:
         """Return the lines that are not settled, the last one being unfinished and perhaps empty."""
         if self._main is None:

@@ -4,32 +4,27 @@ Only who waits for rest, or for what a program awaits, looks at the pane in betw
 """
 
 import contextlib
-import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
 from .capturing import capture_screen_rows
-from .doing import Activity, Doing, Facts
+from .doing import Activity, Doing, Facts, prompting
 from .drawing import Drawing
-from .echo import Echo, Echoes, Sent
-from .errors import ArgumentError, CursorError, PaneLostError
-from .logs import MAX_LOG_BYTES, Growth, Log
+from .errors import CursorError, PaneLostError
+from .logs import MAX_LOG_BYTES, Growth
+from .matching import Matcher, Scan
 from .panes import Pane, State
-from .reading import Pace, is_alternate_at, read_middle, transcript_from
+from .reading import Pace, is_alternate_at, read_middle
 from .texts import Shown, cut_in_the_middle, folded, joined
 
 MAX_OBSERVATION_CHARACTERS = 10_000
 # One that nobody asked for.
 MAX_UNASKED_CHARACTERS = 2_000
-MAX_PATTERN_CHARACTERS = 1000
 DEFAULT_TIMEOUT_S = 30.0
-# What a compiled pattern may take; a larger one takes its time, too.
-_MAX_PATTERN_BYTES = 1 << 20
 # A line that matches is shown with what came before it, so this much at most comes behind it.
 _SLICE_BYTES = 4096
 # Who prints this much at once is looked at a hundred times a second.
@@ -118,117 +113,6 @@ class Observation:
     unseen_bytes: int
 
 
-class Matcher:
-    """The patterns of conditions."""
-
-    def __init__(self, conditions: Conditions) -> None:
-        self._patterns = [
-            (reason, compiled(name, pattern))
-            for reason, name, pattern in (
-                ("matched", "pattern", conditions.pattern),
-                ("stopped", "stop_pattern", conditions.stop_pattern),
-            )
-            if pattern is not None
-        ]
-
-    @property
-    def has_patterns(self) -> bool:
-        """Whether there is one."""
-        return bool(self._patterns)
-
-    def first(self, lines: Sequence[str]) -> str | None:
-        """Return which pattern matches a line first: `matched`, `stopped` or None."""
-        if not self._patterns or not lines:
-            return None
-        text = "\n".join(lines)
-        found = [(match.start(), reason) for reason, pattern in self._patterns if (match := pattern.search(text))]
-        return min(found)[1] if found else None
-
-
-def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # noqa: ANN401  re2 has no types
-    """Return a pattern to search in lines joined by line feeds, of which it matches one at a time.
-
-    Args:
-        name: The parameter that has it.
-        pattern: A regular expression of RE2, which needs time in proportion to the text at most.
-        is_for_bytes: The text is UTF-8, and not characters.
-
-    Raises:
-        ArgumentError: It is no regular expression, or too long.
-    """
-    import re2  # noqa: PLC0415  only who waits for a pattern needs it
-
-    options = re2.Options()
-    options.never_nl = True  # no match goes on in the next line
-    options.log_errors = False
-    options.max_mem = _MAX_PATTERN_BYTES
-    if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise ArgumentError(
-            f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. Give a shorter one."
-        )
-    try:
-        text = f"(?m){pattern}"
-        return re2.compile(text.encode() if is_for_bytes else text, options=options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace").replace("(?m)", "", 1) if error.args else ""
-        raise ArgumentError(
-            f"Parameter '{name}' is no regular expression of RE2 ({reason}). "
-            "Escape what is meant literally; look-around and back references are not available."
-        ) from None
-
-
-class Scan:
-    """The lines that a log gets from a cursor on, without the echo of keys.
-
-    Attributes:
-        position: How far it has come.
-        unseen_bytes: How much was gone before it came there.
-        is_at_line_end: What was read last ended with a line feed.
-    """
-
-    def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
-        self._log = log
-        self._sent = sent
-        self._taken = max((keys.at for keys in sent if keys.cursor < start), default=0.0)
-        self._echo = Echo(keys for keys in sent if keys.cursor < start)
-        self.unseen_bytes = 0
-        self.is_at_line_end = False
-        self._begin_at(start)
-
-    @property
-    def seen_to(self) -> int:
-        """The cursor behind what was understood."""
-        return self.position - self._transcript.held_bytes
-
-    def step(self, end: int, most_bytes: int, drawing: Drawing) -> list[str]:
-        """Go on by some bytes, not beyond `end`; return the lines that are new, or may have changed."""
-        if self.position < (kept_from := self._log.kept_from):
-            self.unseen_bytes += kept_from - self.position
-            self._begin_at(kept_from)
-        for keys in [keys for keys in self._sent if keys.at > self._taken]:
-            if keys.cursor > self.position:
-                end = min(end, keys.cursor)
-                break
-            self._taken = keys.at
-            if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
-                keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)  # noqa: PLW2901
-            if keys.echoes is Echoes.EDITOR:
-                self._transcript.keys_sent()
-            self._echo.expect(keys)
-        data = self._log.read(self.position, min(most_bytes, end - self.position))
-        self._transcript.feed(data)
-        drawing.feed(data)
-        self.position += len(data)
-        if data:
-            self.is_at_line_end = data.endswith(b"\n")
-        return self._echo.without(self._transcript.take_settled(), self._transcript.open_lines())
-
-    def _begin_at(self, start: int) -> None:
-        """Begin with the screen as it was at this cursor, showing nothing of it."""
-        self.position = start
-        self._transcript = transcript_from(self._log, start)
-
-
 class Watch:
     """The wait for one pane.
 
@@ -250,7 +134,8 @@ class Watch:
             has_addressed=begin.before is not None and begin.before.group == pane.drawn_by,
         )
         self._drew = self._drawing.is_on
-        self._drawn = -1  # how far the program had printed when its screen was looked at
+        self._drawn = begin.cursor  # how far the program had printed when its screen was looked at
+        self._row: int | None = None  # of the screen, which has matched
         self._activity = Activity(begin.before)
         self._doing: Doing | None = None
         self._look_at = 0.0
@@ -335,8 +220,7 @@ class Watch:
             async with self._pane.news.reading:
                 pace.begin()
                 lines = self._scan.step(end, min(pace.bytes, _SLICE_BYTES), self._drawing)
-                # What is on the screen is read there.
-                reason = None if self._drawing.is_alternate else self._matcher.first(lines)
+                reason = self._matcher.first(lines)
                 pace.end()
             if reason:
                 return reason
@@ -350,12 +234,26 @@ class Watch:
             return None
         if self._conditions.timeout_s:
             await anyio.sleep(_DRAWN_S)
+        if prompting(self._pane.terminal.look()):  # the program that drew has ended
+            return None
         self._drawn = self._scan.position
         rows, is_alternate = await self._screen_rows()
         if self._drawing.is_alternate and not is_alternate:  # it has gone, which is not read yet
             return None
         changed = Counter(rows) - Counter(self._begin.rows)
-        return self._matcher.first(list(changed.elements()))
+        for number, row in enumerate(rows):
+            if changed[row] and (reason := self._matcher.first([self._without_echo(row)])):
+                self._row = number
+                return reason
+        return None
+
+    def _without_echo(self, row: str) -> str:
+        """Return a row without what was typed, where a terminal may have shown it there."""
+        sent = self._pane.keyboard.sent
+        if self._drawing.is_alternate or not sent or not self._begin.before:
+            return row
+        ends = [row.rfind(text) + len(text) for text in sent[-1].texts if text in row]
+        return row[max(ends, default=0) :]
 
     async def _screen_rows(self) -> tuple[list[str], bool]:
         """Return the rows of the screen and whether it is the alternate one; none when the pane is gone."""
@@ -390,18 +288,28 @@ class Watch:
         state = ended or await self._state()
         start, most = min(self._begin.shown_from, end), self._conditions.most_characters
         unseen_bytes = scan.unseen_bytes
-        if self._drawing.is_on and ended is None:
-            pane.drawn_by = pane.terminal.look().group
+        if ended is None and self._drawing.is_on and not prompting(facts := pane.terminal.look()):
+            pane.drawn_by = facts.group
+            end = pane.log.size  # which the screen shows at least
             rows, _ = await self._screen_rows()
-            shown = cut_in_the_middle(folded(rows), most)
+            pane.last_screen = end, rows
+            shown = cut_in_the_middle(folded(rows), most, self._shown_row(rows) if reason == "matched" else None)
             screen = pane.log.columns, pane.log.rows
             return Observation(reason, pane, state, shown, start, end, screen, unseen_bytes)
+        if end < pane.log.kept_from and reason not in ("matched", "stopped"):
+            end = pane.log.size
         if self._drawing.switched_at:  # what was drawn before is gone with the screen that it was drawn on
             start = min(end, max(start, self._begin.cursor + self._drawing.switched_at))
         shown, start = await read_middle(pane.log, start, end, most, folds=True)
         if self._drew and ended and (ended.exit_code or ended.signal):
             shown = joined(_last_screen(self._begin.rows, most), shown)
         return Observation(reason, pane, state, shown, start, end, None, unseen_bytes)
+
+    def _shown_row(self, rows: Sequence[str]) -> int | None:
+        """Return the number of the row that has matched among those that are shown."""
+        found = (number for number, row in enumerate(rows) if self._matcher.first([row]))
+        row = next(found, None) if self._row is None else self._row
+        return None if row is None else len(folded(rows[: row + 1]).lines) - 1
 
     async def _state(self) -> State:
         """Return the running pane's state; what was waited for has just been seen."""
@@ -431,7 +339,7 @@ async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Callable[[P
     Raises:
         ArgumentError: A pattern can't be used.
     """
-    matcher = Matcher(conditions)
+    matcher = Matcher(conditions.pattern, conditions.stop_pattern)
     deadline = anyio.current_time() + conditions.timeout_s
     watches = [Watch(pane, conditions, begin(pane), matcher) for pane in panes]
     found: list[Observation] = []
@@ -475,7 +383,13 @@ def since_cursor(pane: Pane, cursor: int) -> Begin:
     if cursor > pane.log.size:
         raise CursorError(cursor, pane.log.size)
     last = since_last_keys(pane)
-    return last if cursor == last.cursor else Begin(cursor, cursor)
+    return last if cursor == last.cursor else Begin(cursor, cursor, _rows_at(pane, cursor))
+
+
+def _rows_at(pane: Pane, cursor: int) -> Sequence[str]:
+    """Return what the screen showed at a cursor, if it was looked at then."""
+    seen, rows = pane.last_screen
+    return rows if seen == cursor else ()
 
 
 def since_last_keys(pane: Pane) -> Begin:
@@ -485,4 +399,4 @@ def since_last_keys(pane: Pane) -> Begin:
     before = pane.keyboard.before
     if sent is None or (ran_from or 0) > sent.cursor:
         return Begin(ran_from or 0, ran_from or 0, before=before)
-    return Begin(sent.cursor, sent.cursor, sent.rows, before)
+    return Begin(sent.cursor, sent.cursor, sent.rows or _rows_at(pane, sent.cursor), before)

@@ -62,6 +62,7 @@ AWAITING = {
     "htop": ("htop", KEYS),
     "dialog": ("dialog --yesno Sure 8 40", KEYS),
     "dialog password": ("dialog --passwordbox Secret 8 40", KEYS),
+    "session without a terminal": ("setsid -w cat", INPUT),
     "script": (f"script -qc {shlex.quote(bash('read -p name? x'))} /dev/null", INPUT),
     "script with a secret": (f"script -qc {shlex.quote(bash('read -sp Password: x'))} /dev/null", HIDDEN),
 }
@@ -101,6 +102,16 @@ IDLE = {
     "stopped": "kill -STOP $$; cat",
     "waiting for a child": python("import subprocess; subprocess.run(['sleep', '1000'])"),
     "signal": python("import signal; signal.pause()"),
+    "lock after a signal": python(
+        "import os, signal, subprocess, threading\nnumber = os.getpid()\n"
+        "subprocess.Popen(['sh', '-c', f'sleep 0.2; kill -STOP {number}; kill -CONT {number}'])\n"
+        "threading.Event().wait(1000)"
+    ),
+    "short threads without echo": "stty -echo; "
+    + python(
+        "import time\nfrom concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "while True:\n with Pool(8) as pool: list(pool.map(lambda _: time.sleep(0.001), range(8)))"
+    ),
     "watch": "exec watch -n 1000 true </dev/null",
     "wait": bash("sleep 1000 & wait"),
     "spinner": bash("while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"),

@@ -203,6 +203,47 @@ class TestScreens:
         assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
         assert "exited with code 1" in status
 
+    async def test_shell_after_a_program_that_drew_is_text_again(self, tools: Tools) -> None:
+        await tools.create("bash --norc", timeout_s=PATIENCE_S)
+        await tools.send("debug-1", "top Enter", wait_for="PID")
+        await observe(tools, "send_keys", pane_id="debug-1", keys="q")
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="echo after Enter")
+
+        assert text == "echo after\nafter\nbash-5.2# " or text.startswith("echo after\nafter\n")
+        assert "screen" not in status
+
+    async def test_neither_old_rows_nor_the_echo_of_keys_match_on_a_screen(self, tools: Tools) -> None:
+        await tools.create("bash --norc", timeout_s=PATIENCE_S)
+        await tools.send("debug-1", "echo old READY Enter", wait_for="^old READY")
+        draws = "tput cup 20 0; echo working; sleep 0.7; echo DONE; sleep 60 Enter"
+        _, _, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys=draws, wait_for="READY|DONE$|DONE;", timeout_s=PATIENCE_S
+        )
+        assert "; matched; " in status
+        assert (await tools.capture("debug-1")).endswith("\nDONE")
+
+    async def test_row_that_was_there_at_a_cursor_does_not_match(self, tools: Tools) -> None:
+        result = await tools.call("create_pane", command=LIST, wait_for="3 items")
+        cursor = (result.meta or {})["cursor"]
+        await tools.send("debug-1", "a")
+        result = await tools.call("wait", pane_id="debug-1", pattern="items to do", since=cursor, timeout_s=0.3)
+        assert (result.meta or {})["reason"] == "timed_out"
+
+    async def test_line_before_the_alternate_screen_matches(self, tools: Tools) -> None:
+        program = "printf 'BUILD OK\\n\\033[?1049h\\033[HSCREEN'; exec sleep 60"
+        _, _, status = await observe(tools, "create_pane", command=program, wait_for="BUILD OK", timeout_s=PATIENCE_S)
+        assert "matched" in status
+
+    async def test_row_that_matches_is_shown_of_the_fullest_screen(self, tools: Tools) -> None:
+        rows = (
+            "for n in range(50): print(f'\\033[{n + 1};1Hrow{n} ' + 'x' * (200 - len(f'row{n} ')), end='', flush=True)"
+        )
+        full = python(f"import time\n{rows}\ntime.sleep(60)")
+        for row in (0, 12, 13, 49):
+            _, text, status = await observe(tools, "create_pane", command=full, wait_for=f"^row{row} ", name=f"r{row}")
+            assert f"row{row} " in text
+            assert "matched" in status
+
     async def test_clear_is_no_screen(self, tools: Tools) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         _, text, status = await observe(

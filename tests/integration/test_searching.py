@@ -42,7 +42,7 @@ async def test_newest_lines_are_found_and_neighbours_stand_once(tools: Tools) ->
 
     assert [line.split()[1] for line in lines if line.startswith("line")][-4:] == ["99996", "99997", "99998", "99999"]
     assert len({line for line in lines if line.startswith("line")}) == len(lines) - 2
-    assert "; 4 lines match; " in status
+    assert "; the newest 4 lines that match; " in status
     assert sum(line.startswith("[cursor") for line in lines) == 1
 
 
@@ -85,3 +85,43 @@ async def test_result_is_bounded_and_keeps_the_newest(tools: Tools) -> None:
 
     assert sum(map(len, lines)) <= 40_000
     assert lines[-2].startswith("ERROR at 99998") or lines[-1].startswith("line 9999")
+
+
+@pytest.mark.parametrize(
+    ("program", "pattern", "count"),
+    [
+        ("print('HTTP/1.1 200 OK', end='\\r\\n')", "200 OK$", 1),
+        ("print('abcdefghij\\rXY')", "^XYcdef", 1),
+        ("print('abc\\b\\b')", "^abc$", 1),
+        ("print('one'); print('two')", "^", 2),
+        ("print('one'); print('two')", "x*", 2),
+        ("print('one'); print('two')", "^$", 0),
+        ("print('k' * 30000 + 'DEEP' + 'k' * 100)", "DEEP", 1),
+    ],
+)
+async def test_what_is_searched_is_what_a_terminal_shows(tools: Tools, program: str, pattern: str, count: int) -> None:
+    await tools.create(python(program), timeout_s=PATIENCE_S)
+    lines, status = await found(tools, pattern=pattern)
+
+    assert {0: "no line matches", 1: "; 1 line matches; "}.get(count, f"; {count} lines match; ") in status
+    if pattern == "DEEP":
+        assert "DEEP" in "".join(lines)
+
+
+async def test_command_is_found_and_no_private_path(tools: Tools) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    await tools.blocks("run", pane_id="debug-1", command="echo marker-out")
+
+    assert "no line matches" in (await found(tools, pattern="tmux-debug"))[1]
+    assert "; 2 lines match; " in (await found(tools, pattern="marker-out"))[1]
+
+
+async def test_what_does_not_fit_is_said(tools: Tools) -> None:
+    await tools.create(python("for n in range(3000): print('hit', n, 'z' * 90)"), timeout_s=PATIENCE_S)
+    result = await tools.call("capture_pane", pane_id="debug-1", pattern="hit", lines=1000)
+    text, status = texts(result)
+
+    assert len(text) <= 40_000
+    assert "; the newest 1000 lines that match; " in status
+    assert "older lines that match left out]" in text.split("\n")[0]
+    assert "hit 2999 " in text

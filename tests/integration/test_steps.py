@@ -3,6 +3,7 @@
 import signal
 import time
 
+import anyio
 import pytest
 from support import PATIENCE_S, SHELLS, Tools, python
 
@@ -125,3 +126,35 @@ async def test_signal_in_a_shell_leaves_the_shell(tools: Tools) -> None:
     )
     assert (await tools.state("debug-1"))["status"] == "running"
     assert signal.Signals[error.split(" ", 1)[0]] == signal.SIGTERM
+
+
+async def test_steps_of_two_calls_do_not_mix_and_keys_pass(tools: Tools) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    answers = []
+
+    async def send(*keys: str) -> None:
+        answers.append(await tools.blocks("send_keys", pane_id="debug-1", keys=list(keys)))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send, "read -r secret; sleep 0.5 Enter", "MYPASSWORD Enter", "echo first $secret Enter")
+        await anyio.sleep(0.05)
+        tasks.start_soon(send, "echo second Enter")
+        await tools.send("debug-1", "C-l")
+
+    screen = await tools.capture("debug-1")
+    assert "first MYPASSWORD\n" in screen
+    assert "MYPASSWORD: command not found" not in screen
+    assert screen.index("\nfirst") < screen.index("\nsecond")
+
+
+async def test_program_that_prints_on_gets_all_its_lines(tools: Tools) -> None:
+    program = (
+        "import threading, time\n"
+        "def talk():\n while True: print('got', input(), flush=True)\n"
+        "threading.Thread(target=talk).start()\n"
+        "while True: print('log', flush=True); time.sleep(0.05)"
+    )
+    await tools.create(python(program), wait_for="log")
+    confirmation, *_ = await tools.blocks("send_keys", pane_id="debug-1", keys=["a Enter", "b Enter"], timeout_s=5)
+    assert confirmation.startswith("Sent keys")
+    await tools.shows("debug-1", "got b", lines=1000)

@@ -171,3 +171,24 @@ async def test_many_who_wait_for_floods_leave_time_for_others(tools: Tools, turn
         await anyio.sleep(1)
 
     turns.check()
+
+
+HARD_LOGS = {
+    "a long line beside a carriage return": "print('50%', end='\\r'); print('100%'); print('x' * 500_000)",
+    "backspaces": "print('x' * 100_000 + '\\b' * 100_000)",
+    "spinners": "print(('[======>      ] 44% ' * 4 + '\\b' * 80) * 5_000)",
+    "short lines": "print('a\\n' * 700_000 + 'b\\n' * 500_000)",
+    "blank lines": "print('\\n' * 1_200_000 + 'b\\n' * 500_000)",
+    "what looks like a private path": "print('/tmp/tmux-debug-mcp-1-00000000/1.1-x ' + 'x' * 300_000)",
+}
+
+
+@pytest.mark.parametrize("name", HARD_LOGS)
+async def test_no_search_and_no_capture_holds_up_other_calls(tools: Tools, turns: Turns, name: str) -> None:
+    pane = await tools.create(python(HARD_LOGS[name]), timeout_s=15)
+    for pattern in ("zzz", "a", ".", "x*", "^$"):
+        await tools.blocks("capture_pane", pane_id=pane, pattern=pattern)
+    await tools.blocks("capture_pane", pane_id=pane)
+    await tools.blocks("capture_pane", pane_id=pane, since=0)
+
+    turns.check()

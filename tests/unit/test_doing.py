@@ -41,7 +41,9 @@ SOON = CONFIRM_S * 1.5
         (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
         (replace(READING, modes=None), None),
         (replace(READING, is_over=True), None),
-        (replace(READING, modes=EDITING, relays=True), None),
+        (replace(READING, modes=EDITING, relays=True, reader=Reader.AMONG_OTHERS), None),
+        (replace(READING, relays=True, reader=Reader.AMONG_OTHERS), None),
+        (replace(READING, relays=True), Awaits.INPUT),  # ssh asks whether to go on
         (replace(READING, modes=SECRET, relays=True), Awaits.HIDDEN_INPUT),
         (replace(READING, reader=Reader.UNKNOWN), None),
         (replace(READING, reader=Reader.UNKNOWN, modes=EDITING), None),

@@ -136,6 +136,9 @@ def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: 
         ("hello Tab Enter", "Tab", '["hello", "Tab Enter"]'),
         ("Escape Escape dd F5", "Escape", '["Escape Escape", "dd", "F5"]'),
         ("Up j Enter", "Up", '["Up", "j Enter"]'),
+        ("C-c\nrm -rf build\nmake\n", "C-c", '["C-c", "rm -rf build\\nmake Enter"]'),
+        ("C-c  ls  -la " + "x" * 300, "C-c", f'["C-c", "ls  -la {"x" * 300}"]'),
+        ("C-c " + "x" * 5000, "C-c", '["C-c", "the text"]'),
     ],
 )
 def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(keys: str, key: str, steps: str) -> None:

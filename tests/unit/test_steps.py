@@ -29,6 +29,7 @@ def parts(keys: str | list[str], *, literal: bool = False, paste: bool = False) 
         ("C-c SIGKILL", [("", ("C-c",), ""), ("", (), "SIGKILL")]),
         ("kill -SIGTERM 1 Enter", [("kill -SIGTERM 1", ("Enter",), "")]),
         ("SIG_DFL", [("SIG_DFL", (), "")]),
+        ("SIGTERM\n", [("", (), "SIGTERM"), ("", ("Enter",), "")]),
         ("\n\n", [("", ("Enter", "Enter"), "")]),
     ],
 )  # fmt: skip
@@ -72,7 +73,15 @@ def test_confirmation_says_what_was_done(keys: str | list[str], said: str) -> No
     assert summary(steps(keys)) == said
 
 
+def test_what_looks_like_a_signal_and_is_none_is_an_error() -> None:
+    with pytest.raises(KeysError, match="'SIGFOO' looks like a signal and is none"):
+        steps("SIGFOO")
+    assert parts("SIGNIFICANT figures\n") == [("SIGNIFICANT figures", ("Enter",), "")]
+
+
 def test_array_that_is_a_string_is_an_error_but_a_list_of_numbers_is_text() -> None:
+    with pytest.raises(KeysError, match="a string that holds a JSON array"):
+        steps(' ["Escape", ":q! Enter"]\n')
     with pytest.raises(KeysError, match="a string that holds a JSON array"):
         steps('["ls Enter", "C-c"]')
     assert steps('["ls Enter"]', literal=True)

@@ -59,3 +59,11 @@ def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(lines: list[st
 @pytest.mark.parametrize("count", [4, 5, 100])
 def test_folding_loses_no_count(count: int) -> None:
     assert folded(["x"] * count).lines == ["x", f"[the line above: {count} times]"]
+
+
+@pytest.mark.parametrize("keep", range(50))
+def test_line_that_has_to_stay_stays(keep: int) -> None:
+    lines = [f"row {number} " + "x" * 190 for number in range(50)]
+    shown = cut_in_the_middle(Shown(lines, []), 9_500, keep)
+    assert lines[keep] in shown.lines
+    assert len(shown.text) <= 9_500

@@ -259,7 +259,7 @@ class Toolbox:
 def _call_record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str, Any]:
     """Return a call as it is put on record: without values that are or may be secrets."""
     given = dict(arguments)
-    if given.get("secret"):
+    if given.get("secret", False) is not False:  # also what was meant as that
         given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
     if "env" in given:
         given["env"] = list(given["env"]) if isinstance(given["env"], Mapping) else type(given["env"]).__name__

@@ -9,6 +9,7 @@ from tmux_debug_mcp.capturing import capture
 from tmux_debug_mcp.creation import NewPane, check
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
 from tmux_debug_mcp.logs import Log
+from tmux_debug_mcp.matching import compiled
 from tmux_debug_mcp.panes import Pane
 from tmux_debug_mcp.reading import read_forward, read_last_lines, read_middle
 from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
@@ -22,7 +23,6 @@ from tmux_debug_mcp.waiting import (
     MAX_UNASKED_CHARACTERS,
     Begin,
     Conditions,
-    compiled,
     since_cursor,
     since_last_keys,
     wait,
@@ -89,7 +89,8 @@ async def send_keys(session: Session, arguments: Arguments) -> Answer:
                 "The secret keys can't be typed as they are. Set literal, and send key names in a call of their own."
             ) from None
         raise
-    sending = await send(pane, parts, arguments.get("timeout_s") or DEFAULT_TIMEOUT_S)
+    timeout_s = arguments.get("timeout_s") or DEFAULT_TIMEOUT_S
+    sending = await send(pane, parts, timeout_s, keeps_screen=conditions is not None)
     done = summary(parts[: sending.done])
     if sending.signalled > 1:
         done += f" to {sending.signalled} processes"
@@ -167,6 +168,8 @@ async def _search(pane: Pane | PastPane, arguments: Arguments) -> Answer:
     _check_cursor(pane, since, state.cursor)
     shown, count = await search(pane.log, since, state.cursor, pattern, _lines(arguments))
     found = f"{count} {'line matches' if count == 1 else 'lines match'}" if count else "no line matches"
+    if count == _lines(arguments):
+        found = f"the newest {count} lines that match"
     return Answer([shown.text, status(pane, state, found)], meta(pane, state, shown), pane.id, shown.text)
 
 

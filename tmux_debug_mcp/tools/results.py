@@ -72,6 +72,10 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
         "flooded": ["it floods: more was printed than is kept"],
         "timed_out": [f"timed out after {conditions.timeout_s:g} s"],
     }.get(observation.reason, [])
+    if observation.reason == "timed_out" and conditions == Conditions(
+        timeout_s=0, most_characters=conditions.most_characters
+    ):
+        notes = []  # it was only looked at
     if observation.reason == "timed_out" and conditions.is_for_rest:
         notes = [f"not at rest after {conditions.timeout_s:g} s"]
     if observation.screen:
