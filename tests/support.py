@@ -18,6 +18,7 @@ from mcp import Client
 from tmux_debug_mcp import lifetime, linux
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.panes import Pane
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.session import Session, open_session
 from tmux_debug_mcp.tools import Toolbox, choose
@@ -85,7 +86,12 @@ class Tools:
         result = await self.call("create_pane", command=command, **arguments)
         assert not result.is_error, texts(result)
         assert result.meta is not None
-        return str(result.meta["pane_id"])
+        pane_id = str(result.meta["pane_id"])
+        if self.in_process:
+            for pane in self.in_process.panes:
+                if pane.id == pane_id:
+                    await begun(pane)
+        return pane_id
 
     async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
         """Send keys; without `wait_for` what comes of them is not observed."""
@@ -157,6 +163,16 @@ async def in_process(
     chosen = choose(toolsets)
     async with open_session(settings) as session, Client(build(Toolbox(chosen, session, audit))) as client:
         yield Tools(client, session, "tmux_" if toolsets == "debug" else "")
+
+
+async def begun(pane: Pane) -> None:
+    """Wait until the command of a pane has begun."""
+    with anyio.fail_after(PATIENCE_S):
+        while not await pane.ending():
+            below = [linux.read_stat(pid) for pid in linux.children(pane.process.pid)]
+            if any(process and not process.is_fork for process in below):
+                return
+            await anyio.sleep(0.001)
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:

@@ -81,7 +81,7 @@ def stories() -> dict[str, Story]:
         ),
         "an installer with password and menu": Story(
             [
-                create("./setup"),
+                create("bash setup"),
                 send("debug-1", ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
             ],
             {0: "awaits hidden input", 1: "(?s)/nonexistent/large/setup.*exited with code 5"},
