@@ -67,6 +67,11 @@ class Conditions:
     most_characters: int = MAX_OBSERVATION_CHARACTERS
 
     @property
+    def is_look(self) -> bool:
+        """Whether nothing is waited for."""
+        return self == Conditions(timeout_s=0, most_characters=self.most_characters)
+
+    @property
     def needs_looks(self) -> bool:
         """Whether the pane has to be looked at."""
         return self.is_for_rest or self.is_for_input

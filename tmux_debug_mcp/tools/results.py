@@ -64,20 +64,17 @@ def observed(found: Sequence[Observation], conditions: Conditions, *confirmation
 
 
 def _observed_status(observation: Observation, conditions: Conditions) -> str:
+    late = f"timed out after {conditions.timeout_s:g} s"
+    if conditions.is_for_rest:
+        late = f"not at rest after {conditions.timeout_s:g} s"
     notes = {
         "matched": ["matched"],
         "stopped": ["stop_pattern matched"],
         "idle": [f"idle for {conditions.idle_s or 0:g} s"],
         "rest": ["at rest"],
         "flooded": ["it floods: more was printed than is kept"],
-        "timed_out": [f"timed out after {conditions.timeout_s:g} s"],
+        "timed_out": [] if conditions.is_look else [late],
     }.get(observation.reason, [])
-    if observation.reason == "timed_out" and conditions == Conditions(
-        timeout_s=0, most_characters=conditions.most_characters
-    ):
-        notes = []  # it was only looked at
-    if observation.reason == "timed_out" and conditions.is_for_rest:
-        notes = [f"not at rest after {conditions.timeout_s:g} s"]
     if observation.screen:
         columns, rows = observation.screen
         notes.append(f"screen {columns}x{rows}")
