@@ -17,7 +17,7 @@ import anyio
 from . import linux
 from .capturing import capture_screen_rows
 from .doing import QUIET_S, Activity, Doing, Facts
-from .errors import BusyError, SignalError
+from .errors import BusyError, SignalError, ToolError
 from .keys import Keystrokes
 from .panes import Pane
 
@@ -84,9 +84,13 @@ async def _send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, ke
     signalled = last.signalled
     for number, step in enumerate(steps[1:], 1):
         why_not = await _turn(pane, step, last, timeout_s)
+        if why_not is None:
+            try:
+                last = await send_one(pane, step, keeps_screen=keeps_screen)
+            except ToolError as error:  # what was sent before is to be told, too
+                why_not = str(error).removesuffix(".")
         if why_not:
             return replace(last, done=number, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
-        last = await send_one(pane, step, keeps_screen=keeps_screen)
         signalled = last.signalled or signalled
     return replace(last, done=len(steps), first_cursor=first.cursor, signalled=signalled)
 

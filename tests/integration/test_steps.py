@@ -158,3 +158,12 @@ async def test_program_that_prints_on_gets_all_its_lines(tools: Tools) -> None:
     confirmation, *_ = await tools.blocks("send_keys", pane_id="debug-1", keys=["a Enter", "b Enter"], timeout_s=5)
     assert confirmation.startswith("Sent keys")
     await tools.shows("debug-1", "got b", lines=1000)
+
+
+async def test_step_that_can_not_be_sent_is_told_with_those_that_were(tools: Tools) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    confirmation, text, _ = await tools.blocks("send_keys", pane_id="debug-1", keys=["echo one Enter", "SIGTERM"])
+
+    assert confirmation.startswith("Sent 1 of 2 steps to pane 'debug-1' (typed 8 characters; Enter pressed). ")
+    assert "Step 2 was not sent: SIGTERM was not sent: bash is at its prompt there" in confirmation
+    assert "one\n" in text
