@@ -57,6 +57,10 @@ _WAIT_FOR = {
         "description": "Most seconds to wait (default 1, with wait_for 30); 0 returns at once",
     },
 }
+_STEP_TIMEOUT = {
+    **_TIMEOUT,
+    "description": "Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at once",
+}
 
 
 async def create_pane(session: Session, arguments: Arguments) -> Answer:
@@ -260,8 +264,8 @@ TOOLS = (
     Tool(
         "tmux_create_pane",
         "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such as 'bash'. Returns "
-        "its output so far once it is at rest (ended, awaiting something or quiet), after timeout_s at the latest; it "
-        "keeps running.",
+        "its output so far (2,000 characters) once it is at rest (ended, awaiting something or quiet), after timeout_s "
+        "at the latest; it keeps running.",
         create_pane,
         {
             "command": {
@@ -299,6 +303,7 @@ TOOLS = (
             "paste": {"type": "boolean", "description": "Paste it in one piece, not line by line"},
             "secret": {"type": "boolean", "description": "Keep the keys out of the audit log"},
             **_WAIT_FOR,
+            "timeout_s": _STEP_TIMEOUT,
         },
         required=("pane_id", "keys"),
         hints={"destructive_hint": False},
