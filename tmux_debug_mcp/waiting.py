@@ -305,10 +305,12 @@ class Watch:
             end = pane.log.size
         if self._drawing.switched_at:  # what was drawn before is gone with the screen that it was drawn on
             start = min(end, max(start, self._begin.cursor + self._drawing.switched_at))
-        shown, start = await read_middle(pane.log, start, end, most, folds=True)
+        before = Shown([], [])
         if self._drew and ended and (ended.exit_code or ended.signal):
-            shown = joined(_last_screen(self._begin.rows, most), shown)
-        return Observation(reason, pane, state, shown, start, end, None, unseen_bytes)
+            before = _last_screen(self._begin.rows, most // 2)
+            most -= len(before.text) + 1
+        shown, start = await read_middle(pane.log, start, end, most, folds=True)
+        return Observation(reason, pane, state, joined(before, shown), start, end, None, unseen_bytes)
 
     def _shown_row(self, rows: Sequence[str]) -> int | None:
         """Return the number of the row that has matched among those that are shown."""
@@ -326,8 +328,9 @@ class Watch:
 
 def _last_screen(rows: Sequence[str], most: int) -> Shown:
     """Return what a program showed that has crashed: its screen went with it."""
-    screen = cut_in_the_middle(folded(rows), most)
-    return joined(Shown(["[the screen before the last step]"], [0]), screen, Shown(["[then]"], [0]))
+    title, end = "[the screen before the last step]", "[then]"
+    screen = cut_in_the_middle(folded(rows), most - len(title) - len(end) - 2)
+    return joined(Shown([title], [0]), screen, Shown([end], [0]))
 
 
 async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Callable[[Pane], Begin]) -> list[Observation]:

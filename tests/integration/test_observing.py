@@ -203,6 +203,20 @@ class TestScreens:
         assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
         assert "exited with code 1" in status
 
+    async def test_crash_with_a_full_screen_and_much_to_say_is_within_the_limit(self, tools: Tools) -> None:
+        program = python(
+            "import curses\ndef main(screen):\n"
+            " for row in range(49): screen.addstr(row, 0, f'row {row} ' + 'x' * 150)\n screen.getkey()\n"
+            "curses.wrapper(main)\nfor n in range(500): print('line', n)\nraise SystemExit(3)"
+        )
+        await tools.create(program, wait_for="row 48")
+        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="q")
+
+        assert "exited with code 3" in status
+        assert len(text) <= 2_000
+        assert "\n[then]\nline 0\n" in text
+        assert text.endswith("line 499\n")
+
     async def test_shell_after_a_program_that_drew_is_text_again(self, tools: Tools) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", "top Enter", wait_for="PID")

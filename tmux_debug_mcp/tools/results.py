@@ -40,15 +40,25 @@ def status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None 
     name = f" {pane.name}" if pane.name != pane.id else ""
     facts = [f"{pane.id}{name} {state}"]
     if state.foreground:
-        facts.append(f"foreground {state.foreground}" + (f" (pid {state.pid})" if state.pid else ""))
+        facts.append(f"foreground {state.foreground} (pid {state.pid})")
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
     said = [", ".join(facts), *notes]
     if isinstance(pane, Pane):
-        said += [end] if (end := pane.take_job_end()) else []
-        said += ["some output was lost: there was no room for it"] if pane.has_gaps else []
+        said += _news(pane)
     said.append(f"cursor {state.cursor if cursor is None else cursor}")
     return f"[{'; '.join(said)}]"
+
+
+def _news(pane: Pane) -> list[str]:
+    """Return what is to be said of a pane whatever the call was."""
+    said = []
+    end = pane.take_job_end()
+    if end:
+        said.append(end)
+    if pane.has_gaps:
+        said.append("some output was lost: there was no room for it")
+    return said
 
 
 def observed(found: Sequence[Observation], conditions: Conditions, *confirmation: str) -> Answer:
@@ -85,7 +95,8 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     """Return what a command printed and how it ended."""
-    notes = [note] if (note := outcome.note(timeout_s)) else []
+    note = outcome.note(timeout_s)
+    notes = [note] if note else []
     if outcome.exit_code is not None and outcome.state.is_running:
         notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     told = meta(pane, outcome.state, outcome.shown) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
