@@ -13,7 +13,7 @@ import pytest
 from support import Tools, User, in_process, marked, run_directories
 
 from tmux_debug_mcp.cli import pane_environment
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 
 # Ends are bounded by half a second; on a busy machine the census may have to look again.
 _CENSUS_S = 5.0
@@ -33,8 +33,8 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Give the test an environment of its own, and fail it when a process or directory of it survives."""
-    marker = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
-    name, value = marker.split("=")
+    tag = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
+    name, value = tag.split("=")
     for variable in [variable for variable in os.environ if variable.startswith(("TMUX", "LC_", "LANG"))]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
@@ -43,10 +43,10 @@ def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
     # Clients have half a second for the end of a server; a session that is in this process may take longer.
-    monkeypatch.setattr("tmux_debug_mcp.session._WARDEN_S", _CENSUS_S)
-    yield marker
+    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_S", _CENSUS_S)
+    yield tag
     deadline = time.monotonic() + _CENSUS_S
-    while (left := [*marked(marker), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:
+    while (left := [*marked(tag), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert left == []
 
@@ -76,7 +76,7 @@ def user(short_path: Path) -> Iterator[User]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(pane_environment(os.environ, ["TMUX*"]), tmp_path, state=tmp_path / "state")
+    return Settings(pane_environment(os.environ, ["TMUX*"]), tmp_path, state_dir=tmp_path / "state")
 
 
 @pytest.fixture

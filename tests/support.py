@@ -15,13 +15,16 @@ import mcp_types as types
 import orjson
 from mcp import Client
 
-from tmux_debug_mcp import lifetime, linux
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.panes import Pane
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.panes.engine import Engine, open_engine
+from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.server import build
-from tmux_debug_mcp.session import Session, open_session
-from tmux_debug_mcp.tools import Toolbox, choose
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux import supervisor
+from tmux_debug_mcp.tools.toolbox import Toolbox
+from tmux_debug_mcp.tools.toolset import choose
 
 # Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
@@ -41,18 +44,18 @@ class Tools:
 
     Args:
         client: The client.
-        session: The session behind it, when it is in this process.
+        engine: The engine behind it, when it is in this process.
         prefix: What the names of the tools begin with.
     """
 
-    def __init__(self, client: Client, session: Session | None = None, prefix: str = "tmux_") -> None:
+    def __init__(self, client: Client, engine: Engine | None = None, prefix: str = "tmux_") -> None:
         self.client = client
-        self.in_process = session
+        self.in_process = engine
         self.prefix = prefix
 
     @property
-    def session(self) -> Session:
-        """The session behind the tools, when it is in this process."""
+    def engine(self) -> Engine:
+        """The engine behind the tools, when it is in this process."""
         assert self.in_process is not None
         return self.in_process
 
@@ -157,19 +160,28 @@ def texts(result: types.CallToolResult) -> list[str]:
 
 @asynccontextmanager
 async def in_process(
-    settings: Settings, audit: AuditLog | None = None, toolsets: str = "debug"
+    settings: Settings,
+    audit: AuditLog | None = None,
+    toolsets: str = "debug",
+    archive: Archive | None = None,
 ) -> AsyncIterator[Tools]:
     """Serve in this process, to a real client in memory."""
     chosen = choose(toolsets)
-    async with open_session(settings) as session, Client(build(Toolbox(chosen, session, audit))) as client:
-        yield Tools(client, session, "tmux_" if toolsets == "debug" else "")
+    async with open_engine(settings, archive) as engine, Client(build(Toolbox(chosen, engine, audit))) as client:
+        yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")
+
+
+def run_of(tools: Tools) -> str:
+    """Return the name of the server run, where logs are kept."""
+    assert tools.engine.archive is not None
+    return tools.engine.archive.run
 
 
 async def begun(pane: Pane) -> None:
     """Wait until the command of a pane has begun."""
     with anyio.fail_after(PATIENCE_S):
         while not await pane.ending():
-            below = [linux.read_stat(pid) for pid in linux.children(pane.process.pid)]
+            below = [processes.read_stat(pid) for pid in processes.children(pane.leader.pid)]
             if any(process and not process.is_fork for process in below):
                 return
             await anyio.sleep(0.001)
@@ -186,7 +198,7 @@ def run_directories(pid: int) -> list[Path]:
     """Return the directories that a server has made for its tmux servers."""
     return [
         path
-        for base in lifetime.bases(os.environ.get("XDG_RUNTIME_DIR", ""))
+        for base in supervisor.runtime_directories(os.environ.get("XDG_RUNTIME_DIR", ""))
         for path in base.glob(f"tmux-debug-mcp-{pid}-*")
     ]
 
@@ -197,10 +209,10 @@ def socket_of(pid: int) -> str:
     return f"{directory}/tmux"
 
 
-def marked(marker: str) -> Iterator[str]:
+def marked(tag: str) -> Iterator[str]:
     """Yield the processes, other than this one, that have the marker in their environment."""
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        if pid != os.getpid() and linux.is_alive(pid) and marker.encode() in environ_of(pid):
+        if pid != os.getpid() and processes.is_alive(pid) and tag.encode() in environ_of(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
 

@@ -22,7 +22,8 @@ def test_every_file_of_the_package_is_in_it(wheel: zipfile.ZipFile) -> None:
     package = ROOT / "tmux_debug_mcp"
     files = {str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
-    assert {f"tmux_debug_mcp/{name}" for name in ("py.typed", "pane.sh", "tmux.conf", "fonts/unifont.hex.xz")} <= files
+    names = ("py.typed", "panes/pane.sh", "tmux/tmux.conf", "vt/fonts/unifont.hex.xz")
+    assert {f"tmux_debug_mcp/{name}" for name in names} <= files
     assert files <= set(wheel.namelist())
 
 
@@ -34,8 +35,8 @@ def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) ->
     licences = metadata.get_all("License-File") or []
     assert sorted(licences) == [
         "LICENSE",
-        "tmux_debug_mcp/fonts/LICENSE-DejaVu",
-        "tmux_debug_mcp/fonts/LICENSE-Unifont",
+        "tmux_debug_mcp/vt/fonts/LICENSE-DejaVu",
+        "tmux_debug_mcp/vt/fonts/LICENSE-Unifont",
     ]
     for licence in licences:
         assert name.replace("METADATA", f"licenses/{licence}") in wheel.namelist()

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from . import __version__
-from .control_mode import version
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.tmux.control_mode import version
+
 from .errors import StartError
 
 _OLDEST_TMUX = (3, 3)
@@ -96,7 +97,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     asked = _ask_version(tmux)
     if arguments.command == "demo":
         _check_version(tmux, *asked.communicate())
-        from .demo.debugging import run_demo  # noqa: PLC0415
+        from tmux_debug_mcp.demo.debugging import run_demo  # noqa: PLC0415
 
         return run_demo(tmux)
     _serve(values, environ, tmux, asked)
@@ -131,11 +132,12 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str], tmux: str, ask
     # Most of our start is this import; tmux tells its version meanwhile.
     import anyio  # noqa: PLC0415
 
-    from .archive import Archive  # noqa: PLC0415
+    from tmux_debug_mcp.logs.archive import Archive  # noqa: PLC0415
+    from tmux_debug_mcp.tools.toolset import choose  # noqa: PLC0415
+
     from .audit import AuditLog  # noqa: PLC0415
-    from .creation import Settings  # noqa: PLC0415
     from .server import serve  # noqa: PLC0415
-    from .tools import choose  # noqa: PLC0415
+    from .settings import Settings  # noqa: PLC0415
 
     _check_version(tmux, *asked.communicate())
     toolsets = choose(values["toolsets"])
@@ -156,16 +158,15 @@ def _serve(values: Mapping[str, str], environ: Mapping[str, str], tmux: str, ask
         _pane_environment(values, environ),
         _working_directory(values["cwd"]),
         tmux,
-        adopts=True,
-        archive=archive,
-        state=state,
-        runtime=environ.get("XDG_RUNTIME_DIR", ""),
+        is_subreaper=True,
+        state_dir=state,
+        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
         socket=_socket(values["socket"], environ),
         allows_kill=allows_kill,
         size=_size(values["size"]),
     )
     gc.freeze()  # what was imported stays: to look through that for garbage takes longer than a call
-    anyio.run(serve, toolsets, settings, audit)
+    anyio.run(serve, toolsets, settings, audit, archive)
 
 
 def _socket(name: str, environ: Mapping[str, str]) -> str:
@@ -211,7 +212,7 @@ def _is_on(word: str) -> bool:
 
 
 def _size(text: str) -> tuple[int, int]:
-    from .display import MAX_COLUMNS, MAX_ROWS  # noqa: PLC0415
+    from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS  # noqa: PLC0415
 
     found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
     columns, rows = (int(found[1]), int(found[2])) if found else (0, 0)

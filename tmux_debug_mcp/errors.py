@@ -65,7 +65,7 @@ class ToolError(TmuxDebugError):
         self._facts = {"text": text, **facts}
         super().__init__(self.sentence.format_map(self._facts))
 
-    def told(self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]) -> str:
+    def text_for(self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]) -> str:
         """Return its text in the words of a toolset.
 
         Args:

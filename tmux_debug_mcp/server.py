@@ -18,12 +18,16 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from . import __version__, linux
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.panes.engine import Engine, open_engine
+from tmux_debug_mcp.tmux.supervisor import on_end_signals, remove_abandoned
+from tmux_debug_mcp.tools.toolbox import Toolbox
+from tmux_debug_mcp.tools.toolset import Toolset
+
 from .audit import AuditLog
-from .creation import Settings
-from .lifetime import on_end_signals, remove_abandoned
-from .session import Session, open_session
-from .tools import Toolbox, Toolset
+from .settings import Settings
 from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 
 # After the end of input, calls at work get this long to answer; and their answers, to be read.
@@ -158,38 +162,26 @@ def build(toolbox: Toolbox) -> Server[None]:
         instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **_resource_handlers(toolbox),
+        **toolbox.resource_handlers,
     )
 
 
-def _resource_handlers(toolbox: Toolbox) -> dict[str, Any]:
-    """Return the handlers of requests for resources, where a toolset has some."""
-    if not toolbox.has_screens:
-        return {}
-    from .tools.screens import Screens  # noqa: PLC0415  which others need not import
-
-    screens = Screens(toolbox.session)
-    return {
-        "on_list_resources": screens.list,
-        "on_list_resource_templates": screens.templates,
-        "on_read_resource": screens.read,
-        "on_subscribe_resource": screens.subscribe,
-        "on_unsubscribe_resource": screens.unsubscribe,
-        "on_subscriptions_listen": screens.listen,
-    }
-
-
-async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog | None) -> None:
+async def serve(
+    toolsets: Sequence[Toolset[Any]],
+    settings: Settings,
+    audit: AuditLog | None,
+    archive: Archive | None,
+) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
-    linux.become_subreaper()
-    linux.raise_open_files_limit()
-    remove_abandoned(settings.runtime)
+    processes.become_subreaper()
+    processes.raise_open_files_limit()
+    remove_abandoned(settings.runtime_dir)
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
-    async with open_session(settings) as session, anyio.create_task_group() as tasks:
-        on_end_signals(lambda: _end(session))
-        toolbox = Toolbox(toolsets, session, audit)
+    async with open_engine(settings, archive) as engine, anyio.create_task_group() as tasks:
+        on_end_signals(lambda: _end(engine))
+        toolbox = Toolbox(toolsets, engine, audit)
         fd_in, fd_out = _claim_standard_streams()
         output = _Output(fd_out)
 
@@ -207,7 +199,7 @@ async def serve(toolsets: Sequence[Toolset], settings: Settings, audit: AuditLog
                 with anyio.move_on_after(_LAST_CALLS_S):
                     await output.sent()
             finally:
-                _end(session)
+                _end(engine)
 
 
 def _is_stream(fd: int) -> bool:
@@ -225,9 +217,9 @@ def _claim_standard_streams() -> tuple[int, int]:
     return fd_in, fd_out
 
 
-def _end(session: Session) -> NoReturn:
+def _end(engine: Engine) -> NoReturn:
     """End everything at once, and us, whatever else we are at."""
     try:
-        session.close()
+        engine.close()
     finally:
         os._exit(0)

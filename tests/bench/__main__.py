@@ -21,7 +21,7 @@ from pathlib import Path
 from stories.scripts import Cost, play, stories
 from wire import Server
 
-from tmux_debug_mcp import linux
+from tmux_debug_mcp.linux import processes
 
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 PANES = 20
@@ -113,12 +113,12 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
         figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
-    [warden] = linux.children(server.pid)
-    figures.samples["memory of the warden, MB"].append(memory_mb(warden))
+    [supervisor] = processes.children(server.pid)
+    figures.samples["memory of the warden, MB"].append(memory_mb(supervisor))
     time.sleep(1)  # what the last calls left to do
-    before = switches([server.pid, warden])
+    before = switches([server.pid, supervisor])
     time.sleep(idle_s)
-    figures.samples["switches while idle"].append(switches([server.pid, warden]) - before)
+    figures.samples["switches while idle"].append(switches([server.pid, supervisor]) - before)
     measure_waits(figures, rounds, server)
     measure_flood(figures, rounds, server)
     figures.time("end with 20 panes", server.finish)

@@ -14,14 +14,16 @@ import anyio
 import pytest
 from support import Tools, in_process, python, run
 
-from tmux_debug_mcp import client, lifetime, linux, session
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes import engine
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux import client, supervisor
 
 
 def directory_of(tools: Tools) -> Path:
     """Return the private directory."""
-    assert tools.session.client is not None
-    return tools.session.client.directory
+    assert tools.engine.host.client is not None
+    return tools.engine.host.client.directory
 
 
 class TestPrivateDirectory:
@@ -63,7 +65,7 @@ class TestPrivateDirectory:
         shutil.rmtree(directory_of(tools))
         await run(tools, "true", shell)
         os.utime(directory_of(tools), (0, 0))
-        lifetime.remove_abandoned("")
+        supervisor.remove_abandoned("")
 
         assert (await run(tools, "echo alive", shell))[0] == "alive\n"
 
@@ -107,7 +109,7 @@ class TestPrivateDirectory:
         assert not directory.exists()
 
     async def test_nothing_is_left_of_what_is_deep(self, settings: Settings, short_path: Path) -> None:
-        async with in_process(replace(settings, runtime=str(short_path))) as tools:
+        async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
             await tools.create("cat")
             nest = "for number in range(2000): os.mkdir('d'); os.chdir('d'); open('f', 'w')"
             output, meta, _ = await run(tools, python(f"import os; os.chdir('{directory_of(tools)}')\n{nest}"))
@@ -117,7 +119,7 @@ class TestPrivateDirectory:
     async def test_panes_go_on_where_that_which_it_was_in_is_gone(self, settings: Settings, short_path: Path) -> None:
         place = short_path / "user"
         place.mkdir(0o700)
-        async with in_process(replace(settings, runtime=str(place))) as tools:
+        async with in_process(replace(settings, runtime_dir=str(place))) as tools:
             shell = await tools.create("bash --norc")
             assert directory_of(tools).parent == place
             shutil.rmtree(place)
@@ -131,7 +133,7 @@ class TestPrivateDirectory:
     async def test_it_is_the_users_own_where_there_is_one(self, settings: Settings, short_path: Path) -> None:
         for mode, is_used in ((0o700, True), (0o755, False)):
             short_path.chmod(mode)
-            async with in_process(replace(settings, runtime=str(short_path))) as tools:
+            async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
                 await tools.create("cat")
                 assert (directory_of(tools).parent == short_path) == is_used
 
@@ -151,7 +153,7 @@ async def test_logs_have_no_name_for_long_where_the_file_system_wants_one(
     def refuse(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(session, "UnnamedLog", refuse)
+    monkeypatch.setattr(engine, "UnnamedLog", refuse)
     shell = await tools.create("bash --norc")
 
     assert (await run(tools, "echo one", shell))[0] == "one\n"
@@ -166,7 +168,9 @@ class TestSecrets:
             env = {name: "s3cret" for name in names if name != names[1]}
             pane_id = await tools.create("cat /proc/self/environ | tr '\\0' '\\n'; read x", env=env)
             text = await tools.shows(pane_id, "PLAIN=s3cret", lines=1000)
-            told = [pid for pid in os.listdir("/proc") if pid.isdigit() and "s3cret" in str(linux.arguments(int(pid)))]
+            told = [
+                pid for pid in os.listdir("/proc") if pid.isdigit() and "s3cret" in str(processes.arguments(int(pid)))
+            ]
 
         assert {f"{name}=s3cret" for name in names} <= set(text.split("\n"))
         assert told == []
@@ -211,7 +215,7 @@ class TestOpenFiles:
         before = len(os.listdir("/proc/self/fd"))
         async with anyio.create_task_group() as tasks:
             for _ in range(100):
-                tasks.start_soon(tools.session.panes[0].ending)
+                tasks.start_soon(tools.engine.panes[0].ending)
                 tasks.start_soon(self._wait, tools, pane_id)
             await anyio.sleep(0.3)
             opened = len(os.listdir("/proc/self/fd")) - before
@@ -227,15 +231,15 @@ class TestOpenFiles:
 async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_WAKE_S", 0.2)
     pane_id = await tools.create("cat")
-    assert tools.session.client is not None
-    os.kill(tools.session.client.server_pid, signal.SIGSTOP)
+    assert tools.engine.host.client is not None
+    os.kill(tools.engine.host.client.server_pid, signal.SIGSTOP)
 
     await tools.send(pane_id, "hello Enter")
     assert await tools.shows(pane_id, "hello\nhello")
 
 
 async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "MAX_PANES", 4)
+    monkeypatch.setattr(engine, "MAX_PANES", 4)
     kept = await tools.create("cat")
     for number in range(8):
         assert (await run(tools, f"echo {number}"))[0] == f"{number}\n"
@@ -244,7 +248,7 @@ async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatc
         for _ in range(3):
             tasks.start_soon(run, tools, "sleep 0.2")
 
-    assert len(tools.session.panes) == 4
+    assert len(tools.engine.panes) == 4
     assert (await tools.state(kept))["status"] == "running"
     for _ in range(3):
         await tools.create("cat")
@@ -256,7 +260,7 @@ async def test_runs_that_have_ended_leave_the_list_when_newer_ones_have(tools: T
     for number in range(30):
         await run(tools, f"echo {number}")
 
-    assert len(tools.session.panes) == 21
+    assert len(tools.engine.panes) == 21
     assert (await tools.state(kept))["exit_code"] == 3
     assert (await tools.capture("debug-31")) == "29"
     assert "not found" in await tools.error("capture_pane", pane_id="debug-11")

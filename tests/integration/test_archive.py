@@ -1,17 +1,19 @@
 """Kept logs do not grow for ever: the oldest runs go."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
 from support import in_process
 
-from tmux_debug_mcp import archive, linux
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.errors import PaneNotFoundError, StorageError
+from tmux_debug_mcp.linux import files
+from tmux_debug_mcp.logs import archive
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.index import Entry
+from tmux_debug_mcp.logs.log import mark_digest
+from tmux_debug_mcp.settings import Settings
 
 MARK = "0" * 16
 
@@ -52,7 +54,7 @@ def test_runs_beyond_the_size_are_removed_the_oldest_first(tmp_path: Path, monke
 def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_RUNS", 1)
     alive, dead = make_run(tmp_path, 1), make_run(tmp_path, 2)
-    held = linux.hold(str(alive))
+    held = files.hold(str(alive))
     new = Archive(tmp_path)
     new.new_log("debug-1", "0" * 16).close()
     os.close(held)
@@ -88,13 +90,14 @@ def test_torn_line_hides_only_itself(tmp_path: Path) -> None:
     with (run / "index.jsonl").open("ab") as file:
         file.write(b'{"id":"debug-2","win')
 
-    assert list(Archive(tmp_path).earlier()) == [(run.name, "@1", "one")]
+    [(name, kept)] = Archive(tmp_path).earlier()
+    assert (name, kept.window, kept.name) == (run.name, "@1", "one")
 
 
 def test_run_of_a_server_that_lives_is_not_listed_as_over(tmp_path: Path) -> None:
     run = make_run(tmp_path, 1)
     entry(tmp_path, run, "debug-1", "@1", "one")
-    held = linux.hold(str(run))
+    held = files.hold(str(run))
     assert list(Archive(tmp_path).earlier()) == []
     os.close(held)
     assert len(list(Archive(tmp_path).earlier())) == 1
@@ -201,8 +204,17 @@ class TestHostileDirectory:
         mark = "0123456789abcdef"
         log = here.new_log("debug-1", mark)
         log.path.write_bytes(b"out\033\\\033]7777;%s;3\a" % mark.encode())
-        facts = {"id": "debug-1", "window": "@1", "name": "n", "command": "x", "mark": mark}
-        here.record(facts | {"columns": 80, "rows": 24})
+        pane = Entry(
+            id="debug-1",
+            window="@1",
+            name="n",
+            command="x",
+            mark=mark_digest(mark),
+            columns=80,
+            rows=24,
+            started_at=0.0,
+        )
+        here.record(pane)
         assert mark not in (here.directory / "index.jsonl").read_text()
 
         found = Archive(tmp_path).find(f"{here.run}/debug-1").log.find_mark()
@@ -216,6 +228,6 @@ async def test_odd_index_of_an_earlier_run_does_not_keep_a_new_one_from_starting
     run = tmp_path / "20260101T000000-1"
     run.mkdir()
     (run / "index.jsonl").write_text('[]\n7\n"x"\n[1,2]\nnull\n{"id":1}\nhalf a li')
-    async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="tabs") as tabs:
+    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
         assert (await tabs.json("create_tab"))["window_id"] == "@1"
         assert len((await tabs.json("list_tabs"))["tabs"]) == 1

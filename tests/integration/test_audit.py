@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ import anyio
 import pytest
 from support import Tools, in_process, python
 
-from tmux_debug_mcp.archive import Archive
 from tmux_debug_mcp.audit import AuditLog
-from tmux_debug_mcp.creation import Settings
 from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.settings import Settings
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -28,8 +27,8 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 # What may be at the path of an audit and is none.
-KINDS = ["FIFO", "FIFO with a reader", "link", "link to nothing", "link to the audit", "directory", "socket"]
-KINDS += ["shell script"]
+DIALECTS = ["FIFO", "FIFO with a reader", "link", "link to nothing", "link to the audit", "directory", "socket"]
+DIALECTS += ["shell script"]
 
 
 @contextmanager
@@ -127,7 +126,7 @@ async def test_cancelled_call_is_on_record_with_the_pane_that_it_made(settings: 
         with anyio.fail_after(5):
             while not path.read_text():
                 await anyio.sleep(0.005)
-        assert [pane.id for pane in tools.session.panes] == ["debug-1"]
+        assert [pane.id for pane in tools.engine.panes] == ["debug-1"]
 
     [record] = records(path)
     assert (record["tool"], record["pane_id"], record["ok"]) == ("create_pane", "debug-1", True)
@@ -222,7 +221,7 @@ async def test_record_after_a_half_written_line_is_a_line_of_its_own(settings: S
     assert json.loads(whole)["tool"] == "list_panes"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIALECTS)
 async def test_call_that_can_not_be_put_on_record_says_that_it_was_made_and_further_ones_are_not(
     settings: Settings, tmp_path: Path, kind: str
 ) -> None:
@@ -235,14 +234,14 @@ async def test_call_that_can_not_be_put_on_record_says_that_it_was_made_and_furt
             refused = await tools.error("create_pane", command="cat")
         assert made.startswith(f"The call was made, but the audit can't be written ({reason}).")
         assert refused.startswith(f"Nothing was done: the audit can't be written ({reason})")
-        assert len(tools.session.panes) == 1
+        assert len(tools.engine.panes) == 1
         await tools.blocks("list_panes")
 
     assert [(record["tool"], record["ok"]) for record in records(path)] == [("create_pane", True), ("list_panes", True)]
     assert [record["tool"] for record in records(moved)] == ["list_panes"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIALECTS)
 def test_what_is_no_audit_is_an_error_at_the_start(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "audit.log"
     with placed(kind, path) as reason, pytest.raises(StartError) as raised:
@@ -467,8 +466,7 @@ def test_servers_in_processes_of_their_own_share_a_file(tmp_path: Path, environm
 async def test_every_toolset_is_on_record_by_its_own_ids(settings: Settings, tmp_path: Path) -> None:
     path, full = tmp_path / "audit.log", tmp_path / "full"
     archive = Archive(tmp_path / "logs")
-    audited = replace(settings, archive=archive)
-    async with in_process(audited, AuditLog(path, full), "tabs,terminal,tmux") as tools:
+    async with in_process(settings, AuditLog(path, full), "tabs,terminal,tmux", archive) as tools:
         await tools.blocks("create_tab", name="web", env={"TOKEN": "s3cret"})
         await tools.blocks("execute_command", window_id="@1", command="echo one")
         await tools.blocks("close_tab", window_id="@1")

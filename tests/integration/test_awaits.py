@@ -123,7 +123,7 @@ IDLE = {
 async def test_what_a_program_awaits_is_told_and_nothing_else(tools: Tools, tmp_path: Path, name: str) -> None:
     command, expected = AWAITING[name]
     pane_id = await tools.create(command, cwd=str(tmp_path))
-    [pane] = tools.session.panes
+    [pane] = tools.engine.panes
     claims = set()
     with anyio.fail_after(PATIENCE_S):
         while (state := await pane.state()).awaits is None:
@@ -142,7 +142,7 @@ async def test_what_awaits_nothing_is_never_said_to(tools: Tools, tmp_path: Path
         await tools.create(command, cwd=str(tmp_path / name), name=name)
     false_claims = set()
     for _ in range(LOOKS):
-        for pane in tools.session.panes:
+        for pane in tools.engine.panes:
             state = await pane.state()
             assert state.is_running, pane.name
             if state.awaits:

@@ -6,7 +6,7 @@ import signal
 import pytest
 from support import PATIENCE_S, Tools, python
 
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
 
 
@@ -107,13 +107,13 @@ async def test_large_capture_is_cut_in_the_middle_and_says_so(tools: Tools) -> N
     assert MAX_CAPTURE_CHARACTERS * 0.9 < len(text) <= MAX_CAPTURE_CHARACTERS
     lines = text.split("\n")
     [marked] = result.meta["marked_lines"]
-    left_out, left_bytes = 900 - len(lines) + 1, result.meta["cut_bytes"]
-    assert lines[marked] == f"[{left_out} lines, {left_bytes} bytes left out]"
+    left_out, remaining_bytes = 900 - len(lines) + 1, result.meta["cut_bytes"]
+    assert lines[marked] == f"[{left_out} lines, {remaining_bytes} bytes left out]"
     head, tail = "\n".join(lines[:marked]) + "\n", "\n" + "\n".join(lines[marked + 1 :])
     assert whole.startswith(head)
     assert whole.endswith(tail)
     assert len(head) < len(tail) / 2
-    assert left_bytes == len(whole.encode()) - len(head.encode()) - len(tail.encode()) + 1
+    assert remaining_bytes == len(whole.encode()) - len(head.encode()) - len(tail.encode()) + 1
     assert "left out" not in status
 
 
@@ -143,7 +143,7 @@ async def test_hundreds_of_forged_guards_forge_nothing(tools: Tools) -> None:
 async def test_captures_do_not_grow_the_tmux_server(tools: Tools) -> None:
     pane_id = await tools.create("seq 1 1000; sleep 60")
     await tools.shows(pane_id, "1000")
-    server = tools.session.panes[0].client.server_pid
+    server = tools.engine.panes[0].client.server_pid
 
     def resident_kb() -> int:
         with open(f"/proc/{server}/smaps_rollup") as file:
@@ -171,7 +171,7 @@ async def test_exited_pane_keeps_its_text(tools: Tools) -> None:
 
 async def test_pane_whose_window_a_person_closed_is_lost(tools: Tools) -> None:
     pane_id = await tools.create("cat")
-    pane = tools.session.panes[0]
+    pane = tools.engine.panes[0]
     await pane.client.run(("kill-window", "-t", pane.target))
 
     error = await tools.error("capture_pane", pane_id=pane_id)
@@ -182,7 +182,7 @@ async def test_pane_whose_window_a_person_closed_is_lost(tools: Tools) -> None:
 
 async def test_pane_whose_shell_was_killed_tells_the_signal(tools: Tools) -> None:
     pane_id = await tools.create("sleep 60")
-    os.kill(tools.session.panes[0].process.pid, signal.SIGKILL)
+    os.kill(tools.engine.panes[0].leader.pid, signal.SIGKILL)
 
     assert (await tools.exited(pane_id))["signal"] == "SIGKILL"
 

@@ -11,8 +11,9 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually, in_process, python
 
-from tmux_debug_mcp.creation import MAX_COMMAND_BYTES, Settings
-from tmux_debug_mcp.session import MAX_PANES
+from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
+from tmux_debug_mcp.panes.engine import MAX_PANES
+from tmux_debug_mcp.settings import Settings
 
 
 async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
@@ -69,7 +70,7 @@ async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_
         async with anyio.create_task_group() as tasks:
             for number in range(start, start + 10):
                 tasks.start_soon(one, number)
-    assert len(hogs) == len(tools.session.panes)
+    assert len(hogs) == len(tools.engine.panes)
 
 
 async def test_forty_creates_in_flight_give_forty_panes(tools: Tools) -> None:
@@ -95,7 +96,7 @@ async def test_environment_and_directory_are_as_asked(tools: Tools, tmp_path: Pa
     pane_id = await tools.create('printf "%s|" "$ODD" && pwd', cwd=str(odd), env={"ODD": value, "EMPTY": ""})
 
     await tools.exited(pane_id)
-    log = tools.session.panes[0].log.read(0, 10_000).decode()
+    log = tools.engine.panes[0].log.read(0, 10_000).decode()
     assert log.split("\033")[0].replace("\r\n", "\n") == f"{value}|{odd}\n"
     assert not list(tmp_path.rglob("pwned"))
 
@@ -197,7 +198,7 @@ async def test_one_pane_too_many_takes_the_place_of_the_oldest_that_has_ended(to
                 tasks.start_soon(one)
 
     assert await tools.create("cat") == "debug-513"
-    assert len(tools.session.panes) == MAX_PANES
+    assert len(tools.engine.panes) == MAX_PANES
     assert "'debug-1' not found" in await tools.error("capture_pane", pane_id="debug-1")
 
 
@@ -212,7 +213,7 @@ async def test_flood_in_a_pane_does_not_hold_up_other_calls(tools: Tools) -> Non
 
 
 async def test_cancelled_create_leaves_a_pane_that_is_listed(tools: Tools) -> None:
-    session = tools.session
+    session = tools.engine
     with anyio.move_on_after(0.001):
         await tools.create(python("import time; time.sleep(60)"))
     with anyio.fail_after(PATIENCE_S):
@@ -243,7 +244,7 @@ async def test_tmux_that_fails_once_is_started_by_the_next_create(settings: Sett
 async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.session._START_S", 0.2)
+    monkeypatch.setattr("tmux_debug_mcp.tmux.host._START_S", 0.2)
     tmux = tmp_path / "tmux-wrapper"
     tmux.write_text("#!/bin/sh\nexec sleep 1001\n")
     tmux.chmod(0o755)
@@ -301,7 +302,7 @@ async def test_directory_whose_name_is_no_text_is_a_directory(settings: Settings
 async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(tools: Tools) -> None:
     await tools.create("cat")
     await tools.create("exit 3", timeout_s=PATIENCE_S)
-    os.kill(tools.session.panes[0].client.server_pid, signal.SIGKILL)
+    os.kill(tools.engine.panes[0].client.server_pid, signal.SIGKILL)
     with anyio.fail_after(PATIENCE_S):
         while (await tools.call("capture_pane", pane_id="debug-1")).is_error is not True:
             await anyio.sleep(0.005)
@@ -317,10 +318,10 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
 
 
 async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.logs.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     pane_id = await tools.create("yes 0123456789 | head -n 2000000; echo last; exit 3")
     assert (await tools.exited(pane_id))["exit_code"] == 3
-    log = tools.session.panes[0].log
+    log = tools.engine.panes[0].log
 
     await eventually(lambda: log.kept_bytes <= (1 << 20) + 8192)
     assert log.size > 20_000_000

@@ -50,7 +50,7 @@ async def test_what_the_terminal_answered_between_runs_is_not_run(tools: Tools, 
 @pytest.mark.parametrize("name", SHELLS)
 async def test_command_can_not_learn_how_its_end_is_marked(tools: Tools, tmp_path: Path, name: str) -> None:
     pane_id = await tools.create(SHELLS[name])
-    [pane] = tools.session.panes
+    [pane] = tools.engine.panes
     directory, shell = pane.client.directory, "busybox sh" if name == "busybox" else name
     for number in (1, 2, 3):
         (tmp_path / "printed").write_bytes(pane.log.read(0, pane.log.size))

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from support import PATIENCE_S, Tools, eventually, python
 
-from tmux_debug_mcp import linux
+from tmux_debug_mcp.linux import processes
 
 
 async def rows(tools: Tools) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
         "foreground": "sleep",
         "cursor": 7,
     }
-    assert linux.read_stat(running["pid"]).comm == "sleep"  # type: ignore[union-attr]
+    assert processes.read_stat(running["pid"]).comm == "sleep"  # type: ignore[union-attr]
     assert (exited["status"], exited["exit_code"]) == ("exited", 3)
     assert (killed["status"], killed["signal"], "exit_code" in killed) == ("exited", "SIGSEGV", False)
 
@@ -168,11 +168,13 @@ async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_g
     other = await tools.create("sleep 1001")
     pane_id = await tools.create(f"{STUBBORN[kind]} echo ready; exec cat")
     await tools.shows(pane_id, "ready")
-    warden = tools.session.panes[0].client.warden_pid
+    supervisor = tools.engine.panes[0].client.supervisor_pid
 
     def sleeping() -> list[int]:
         return [
-            pid for pid in linux.descendants(warden) if "1001" in " ".join(linux.arguments(pid)).split("pane.sh")[0]
+            pid
+            for pid in processes.descendants(supervisor)
+            if "1001" in " ".join(processes.arguments(pid)).split("pane.sh")[0]
         ]
 
     await eventually(lambda: len(sleeping()) == 2)
@@ -184,17 +186,17 @@ async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_g
 
 async def test_kill_of_a_stopped_pane_ends_it(tools: Tools) -> None:
     pane_id = await tools.create("exec sleep 1001")
-    os.kill(tools.session.panes[0].process.pid, signal.SIGSTOP)
+    os.kill(tools.engine.panes[0].leader.pid, signal.SIGSTOP)
 
     [text, _] = await tools.blocks("kill_pane", pane_id=pane_id)
 
     assert "killed by SIGHUP" in text
-    assert tools.session.panes == []
+    assert tools.engine.panes == []
 
 
 async def test_killed_pane_leaves_no_log_and_no_window(tools: Tools) -> None:
     pane_id = await tools.create("cat")
-    pane = tools.session.panes[0]
+    pane = tools.engine.panes[0]
     await tools.blocks("kill_pane", pane_id=pane_id)
 
     assert pane.log.is_closed
@@ -205,12 +207,12 @@ async def test_killed_pane_leaves_no_log_and_no_window(tools: Tools) -> None:
 async def test_person_who_attaches_does_not_change_what_panes_show(tools: Tools) -> None:
     pane_id = await tools.create(f"echo {'x' * 190}; cat")
     before = await tools.shows(pane_id, "x")
-    client = tools.session.panes[0].client
+    client = tools.engine.panes[0].client
     person = await tools.create(f"stty cols 60 rows 10; tmux -S {client.directory}/tmux attach")
     await tools.shows_foreground(person, "tmux: client")
 
     assert await tools.capture(pane_id) == before
     [[size]] = await client.run(
-        ("display-message", "-p", "-t", tools.session.panes[0].target, "#{window_width}x#{window_height}")
+        ("display-message", "-p", "-t", tools.engine.panes[0].target, "#{window_width}x#{window_height}")
     )
     assert size == b"200x50"

@@ -2,7 +2,7 @@
 
 from support import PATIENCE_S, SHELLS, in_process, python, texts
 
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 
 
 async def test_command_of_a_tab_that_awaits_input_answers_at_once(settings: Settings) -> None:

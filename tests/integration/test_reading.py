@@ -5,7 +5,7 @@ from typing import Any
 
 from support import Tools, python
 
-from tmux_debug_mcp.logs import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
 
 
@@ -100,8 +100,8 @@ async def test_what_is_no_longer_kept_is_told_in_bytes(tools: Tools) -> None:
     line = "0123456789" * 12
     pane_id = await tools.create(f"yes {line} | head -c {3 * MAX_LOG_BYTES // 2}; echo the end; sleep 60")
     await tools.shows(pane_id, "the end", lines=1)
-    tools.session._retention.trim()
-    kept_from = tools.session.panes[0].log.kept_from
+    tools.engine._retention.trim()
+    kept_from = tools.engine.panes[0].log.kept_from
     text, meta, status = await read(tools, pane_id, 1000)
 
     assert meta["start_cursor"] == kept_from > MAX_LOG_BYTES // 4

@@ -6,18 +6,18 @@ import shlex
 import shutil
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 from support import PATIENCE_S, SHELLS, Tools, in_process, python, run, texts
 
-from tmux_debug_mcp import linux, running
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.logs import Log
-from tmux_debug_mcp.shells import Shell
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes import running
+from tmux_debug_mcp.panes.dialects import Shell
+from tmux_debug_mcp.settings import Settings
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -238,7 +238,7 @@ async def test_prompts_and_settings_of_all_kinds_make_no_difference(tools: Tools
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_window_that_is_narrower_than_the_line_makes_no_difference(tools: Tools, shell: str) -> None:
     pane_id = await tools.create(SHELLS[shell])
-    pane = tools.session.panes[0]
+    pane = tools.engine.panes[0]
     await pane.client.run(("resize-window", "-t", pane.target, "-x", "20", "-y", "10"))
 
     assert (await run(tools, f"echo {'x' * 100}", pane_id))[0] == "x" * 100 + "\n"
@@ -311,8 +311,8 @@ async def test_large_output_is_cut_in_the_middle_and_read_in_full(tools: Tools, 
         r"\[(\d+) lines, (\d+) bytes left out: tmux_capture_pane since (\d+) reads them\]", lines[marked]
     )
     assert told is not None
-    left_out, left_bytes, since = map(int, told.groups())
-    assert (left_bytes, left_out) == (meta["cut_bytes"], 30_000 - len(lines) + 1)
+    left_out, remaining_bytes, since = map(int, told.groups())
+    assert (remaining_bytes, left_out) == (meta["cut_bytes"], 30_000 - len(lines) + 1)
     assert lines[:marked] == [str(number) for number in range(1, marked + 1)]
     assert lines[marked + 1 :] == [str(number) for number in range(marked + left_out + 1, 30_001)]
     assert "left out" not in status
@@ -347,7 +347,7 @@ async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> N
     await run(tools, "echo two", pane_id)
     text, _, _ = await run(tools, "history", pane_id)
 
-    directory = tools.session.panes[0].client.directory
+    directory = tools.engine.panes[0].client.directory
     assert text == ""
     assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
@@ -364,31 +364,31 @@ async def test_start_up_file_that_ends_amid_a_look_at_the_shell_is_waited_for(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rc").write_text("sleep 1.5; answer=yes")
-    children, sleeping_since = linux.children, float("inf")
+    children, sleeping_since = processes.children, float("inf")
 
     def children_later(pid: int) -> list[int]:
         # On a busy machine this process may have to wait for a processor at any point.
         nonlocal sleeping_since
-        stats = map(linux.read_stat, children(pid))
+        stats = map(processes.read_stat, children(pid))
         if any(stat and stat.comm == "sleep" for stat in stats):
             sleeping_since = min(sleeping_since, time.monotonic())
             if time.monotonic() > sleeping_since + 1.2:
                 time.sleep(0.5)
         return children(pid)
 
-    monkeypatch.setattr(linux, "children", children_later)
+    monkeypatch.setattr(processes, "children", children_later)
     pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
     assert (await run(tools, "echo $answer", pane_id))[0] == "yes\n"
 
 
 async def writer(tools: Tools) -> int:
     """Return the process that writes the log of the only pane."""
-    [pane] = tools.session.panes
+    [pane] = tools.engine.panes
     with anyio.fail_after(PATIENCE_S):
         while True:
-            children = linux.children(pane.client.server_pid)
+            children = processes.children(pane.client.server_pid)
             for child in children:
-                if linux.program(child) == "cat":
+                if processes.program(child) == "cat":
                     return child
             await anyio.sleep(0.005)
 
@@ -406,7 +406,7 @@ async def test_log_whose_writer_ended_is_written_again(tools: Tools) -> None:
 async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(tools: Tools, tmp_path: Path) -> None:
     pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
     error = await tools.error("run", command=f"kill -9 {await writer(tools)}; touch ran", pane_id=pane_id)
-    [pane] = tools.session.panes
+    [pane] = tools.engine.panes
 
     assert error.startswith(f"Pane '{pane_id}': what it printed could not be written to {pane.log.path}. The command")
     assert (tmp_path / "ran").exists()
@@ -414,9 +414,9 @@ async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(tools: 
 
 
 async def test_log_that_was_removed_is_read_all_the_same(settings: Settings, tmp_path: Path) -> None:
-    async with in_process(replace(settings, archive=Archive(tmp_path))) as tools:
+    async with in_process(settings, archive=Archive(tmp_path)) as tools:
         pane_id = await tools.create("bash --norc")
-        tools.session.panes[0].log.path.unlink()
+        tools.engine.panes[0].log.path.unlink()
         text, _, status = await run(tools, "echo hello", pane_id)
 
     assert (text, "lost" in status) == ("hello\n", False)
@@ -468,7 +468,7 @@ async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools, tmp_p
 def test_shells_that_take_commands_from_the_terminal_are_told_by_their_arguments(
     monkeypatch: pytest.MonkeyPatch, words: str, *, is_interactive: bool
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.linux.arguments", lambda _pid: words.split())
+    monkeypatch.setattr("tmux_debug_mcp.linux.processes.arguments", lambda _pid: words.split())
 
     assert Shell(1, words.split(maxsplit=1)[0], (0, 0)).is_interactive() == is_interactive
 
@@ -565,7 +565,7 @@ async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools) 
     await tools.call("wait", pane_id=pane_id, idle_s=1)
     await run(tools, "true", pane_id)
 
-    directory = tools.session.panes[0].client.directory
+    directory = tools.engine.panes[0].client.directory
     assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
 
@@ -577,10 +577,10 @@ async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run_it)
-        while not tools.session.panes:
+        while not tools.engine.panes:
             await anyio.sleep(0.01)
         await tools.shows("debug-1", "begun")
-        os.kill(tools.session.panes[0].client.server_pid, signal.SIGKILL)
+        os.kill(tools.engine.panes[0].client.server_pid, signal.SIGKILL)
 
     assert (results[0][1]["reason"], results[0][1].get("exit_code")) == ("exited", None)
 
@@ -588,8 +588,8 @@ async def test_death_of_tmux_answers_a_run_in_its_own_pane(tools: Tools) -> None
 async def test_command_that_can_not_be_written_is_an_error_and_the_pane_goes_on(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc")
     await tools.shows_foreground(pane_id, "bash")
-    (tools.session.panes[0].client.directory / "1.1-true.command").mkdir()
+    (tools.engine.panes[0].client.directory / "1.1-true.command").mkdir()
 
     assert "can't write" in await tools.error("run", command="true", pane_id=pane_id)
     assert (await run(tools, "echo on", pane_id))[0] == "on\n"
-    (tools.session.panes[0].client.directory / "1.1-true.command").rmdir()
+    (tools.engine.panes[0].client.directory / "1.1-true.command").rmdir()

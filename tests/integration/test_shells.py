@@ -8,8 +8,8 @@ import anyio
 import pytest
 from support import SHELLS, Tools, in_process, python, run
 
-from tmux_debug_mcp import giving
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.panes import shell
+from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
 ASKS = {
@@ -52,7 +52,7 @@ class TestShellWithinAShell:
             await tools.send(pane_id, "exit Enter")
         await run(tools, "true", pane_id)
 
-        directory = tools.session.panes[0].client.directory
+        directory = tools.engine.panes[0].client.directory
         assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:
@@ -120,7 +120,7 @@ class TestShellThatStarts:
     async def test_it_gets_all_of_a_long_timeout_and_others_type_meanwhile(
         self, tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tmux_debug_mcp.looking._STARTING_S", 0.5)  # as much longer as the start takes
+        monkeypatch.setattr("tmux_debug_mcp.panes.terminal._STARTING_S", 0.5)  # as much longer as the start takes
         (tmp_path / "rc").write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; PS1='$ '\n")
         pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
         outputs = []
@@ -170,7 +170,7 @@ class TestProgramThatIgnoresInterrupts:
     async def test_one_that_takes_them_for_keys_is_told_soon(
         self, tools: Tools, monkeypatch: pytest.MonkeyPatch, *, has_pane: bool
     ) -> None:
-        monkeypatch.setattr(giving, "_INTERRUPT_S", 60.0)  # longer than the test may take
+        monkeypatch.setattr(shell, "_INTERRUPT_S", 60.0)  # longer than the test may take
         pane_id = await tools.create("bash --norc") if has_pane else None
         text, meta, _ = await run(tools, RAW, pane_id, timeout_s=1)
 
@@ -182,7 +182,7 @@ async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(settings: Settin
     shell.symlink_to(shutil.which("bash") or "bash is missing")
     (tmp_path / ".bashrc").write_text("read -rsn1 -p 'Type one of the keys '\n")
     env = {**settings.env, "SHELL": str(shell), "HOME": str(tmp_path)}
-    async with in_process(Settings(env, tmp_path, state=tmp_path / "state"), toolsets="tabs") as tabs:
+    async with in_process(Settings(env, tmp_path, state_dir=tmp_path / "state"), toolsets="tabs") as tabs:
         tab = (await tabs.json("create_tab"))["window_id"]
         error = await tabs.error("execute_command", window_id=tab, command="echo hello")
         assert error.startswith(f"Tab '{tab}': bash is not at its prompt; it is at work, or asks for something.")

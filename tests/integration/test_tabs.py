@@ -12,13 +12,13 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, in_process, python, socket_of
+from support import PATIENCE_S, Tools, eventually, in_process, python, run_of, socket_of
 
-from tmux_debug_mcp import stopping
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.giving import MAX_WAITING
-from tmux_debug_mcp.running import MAX_OUTPUT_CHARACTERS
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.panes import stopping
+from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS
+from tmux_debug_mcp.panes.shell import MAX_WAITING
+from tmux_debug_mcp.settings import Settings
 
 # A line every millisecond, numbered, in colour.
 NOISE = python("import time\nfor i in range(100000): print(f'\\33[32mline {i}\\33[0m', flush=True); time.sleep(0.001)")
@@ -26,7 +26,7 @@ NOISE = python("import time\nfor i in range(100000): print(f'\\33[32mline {i}\\3
 
 @pytest.fixture
 async def tabs(settings: Settings, tmp_path: Path) -> AsyncIterator[Tools]:
-    async with in_process(replace(settings, archive=Archive(tmp_path / "logs")), toolsets="tabs") as tools:
+    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path / "logs")) as tools:
         yield tools
 
 
@@ -99,7 +99,7 @@ async def test_commands_are_as_they_were_meant(tabs: Tools) -> None:
     # Lines may end as on other systems; a tab of this run may be meant with it; SHELL is a variable like others.
     tab = await new_tab(tabs, env={"SHELL": "/bin/dash"})
     assert await output(tabs, tab, "echo 1\r\necho 2") == "1\n2\n"
-    assert await output(tabs, f"{tabs.session.run}/{tab}", "echo $SHELL") == "/bin/dash\n"
+    assert await output(tabs, f"{run_of(tabs)}/{tab}", "echo $SHELL") == "/bin/dash\n"
 
 
 class TestPhase1:
@@ -170,7 +170,7 @@ class TestPhase1:
     async def test_ids_are_not_used_twice_when_tmux_had_to_start_anew(self, tabs: Tools, tab: str) -> None:
         # Else a call for a tab that was lost would go to another.
         of_tmux("kill-server")
-        await eventually(lambda: tabs.session._client is not None and tabs.session._client.gone.is_set())
+        await eventually(lambda: tabs.engine.host.client is None)
         later = await new_tab(tabs)
 
         assert later not in (tab, "@0")
@@ -650,7 +650,7 @@ class TestPhase5:
     async def test_chunks_in_a_row_are_the_log_without_gaps(self, tabs: Tools, tab: str) -> None:
         # Byte for byte what the terminal got, whatever the size of the chunks, and no character in two halves.
         await ends_with(tabs, tab, "for i in $(seq 200); do printf '%s é 日本 😀\\n' $i; done")
-        log = tabs.session.panes[0].log
+        log = tabs.engine.panes[0].log
         for max_bytes in (1, 2, 3, 7, 100, 4096):
             text, at, is_end = "", 0, False
             while not is_end:
@@ -716,7 +716,7 @@ class TestPhase5:
     async def test_offset_beyond_the_end_is_an_error_with_the_end(self, tabs: Tools, tab: str) -> None:
         # An offset of another tab is a mistake that should not read as "nothing new".
         await ends_with(tabs, tab, "true")
-        size = tabs.session.panes[0].log.size
+        size = tabs.engine.panes[0].log.size
         error = await tabs.error("stream_logs_from_tab", window_id=tab, from_byte=size + 1)
         assert error == f"Parameter 'from_byte' is {size + 1}, and the log has {size} bytes. Give one up to that."
 
@@ -725,7 +725,7 @@ class TestPhase5:
     ) -> None:
         # Half a character now would be two wrong ones; at the program's end it stays half.
         await tabs.json("start_process", window_id=tab, command=r"stty -echo; clear; printf 'x\303'; exec sleep 50")
-        log = tabs.session.panes[0].log
+        log = tabs.engine.panes[0].log
         await eventually(lambda: log.read(log.size - 2, 2) == b"x\303")
         size = log.size
         chunk = await tabs.json("stream_logs_from_tab", window_id=tab, from_byte=size - 2)
@@ -780,7 +780,7 @@ class TestTools:
         await new_tab(tabs)
         assert of_tmux("show-options", "-gv", "history-limit") == "777\n"
         of_tmux("kill-server")
-        await eventually(lambda: tabs.session._client is not None and tabs.session._client.gone.is_set())
+        await eventually(lambda: tabs.engine.host.client is None)
         await new_tab(tabs)
         assert of_tmux("show-options", "-gv", "history-limit") == "777\n"
 
@@ -867,8 +867,8 @@ async def test_log_directory_that_somebody_removes_is_made_again(tabs: Tools, ta
 async def test_tab_of_a_server_that_runs_is_streamed_in_whole_characters(
     settings: Settings, tabs: Tools, tab: str, tmp_path: Path
 ) -> None:
-    run = tabs.session.run
-    async with in_process(replace(settings, archive=Archive(tmp_path / "logs")), toolsets="tabs") as others:
+    run = run_of(tabs)
+    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path / "logs")) as others:
         await tabs.json("start_process", window_id=tab, command=r"printf 'half\xe2\x82'; sleep 99")
         await shows(tabs, tab, "\nhalf")
         with anyio.fail_after(PATIENCE_S):

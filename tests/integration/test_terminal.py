@@ -19,15 +19,15 @@ from mcp.server.subscriptions import ResourceUpdated
 from PIL import Image
 from support import PATIENCE_S, Tools, eventually, in_process, python, socket_of
 
-from tmux_debug_mcp import recording
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.capturing import capture_screen
-from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.keys import key_name
-from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, rgb
-from tmux_debug_mcp.rows import cell_width
-from tmux_debug_mcp.screen import Cell, Screen
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.panes import recording
+from tmux_debug_mcp.panes.capturing import capture_screen
+from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools import terminal
+from tmux_debug_mcp.vt.keys import key_name
+from tmux_debug_mcp.vt.picture import CELL_HEIGHT, CELL_WIDTH, rgb
+from tmux_debug_mcp.vt.rows import cell_width
+from tmux_debug_mcp.vt.screen import Cell, Screen
 
 URI = "terminal://screen/default"
 WHITE, BLACK = (229, 229, 229), (0, 0, 0)
@@ -321,12 +321,12 @@ class TestSessions:
 
     async def test_sessions_of_an_earlier_run_are_listed_and_read(self, settings: Settings, tmp_path: Path) -> None:
         archive = Archive(tmp_path / "logs")
-        async with in_process(replace(settings, archive=archive), toolsets="terminal") as term:
+        async with in_process(settings, toolsets="terminal", archive=archive) as term:
             await text(term, "type", text="echo kept-$((1))\n")
             await shows(term, "kept-1")
         later = Archive(tmp_path / "logs")
         later.run = "20990101T000000-1"
-        async with in_process(replace(settings, archive=later), toolsets="terminal") as term:
+        async with in_process(settings, toolsets="terminal", archive=later) as term:
             [row] = await term.json("listSessions")
             assert row == {"session": f"{archive.run}/default", "status": "exited"}
             assert "\nkept-1\n" in await text(term, "getContent", session=row["session"])
@@ -387,7 +387,7 @@ class TestRecordings:
         """Return the screen of a session, which is made if there is a command, once this was printed."""
         if command:
             await text(term, "createSession", name=name, cols=40, rows=12, command=command)
-        pane = await term.session.find(name)
+        pane = await term.engine.find(name)
         await eventually(lambda: end in pane.log.read(0, 9999))
         return await capture_screen(pane)
 
@@ -428,7 +428,7 @@ class TestRecordings:
             await text(term, "startRecording", session="s")
             await text(term, "type", text="\n", session="s")
             await eventually_exited(term, "s")
-            await eventually(lambda: all(one.is_over for one in term.session._recordings.values()))
+            await eventually_not_recording(term)
             first = Path((await text(term, "stopRecording", session="s")).partition(": ")[2])
             await text(term, "startRecording")
             await text(term, "type", text="echo still-$((4))\n")
@@ -438,7 +438,7 @@ class TestRecordings:
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             assert words in "".join(event[2] for event in lines[1:])
             assert "]7777;" not in path.read_text()
-            assert path.parent == settings.state / "recordings"
+            assert path.parent == settings.state_dir / "recordings"
 
     async def test_recording_of_a_session_that_was_closed_is_told(self, term: Tools) -> None:
         await text(term, "createSession", name="s", command="echo x; sleep 99")
@@ -460,7 +460,7 @@ class TestRecordings:
         write = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:9] if b'"o"' in data else data))
         await text(term, "type", text="echo more\n")
-        await eventually(lambda: all(one.is_over for one in term.session._recordings.values()))
+        await eventually_not_recording(term)
         assert " s until No space left on device, " in await text(term, "stopRecording")
         for line in (tmp_path / "x.cast").read_text().splitlines():
             json.loads(line)
@@ -470,7 +470,7 @@ class TestRecordings:
         await text(term, "startRecording", path="x.cast")
         await text(term, "type", text="seq 1 5000\n")
         await shows(term, "\n5000\n")
-        await eventually(lambda: all(one.is_over for one in term.session._recordings.values()))
+        await eventually_not_recording(term)
 
         assert " s until it came to 0 MiB, " in await text(term, "stopRecording")
         assert (tmp_path / "x.cast").stat().st_size <= 3000
@@ -496,9 +496,9 @@ class TestResources:
 
     async def test_who_listens_hears_of_changes_and_nothing_runs_for_others(self, term: Tools) -> None:
         await shot(term)
-        before = term.session.panes[0].watchers
+        before = term.engine.panes[0].subscribers
         async with term.client.listen(resource_subscriptions=[URI]) as events:
-            await eventually(lambda: term.session.panes[0].watchers == before + 1)
+            await eventually(lambda: term.engine.panes[0].subscribers == before + 1)
             for number in range(3):
                 await text(term, "type", text=f"echo news-$((40+{number}))\n")
                 with anyio.fail_after(PATIENCE_S):
@@ -507,13 +507,13 @@ class TestResources:
                         [content] = (await term.client.read_resource(URI, cache_mode="bypass")).contents
                         if f"news-{40 + number}" in content.model_dump()["text"]:
                             break
-        await eventually(lambda: term.session.panes[0].watchers == before)
+        await eventually(lambda: term.engine.panes[0].subscribers == before)
 
     async def test_who_listens_hears_of_another_size(self, term: Tools) -> None:
         await text(term, "createSession", name="quiet", command="sleep 100")
         uri = "terminal://screen/quiet"
         async with term.client.listen(resource_subscriptions=[uri]) as events:
-            await eventually(lambda: term.session.panes[0].watchers > 0)
+            await eventually(lambda: term.engine.panes[0].subscribers > 0)
             await text(term, "resize", cols=70, rows=20, session="quiet")
             with anyio.fail_after(PATIENCE_S):
                 async for event in events:
@@ -541,7 +541,7 @@ class TestPictures:
         await text(term, "createSession", name="p", command=program, cols=64, rows=12)
         await shows(term, "┌─┐█▄▀\n┌─┐", session="p")
         image = await picture(term, session="p")
-        screen = await capture_screen(await term.session.find("p"))
+        screen = await capture_screen(await term.engine.find("p"))
 
         assert check_cells(image, screen) > 280
         for i in range(256):
@@ -573,7 +573,7 @@ class TestPictures:
 
     async def test_cursor_is_outlined_where_it_is_shown(self, term: Tools) -> None:
         await text(term, "createSession", name="p", command=r"printf '\033[2;3H'; read x; printf '\033[?25l'; sleep 99")
-        await eventually(lambda: bool(term.session.panes))
+        await eventually(lambda: bool(term.engine.panes))
         with anyio.fail_after(PATIENCE_S):
             while (await shot(term, session="p"))["cursor"] != {"x": 2, "y": 1}:
                 await anyio.sleep(0.01)
@@ -610,7 +610,7 @@ class TestPictures:
     async def test_without_pillow_the_error_says_what_to_install(
         self, term: Tools, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.delitem(sys.modules, "tmux_debug_mcp.picture")
+        monkeypatch.delitem(sys.modules, "tmux_debug_mcp.vt.picture")
         monkeypatch.setitem(sys.modules, "PIL", None)
         error = await term.error("takeScreenshot", format="png")
         assert f"{sys.executable} -m pip install pillow" in error
@@ -623,7 +623,7 @@ class TestFullScreenPrograms:
 
     async def check_picture(self, term: Tools) -> None:
         """Compare, once the program has drawn all it wants to."""
-        pane = await term.session.find("default")
+        pane = await term.engine.find("default")
         image, before, screen = await picture(term), None, await capture_screen(pane)
         while before != screen:
             before, image, screen = screen, await picture(term), await capture_screen(pane)
@@ -697,6 +697,12 @@ async def eventually_foreground(term: Tools, session: str, name: str) -> None:
     """Wait until this program has the session's terminal."""
     with anyio.fail_after(PATIENCE_S):
         while {row["session"]: row for row in await term.json("listSessions")}[session].get("foreground") != name:
+            await anyio.sleep(0.005)
+
+
+async def eventually_not_recording(term: Tools) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        while any("recording" in row for row in await term.json("listSessions")):
             await anyio.sleep(0.005)
 
 

@@ -1,16 +1,15 @@
 """The toolset `terminal`: what a session's name means, the size of programs, and keys that depend on the program."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, in_process, python
+from support import PATIENCE_S, Tools, in_process, python, run_of
 
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.settings import Settings
 
 # Programs that edit a line, by what they do with it.
 EDITORS = {
@@ -66,14 +65,14 @@ class TestNames:
         assert await term.json("listSessions") == []
 
     async def test_sessions_of_earlier_runs_are_told_apart(self, settings: Settings, tmp_path: Path) -> None:
-        async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="terminal") as term:
+        async with in_process(settings, toolsets="terminal", archive=Archive(tmp_path)) as term:
             for number in range(2):
                 await term.blocks("createSession", name="a", command=f"echo {number}")
                 await ended(term, "a")
-            run = term.session.run
+            run = run_of(term)
         later = Archive(tmp_path)
         later.run = "29991231T235959-1"
-        async with in_process(replace(settings, archive=later), toolsets="terminal") as term:
+        async with in_process(settings, toolsets="terminal", archive=later) as term:
             listed = await term.json("listSessions")
             assert [(row["session"], row.get("name")) for row in listed] == [(f"{run}/@1", "a"), (f"{run}/a", None)]
             assert (await term.blocks("getContent", session=f"{run}/a"))[0] == "1"
@@ -101,13 +100,13 @@ class TestNames:
             "program": "seq 1 9; printf '\\033[?1049h\\033[2J\\033[3;5Hmenu'; exit",
         }
         visible = {}
-        async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="terminal") as term:
+        async with in_process(settings, toolsets="terminal", archive=Archive(tmp_path)) as term:
             for name, command in commands.items():
                 await term.blocks("createSession", name=name, command=command, rows=24)
                 await ended(term, name)
                 [visible[name]] = await term.blocks("getContent", session=name, visibleOnly=True)
-            run = term.session.run
-        async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="terminal") as term:
+            run = run_of(term)
+        async with in_process(settings, toolsets="terminal", archive=Archive(tmp_path)) as term:
             for name, screen in visible.items():
                 assert await term.blocks("getContent", session=f"{run}/{name}", visibleOnly=True) == [screen]
             [whole] = await term.blocks("getContent", session=f"{run}/rows")

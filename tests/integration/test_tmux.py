@@ -16,9 +16,9 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, User, eventually, in_process, socket_of
 
-from tmux_debug_mcp.creation import Settings
-from tmux_debug_mcp.servers import UsersServer
-from tmux_debug_mcp.targets import PaneRow
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.targets import PaneRow
+from tmux_debug_mcp.tmux.users_server import UsersServer
 
 EXPLAINED = "Use tmux_list_panes to see what is there."
 
@@ -123,7 +123,7 @@ class TestOwnServer:
         await text(tools, "resize_pane", target="w:0.0", width=30)
         assert (await rows(tools, "panes"))[0][4] == "30x50"
         # The terminal's size is known to what reads its log.
-        assert [pane.log.columns for pane in tools.session.panes] == [30, 169]
+        assert [pane.log.columns for pane in tools.engine.panes] == [30, 169]
 
         assert "Give 'direction'" in await tools.error("resize_pane", target="w")
         assert "one of up, down, left, right" in await tools.error("resize_pane", target="w", direction="over")
@@ -290,7 +290,7 @@ class TestOwnServer:
 
         assert len(await rows(tools, "panes")) == 2
         assert len(await rows(tools, "sessions")) == 1
-        assert len(tools.session.panes) == 2
+        assert len(tools.engine.panes) == 2
         await eventually_runs(tools, "w:0.1", "cat")
 
     async def test_session_that_holds_the_panes_of_other_toolsets_hides_what_is_ours(self, settings: Settings) -> None:
@@ -374,7 +374,7 @@ class TestOwnServer:
         await text(tools, "create_session", name="w")
         for _ in range(3):
             await text(tools, "split_window", target="w")
-        [old] = {pane.client for pane in tools.session.panes}
+        [old] = {pane.client for pane in tools.engine.panes}
         os.kill(old.server_pid, signal.SIGKILL)
         await eventually(old.gone.is_set)
 
@@ -654,7 +654,7 @@ class TestUsersServer:
     async def test_server_that_hangs_is_told(
         self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tmux_debug_mcp.servers._ANSWER_S", 0.3)
+        monkeypatch.setattr("tmux_debug_mcp.tmux.users_server._ANSWER_S", 0.3)
         pid = int(user.tmux("display-message", "-p", "#{pid}"))
         os.kill(pid, 19)
         try:

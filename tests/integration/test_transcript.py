@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support import Tools
 
-from tmux_debug_mcp.capturing import capture
-from tmux_debug_mcp.rows import Row
-from tmux_debug_mcp.transcript import Transcript
+from tmux_debug_mcp.panes.capturing import capture
+from tmux_debug_mcp.vt.rows import Row
+from tmux_debug_mcp.vt.transcript import Transcript
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 
@@ -41,7 +41,7 @@ async def as_tmux_shows_it(tools: Tools, data: bytes, directory: Path) -> list[s
     (directory / "data").write_bytes(data)
     pane_id = await tools.create(f"stty raw -echo; cat {directory}/data")
     await tools.exited(pane_id)
-    pane = await tools.session.find(pane_id)
+    pane = await tools.engine.find(pane_id)
     lines = (await capture(pane, 100_000)).split("\n")
     await tools.blocks("kill_pane", pane_id=pane_id)
     return comparable(lines)

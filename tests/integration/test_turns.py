@@ -13,7 +13,7 @@ import anyio
 import pytest
 from support import Tools, in_process, python
 
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 
 # So long may a turn take.
 LONGEST_S = 0.05

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually, python
 
-from tmux_debug_mcp.panes import Pane
+from tmux_debug_mcp.panes.pane import Pane
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
 TRICKY = [
@@ -140,7 +140,7 @@ async def test_keys_of_concurrent_calls_do_not_mix(typist: Typist) -> None:
 
 
 async def test_keys_reach_the_program_while_a_person_scrolls(typist: Typist) -> None:
-    pane = typist.tools.session.panes[0]
+    pane = typist.tools.engine.panes[0]
     await pane.client.run(("copy-mode", "-t", pane.target))
 
     await typist.gets(b"xy", "xy")
@@ -176,8 +176,8 @@ async def test_control_c_interrupts_the_program(tools: Tools) -> None:
 
 async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     other, pane_id = await tools.create("cat"), await tools.create("cat")
-    pane = tools.session.panes[1]
-    os.kill(pane.process.pid, signal.SIGKILL)
+    pane = tools.engine.panes[1]
+    os.kill(pane.leader.pid, signal.SIGKILL)
     with anyio.fail_after(PATIENCE_S):
         while await pane.tmux(("display-message", "-p", "-t", pane.target, "#{pane_dead}")) != [(b"1",)]:
             await anyio.sleep(0.005)

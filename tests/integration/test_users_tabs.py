@@ -8,16 +8,16 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, User, in_process
+from support import PATIENCE_S, Tools, User, in_process, run_of
 
-from tmux_debug_mcp.archive import Archive
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.settings import Settings
 
 
 @pytest.fixture
 async def tabs(settings: Settings, user: User, tmp_path: Path) -> AsyncIterator[Tools]:
-    there = replace(settings, socket=str(user.socket), archive=Archive(tmp_path / "logs"))
-    async with in_process(there, toolsets="tabs") as tools:
+    there = replace(settings, socket=str(user.socket))
+    async with in_process(there, toolsets="tabs", archive=Archive(tmp_path / "logs")) as tools:
         yield tools
 
 
@@ -194,12 +194,12 @@ async def test_no_server_is_no_tabs(settings: Settings, short_path: Path) -> Non
 
 
 async def test_tabs_of_earlier_runs_can_still_be_read(settings: Settings, user: User, tmp_path: Path) -> None:
-    async with in_process(replace(settings, archive=Archive(tmp_path)), toolsets="tabs") as tabs:
+    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
         await tabs.json("create_tab")
         await tabs.json("execute_command", window_id="@1", command="echo kept")
-        run = tabs.session.run
-    there = replace(settings, socket=str(user.socket), archive=Archive(tmp_path))
-    async with in_process(there, toolsets="tabs") as tabs:
+        run = run_of(tabs)
+    there = replace(settings, socket=str(user.socket))
+    async with in_process(there, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
         content = (await tabs.json("read_logs_from_tab", window_id=f"{run}/@1", strip_ansi=True))["content"]
         assert content.splitlines()[1:2] == ["kept"]
         assert "kept" in (await tabs.json("stream_logs_from_tab", window_id=f"{run}/@1"))["chunk"]

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, in_process, python
 
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 
 
 async def wait(tools: Tools, pane_id: str | list[str], **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401
@@ -101,7 +101,7 @@ async def test_wait_without_conditions_is_for_the_end(tools: Tools) -> None:
 
 async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("sleep 60")
-    process = tools.session.panes[0].process.pid
+    process = tools.engine.panes[0].leader.pid
 
     async with anyio.create_task_group() as tasks:
 
@@ -159,7 +159,7 @@ async def test_line_that_matches_before_it_is_whole_is_told_whole(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As when a terminal hands over what was written in two pieces.
-    monkeypatch.setattr("tmux_debug_mcp.waiting._REST_OF_LINE_S", PATIENCE_S)
+    monkeypatch.setattr("tmux_debug_mcp.panes.waiting._REST_OF_LINE_S", PATIENCE_S)
     pane_id = await tools.create("printf 'error: no'; sleep 0.3; echo ' such file'; sleep 60")
     text, meta, _ = await wait(tools, pane_id, pattern="error: .*")
 
@@ -279,7 +279,7 @@ async def test_bad_conditions_are_errors_that_say_what_to_do(
 
 async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools: Tools) -> None:
     assert "is no regular expression" in await tools.error("create_pane", command="cat", wait_for="(")
-    assert tools.session.panes == []
+    assert tools.engine.panes == []
     pane_id = await tools.create("cat")
     assert "is no regular expression" in await tools.error("send_keys", pane_id=pane_id, keys="x", wait_for="(")
     assert await tools.capture(pane_id) == ""
@@ -288,8 +288,8 @@ async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools
 async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: Tools) -> None:
     pane_id = await tools.create("yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60")
     await tools.shows(pane_id, "THE END", lines=1)
-    tools.session._retention.trim()
-    kept_from = tools.session.panes[0].log.kept_from
+    tools.engine._retention.trim()
+    kept_from = tools.engine.panes[0].log.kept_from
     _, meta, status = await wait(tools, pane_id, pattern="THE END")
 
     assert (meta["reason"], kept_from > 0) == ("matched", True)
@@ -325,7 +325,7 @@ async def test_cancelled_wait_leaves_the_pane_alone(tools: Tools) -> None:
 async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.files.open_inotify", lambda: -1)
+    monkeypatch.setattr("tmux_debug_mcp.linux.files.open_inotify", lambda: -1)
     async with in_process(settings) as tools:
         pane_id = await tools.create("sleep 0.2; echo ready; sleep 60")
         assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"
@@ -334,7 +334,7 @@ async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
 async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tools._PROGRESS_S", 0.05)
+    monkeypatch.setattr("tmux_debug_mcp.tools.toolbox._PROGRESS_S", 0.05)
     heard = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -349,7 +349,7 @@ async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
 
 async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
-    log = tools.session.panes[0].log
+    log = tools.engine.panes[0].log
     async with waiting(tools, pane_id, pattern="never", since=0) as results:
         await tools.blocks("kill_pane", pane_id=pane_id)
     [(text, meta, status)] = results
@@ -361,7 +361,7 @@ async def test_kill_of_the_pane_answers_the_wait_with_its_output(tools: Tools) -
 
 async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; cat", wait_for="hello")
-    server = tools.session.panes[0].client.server_pid
+    server = tools.engine.panes[0].client.server_pid
     async with waiting(tools, pane_id, pattern="never", since=0) as results:
         os.kill(server, signal.SIGKILL)
     [(_, meta, _)] = results
@@ -391,7 +391,7 @@ async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools) -> No
 
 async def test_line_that_a_run_types_does_not_match(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc", wait_for="[$#] $")
-    since = tools.session.panes[0].log.size
+    since = tools.engine.panes[0].log.size
     await tools.call("run", pane_id=pane_id, command=": pingpong")
 
     assert (await wait(tools, pane_id, pattern="pingpong", since=since, timeout_s=0))[1]["reason"] == "timed_out"

@@ -13,7 +13,7 @@ from wire import SERVER, Server
 
 import tmux_debug_mcp
 from tmux_debug_mcp.cli import OPTIONS, pane_environment
-from tmux_debug_mcp.creation import Settings
+from tmux_debug_mcp.settings import Settings
 
 
 def command(

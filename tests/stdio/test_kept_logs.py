@@ -12,7 +12,7 @@ import orjson
 import pytest
 from wire import SERVER, Server
 
-from tmux_debug_mcp.logs import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 
 
 def runs(directory: Path) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from support import PATIENCE_S, marked, run_directories
 from wire import Server
 
-from tmux_debug_mcp import linux
+from tmux_debug_mcp.linux import processes
 
 from .test_ending import fill, left
 
@@ -26,11 +26,11 @@ def gone(census: str, pid: int) -> bool:
 
 def parts(server: Server) -> dict[str, int]:
     """Return the processes that a server with panes is made of."""
-    [warden] = linux.children(server.pid)
-    names = {stat.comm: stat.pid for pid in linux.children(warden) if (stat := linux.read_stat(pid))}
+    [supervisor] = processes.children(server.pid)
+    names = {stat.comm: stat.pid for pid in processes.children(supervisor) if (stat := processes.read_stat(pid))}
     return {
         "server": server.pid,
-        "warden": warden,
+        "warden": supervisor,
         "client": names["tmux: client"],
         "tmux": names["tmux: server"],
     }

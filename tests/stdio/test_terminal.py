@@ -15,12 +15,12 @@ class Terminal:
 
     def __init__(self, server: Server) -> None:
         self.server = server.start()
-        self.news: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
         number = self.server.send(method, **params)
         while (message := self.server.read()).get("id") != number:
-            self.news.append(message)
+            self.events.append(message)
         result: dict[str, Any] = message["result"] if "result" in message else message["error"]
         return result
 
@@ -32,11 +32,11 @@ class Terminal:
 
     def hear(self) -> None:
         """Wait for a notification."""
-        if not self.news:
-            self.news.append(self.server.read())
-        assert all(one["method"] == "notifications/resources/updated" for one in self.news)
-        assert all(one["params"]["uri"] == URI for one in self.news)
-        self.news.clear()
+        if not self.events:
+            self.events.append(self.server.read())
+        assert all(one["method"] == "notifications/resources/updated" for one in self.events)
+        assert all(one["params"]["uri"] == URI for one in self.events)
+        self.events.clear()
 
     def shows(self, text: str) -> None:
         """Wait until the screen has the text."""
@@ -71,10 +71,10 @@ def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: Terminal) -
 
     assert terminal.ask("resources/unsubscribe", uri=URI) == {}
     terminal.ask("ping")
-    terminal.news.clear()
+    terminal.events.clear()
     terminal.call("type", text="echo three-$((3))\n")
     terminal.shows("three-3")
-    assert terminal.news == []
+    assert terminal.events == []
     assert "not found" in terminal.ask("resources/subscribe", uri="terminal://screen/nobody")["message"]
 
 

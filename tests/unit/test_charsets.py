@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.charsets import CharacterSets, sets_after
-from tmux_debug_mcp.logs import Log
-from tmux_debug_mcp.reading import read_end, read_forward
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.reading import read_end, read_forward
+from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 
 BOX = b"\016lqk\017lqk\r\n"
 

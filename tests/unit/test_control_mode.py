@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.control_mode import Block, Notification, Parser, command_line, quote
+from tmux_debug_mcp.tmux.control_mode import Block, Notification, Parser, command_line, quote
 
 OURS = b"%begin 17 5 1\nline\n%end 17 5 1\n"
 

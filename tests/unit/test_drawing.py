@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmux_debug_mcp.drawing import Drawing, last_switch
+from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 
 STREAMS = {
     b"plain \033[31mred\033[0m\r\n": False,

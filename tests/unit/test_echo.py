@@ -2,8 +2,8 @@
 
 import pytest
 
-from tmux_debug_mcp.echo import Echo, Echoes, Sent
-from tmux_debug_mcp.rows import Line
+from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.vt.rows import Line
 
 
 def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL) -> Echo:

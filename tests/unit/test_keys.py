@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
-from tmux_debug_mcp.keys import MAX_KEYS_BYTES, depend_on_modes, encoded, key_name, parse
+from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, depend_on_modes, encoded, key_name, parse
 
 NAMED = [
     "Enter",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tmux_debug_mcp import linux
+from tmux_debug_mcp.linux import processes
 
 
 @pytest.fixture
@@ -28,16 +28,16 @@ def test_child_of_one_that_ends_during_the_look_is_found(
 ) -> None:
     """The reading of /proc is a stand-in here: the moment can't be had."""
     reads = iter([[zombie], [zombie, sleeping]])
-    monkeypatch.setattr(linux, "children", lambda pid: next(reads) if pid == os.getpid() else [])
+    monkeypatch.setattr(processes, "children", lambda pid: next(reads) if pid == os.getpid() else [])
 
-    assert linux.descendants(os.getpid()) == [sleeping]
+    assert processes.descendants(os.getpid()) == [sleeping]
 
 
 def test_zombies_that_stay_are_no_descendants(zombie: int) -> None:
-    assert zombie in linux.children(os.getpid())
-    assert linux.descendants(os.getpid()) == []
+    assert zombie in processes.children(os.getpid())
+    assert processes.descendants(os.getpid()) == []
 
 
 def test_spared_processes_are_no_descendants(sleeping: int) -> None:
-    assert linux.descendants(os.getpid()) == [sleeping]
-    assert linux.descendants(os.getpid(), frozenset([sleeping])) == []
+    assert processes.descendants(os.getpid()) == [sleeping]
+    assert processes.descendants(os.getpid(), frozenset([sleeping])) == []

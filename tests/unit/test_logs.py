@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs import Log, Mark, fair_share
-from tmux_debug_mcp.reading import read_raw
+from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.logs.raw import read_raw
+from tmux_debug_mcp.logs.retention import fair_share
 
 MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"
 

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image, ImageChops
 
 import tmux_debug_mcp
-from tmux_debug_mcp.picture import CELL_HEIGHT, CELL_WIDTH, _Fonts, draw, rgb
-from tmux_debug_mcp.screen import Cell, Screen, Style, captured_cells
+from tmux_debug_mcp.vt.picture import CELL_HEIGHT, CELL_WIDTH, _Fonts, draw, rgb
+from tmux_debug_mcp.vt.screen import Cell, Screen, Style, captured_cells
 
-FONTS = Path(tmux_debug_mcp.__file__).parent / "fonts"
+FONTS = Path(tmux_debug_mcp.__file__).parent / "vt" / "fonts"
 
 
 def drawn(text: str, columns: int = 20) -> Image.Image:

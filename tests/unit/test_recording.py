@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tmux_debug_mcp import recording
-from tmux_debug_mcp.logs import Log
-from tmux_debug_mcp.recording import Recording
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes import recording
+from tmux_debug_mcp.panes.recording import Recording
 
 MARK = "0123456789abcdef"
 END = b"\033\\\033]7777;%s;4\a" % MARK.encode()

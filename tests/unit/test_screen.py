@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.screen import Cell, Screen, Style, captured_cells
+from tmux_debug_mcp.vt.screen import Cell, Screen, Style, captured_cells
 
 
 def cells(text: str, *, widens_emoji: bool = True) -> list[Cell]:

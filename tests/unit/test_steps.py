@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tmux_debug_mcp.errors import KeysError
-from tmux_debug_mcp.steps import MAX_STEPS, steps, summary
+from tmux_debug_mcp.vt.steps import MAX_STEPS, steps, summary
 
 Parts = Sequence[tuple[str, tuple[str, ...], str]]
 

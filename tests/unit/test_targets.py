@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
-from tmux_debug_mcp.targets import FIELDS, Offsets, PaneRow, find_pane, find_panes, find_session, panes_format, parse
+from tmux_debug_mcp.tmux.targets import (
+    FIELDS,
+    Offsets,
+    PaneRow,
+    find_pane,
+    find_panes,
+    find_session,
+    panes_format,
+    parse,
+)
 
 ROW = PaneRow(**dict.fromkeys(FIELDS, "0"))
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.rows import Line, cell_width
-from tmux_debug_mcp.transcript import Transcript
+from tmux_debug_mcp.vt.rows import Line, cell_width
+from tmux_debug_mcp.vt.transcript import Transcript
 
 CASES = [
     (b"", ""),

@@ -1,25 +1,34 @@
-"""Arguments checked against a tool's schema, with sentences that say what is wrong and what is wanted."""
+"""Arguments that a call brings, checked and made into the class that the tool's handler gets.
+
+Errors say which argument is wrong and what is wanted. A value that may be a secret is in no error.
+"""
 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
 
-from tmux_debug_mcp.creation import MAX_NAME_CHARACTERS
 from tmux_debug_mcp.errors import ArgumentError
+from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
 
-# Parameters that tools have in common.
-NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARACTERS}
-CWD = {"type": "string", "minLength": 1, "description": "Directory to start in"}
-ENV = {
-    "type": "object",
-    "additionalProperties": {"type": "string"},
-    "propertyNames": {"pattern": "^[^=]+$"},
-    "maxProperties": 256,
-    "description": "Environment variables to add",
-}
+from .schema import Rules, parameters_of, schema_of
+
+A = TypeVar("A")
+
+# Arguments that tools have in common.
+Text = Annotated[str, Rules(minLength=1)]
+Name = Annotated[str, Rules(minLength=1, maxLength=MAX_NAME_CHARACTERS)]
+Cwd = Annotated[str, Rules(minLength=1, description="Directory to start in")]
+Env = Annotated[
+    Mapping[str, str],
+    Rules(
+        propertyNames={"pattern": "^[^=]+$"},
+        maxProperties=256,
+        description="Environment variables to add",
+    ),
+]
 
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _SHOWN_CHARACTERS = 60
@@ -33,12 +42,42 @@ _ARTICLES = {
 }
 
 
-def check(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that were given; null means not given where a parameter is optional.
+class Parser(Generic[A]):
+    """Checks the arguments of a tool's calls.
 
-    Raises:
-        ArgumentError: One is missing, unknown, of the wrong type or out of range.
+    Args:
+        tool: The tool's name, for errors.
+        wanted: The class of its arguments.
     """
+
+    def __init__(self, tool: str, wanted: type[A]) -> None:
+        self._tool = tool
+        self._wanted = wanted
+        self._parameters = parameters_of(wanted)
+        self._schema = schema_of(self._parameters)
+
+    def parse(self, arguments: Mapping[str, Any]) -> A:
+        """Return the arguments of a call; null means not given where an argument is optional.
+
+        Args:
+            arguments: What the client sent.
+
+        Raises:
+            ArgumentError: One is missing, unknown, of the wrong type or out of range.
+        """
+        given = _checked(self._tool, self._schema, arguments)
+        values = {}
+        for parameter in self._parameters:
+            if parameter.name in given:
+                value = given[parameter.name]
+                if parameter.is_whole and isinstance(value, float):
+                    value = int(value)
+                values[parameter.field] = value
+        return self._wanted(**values)
+
+
+def _checked(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that were given, once they fit the schema."""
     properties, required = schema["properties"], schema.get("required", [])
     given = {name: value for name, value in arguments.items() if value is not None or name in required}
     for name in required:

@@ -8,18 +8,19 @@ The line tells the pane, what it is doing, what happened and the cursor to go on
 from collections.abc import Sequence
 from typing import Any
 
-from tmux_debug_mcp.archive import PastPane
-from tmux_debug_mcp.panes import Pane, State
-from tmux_debug_mcp.running import Outcome
-from tmux_debug_mcp.texts import Shown, joined
-from tmux_debug_mcp.waiting import Conditions, Observation
+from tmux_debug_mcp.logs.excerpts import Excerpt, joined
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.running import Outcome
+from tmux_debug_mcp.panes.state import State
+from tmux_debug_mcp.panes.waiting import Conditions, Observation
 
-from . import Answer
+from .toolset import Answer
 
 _SHOWN_COMMAND_CHARACTERS = 100
 
 
-def row(pane: Pane | PastPane, state: State) -> dict[str, Any]:
+def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
     """Return a pane as the list has it."""
     found: dict[str, Any] = {"id": pane.id, "name": pane.name, "status": "running" if state.is_running else "exited"}
     found |= {"awaits": state.awaits and state.awaits.value, "pid": state.pid, "command": shown_command(pane.command)}
@@ -28,14 +29,14 @@ def row(pane: Pane | PastPane, state: State) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def meta(pane: Pane | PastPane, state: State, *parts: Shown) -> dict[str, Any]:
+def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return what programs are told of a pane and of the text, which may be of several parts."""
     facts = {key: value for key, value in row(pane, state).items() if key not in ("id", "name", "command")}
     text = joined(*parts)
     return {"pane_id": pane.id, **facts, "cut_bytes": text.cut_bytes or None, "marked_lines": text.marked or None}
 
 
-def status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None = None) -> str:
+def status(pane: Pane | Readable, state: State, *notes: str, cursor: int | None = None) -> str:
     """Return the line that ends an answer."""
     name = f" {pane.name}" if pane.name != pane.id else ""
     facts = [f"{pane.id}{name} {state}"]
@@ -44,29 +45,17 @@ def status(pane: Pane | PastPane, state: State, *notes: str, cursor: int | None 
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
     said = [", ".join(facts), *notes]
-    if isinstance(pane, Pane):
-        said += _news(pane)
+    said += pane.take_notices()
     said.append(f"cursor {state.cursor if cursor is None else cursor}")
     return f"[{'; '.join(said)}]"
-
-
-def _news(pane: Pane) -> list[str]:
-    """Return what is to be said of a pane whatever the call was."""
-    said = []
-    end = pane.take_job_end()
-    if end:
-        said.append(end)
-    if pane.has_gaps:
-        said.append("some output was lost: there was no room for it")
-    return said
 
 
 def observed(found: Sequence[Observation], conditions: Conditions, *confirmation: str) -> Answer:
     """Return what was observed, of each pane if nothing happened in any."""
     line = " ".join(_observed_status(observation, conditions) for observation in found)
     first = found[0]
-    texts = [one.shown.text for one in found]
-    told = meta(first.pane, first.state, *(one.shown for one in found))
+    texts = [one.excerpt.text for one in found]
+    told = meta(first.pane, first.state, *(one.excerpt for one in found))
     told |= {"reason": first.reason, "cursor": first.end, "start_cursor": first.start}
     # Next to a confirmation, nothing is no block.
     blocks = [*confirmation, *(text for text in texts if text or not confirmation), line]
@@ -99,9 +88,9 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     notes = [note] if note else []
     if outcome.exit_code is not None and outcome.state.is_running:
         notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
-    told = meta(pane, outcome.state, outcome.shown) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
+    told = meta(pane, outcome.state, outcome.excerpt) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
     told |= {"start_cursor": outcome.start, "run_s": round(outcome.runtime_s, 3)}
-    text = outcome.shown.text
+    text = outcome.excerpt.text
     return Answer([text, status(pane, outcome.state, *notes)], told, pane.id, text)
 
 

@@ -5,7 +5,8 @@ In older protocols a client subscribes to a resource, in newer ones it listens t
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from urllib.parse import quote, unquote
 
 import anyio
@@ -14,12 +15,12 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
-from tmux_debug_mcp.capturing import capture_screen
 from tmux_debug_mcp.errors import ToolError
-from tmux_debug_mcp.panes import Pane
-from tmux_debug_mcp.session import Session
+from tmux_debug_mcp.panes.capturing import capture_screen
+from tmux_debug_mcp.panes.pane import Pane
 
-from .terminal import DEFAULT, TOOLSET, find
+from .terminal import TOOLSET, Terminal
+from .terminal_arguments import DEFAULT
 
 _PREFIX = "terminal://screen/"
 _MIME_TYPE = "text/plain"
@@ -35,17 +36,29 @@ _Tell = Callable[[], Awaitable[None]]
 class Screens:
     """The handlers of MCP's requests for resources."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._engine = terminal.engine
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
         self._listeners: Counter[str] = Counter()
         self._watches: dict[str, anyio.CancelScope] = {}
         self._subscribers: dict[str, _Tell] = {}
 
+    def handlers(self) -> Mapping[str, Any]:
+        """Return the handlers, by the names that the SDK's server has for them."""
+        return {
+            "on_list_resources": self.list,
+            "on_list_resource_templates": self.templates,
+            "on_read_resource": self.read,
+            "on_subscribe_resource": self.subscribe,
+            "on_unsubscribe_resource": self.unsubscribe,
+            "on_subscriptions_listen": self.listen,
+        }
+
     async def list(self, _ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         """Return a resource for each session, the default one also before it is made."""
-        names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._session.panes)])
+        names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._engine.panes)])
         resources = [
             types.Resource(
                 name=name, uri=_uri(name), mime_type=_MIME_TYPE, description=f"The screen of session '{name}'"
@@ -107,15 +120,15 @@ class Screens:
             raise MCPError(types.INVALID_PARAMS, f"There is no resource '{uri[:80]}'. Screens are {_PREFIX}NAME.")
         name = unquote(uri.removeprefix(_PREFIX))
         try:
-            return await find(self._session, {"session": name})
+            return await self._terminal.find(name)
         except ToolError as error:
-            raise MCPError(types.INVALID_PARAMS, error.told(TOOLSET.sentences, {"session": name})) from error
+            raise MCPError(types.INVALID_PARAMS, error.text_for(TOOLSET.sentences, {"session": name})) from error
 
     def _watch(self, uri: str) -> None:
         self._listeners[uri] += 1
         if uri not in self._watches:
             self._watches[uri] = scope = anyio.CancelScope()
-            self._session.tasks.start_soon(self._serve, uri, scope)
+            self._engine.tasks.start_soon(self._serve, uri, scope)
 
     def _unwatch(self, uri: str) -> None:
         self._listeners[uri] -= 1
@@ -130,7 +143,7 @@ class Screens:
             told: Pane | None = None
             while True:
                 try:
-                    pane = await self._session.find(name)
+                    pane = await self._engine.find(name)
                 except ToolError:
                     pane = None
                 if pane is None or pane is told:
@@ -144,9 +157,9 @@ class Screens:
     async def _follow(self, uri: str, pane: Pane) -> None:
         """Tell of a pane's changes until it ends."""
         look = _look(pane)
-        async with pane.growth() as growth:
+        async with pane.subscribe() as subscription:
             while not await pane.ending():
-                await growth.wait(math.inf)
+                await subscription.wait(math.inf)
                 if look != (look := _look(pane)):
                     await self._tell(uri)
                     await anyio.sleep(_NEWS_S)

@@ -1,0 +1,217 @@
+"""What a pane is doing, from looks that are made up: no terminal, no clock."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.panes.activity import (
+    CONFIRM_S,
+    QUIET_S,
+    STEADY_S,
+    ActivityTracker,
+    Awaits,
+    PromptWait,
+    Reader,
+    Snapshot,
+    StopAction,
+    StopPlan,
+    awaited,
+    prompting,
+)
+from tmux_debug_mcp.panes.dialects import Shell
+
+LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
+SECRET = LINES._replace(echoes=False)
+EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
+READING = Snapshot(group=7, pid=7, modes=LINES, reader=Reader.ALONE)
+BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
+SOON = CONFIRM_S * 1.5
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (READING, Awaits.INPUT),
+        (replace(READING, modes=SECRET), Awaits.HIDDEN_INPUT),
+        (replace(READING, modes=EDITING), Awaits.KEYS),
+        (replace(READING, reader=Reader.AMONG_OTHERS), Awaits.INPUT),
+        (replace(READING, reader=Reader.NOBODY), None),
+        (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
+        (replace(READING, modes=None), None),
+        (replace(READING, is_over=True), None),
+        (replace(READING, modes=EDITING, relays=True, reader=Reader.AMONG_OTHERS), None),
+        (replace(READING, relays=True, reader=Reader.AMONG_OTHERS), None),
+        (replace(READING, relays=True), Awaits.INPUT),  # ssh asks whether to go on
+        (replace(READING, modes=SECRET, relays=True), Awaits.HIDDEN_INPUT),
+        (replace(READING, reader=Reader.UNKNOWN), None),
+        (replace(READING, reader=Reader.UNKNOWN, modes=EDITING), None),
+        (replace(READING, reader=Reader.UNKNOWN, modes=SECRET), Awaits.HIDDEN_INPUT),
+    ],
+)
+def test_what_is_awaited_follows_from_modes_and_readers(snapshot: Snapshot, expected: Awaits | None) -> None:
+    assert awaited(snapshot) is expected
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_prompting"),
+    [
+        (replace(READING, shell=BASH, modes=EDITING), True),
+        (replace(READING, shell=BASH, modes=LINES), False),  # `read x`
+        (replace(READING, shell=BASH, modes=EDITING._replace(is_raw=False)), False),  # `read -n1 x`
+        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.NOBODY), False),
+        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.UNKNOWN), True),
+        (replace(READING, shell=DASH, modes=LINES), True),
+        (replace(READING, shell=DASH, modes=LINES, reader=Reader.BYTES), False),  # `read x`
+        (replace(READING, shell=DASH, modes=EDITING), False),
+    ],
+)
+def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(snapshot: Snapshot, *, is_prompting: bool) -> None:
+    assert (prompting(snapshot) is not None) == is_prompting
+
+
+def test_one_look_is_not_enough() -> None:
+    tracker = ActivityTracker()
+
+    first, second = tracker.step(READING, 0.0), tracker.step(READING, SOON)
+
+    assert (first.awaits, first.is_likely, first.is_at_rest) == (None, True, False)
+    assert (second.awaits, second.is_at_rest) == (Awaits.INPUT, True)
+
+
+@pytest.mark.parametrize("change", [{"printed": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}])
+def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, Any]) -> None:
+    tracker = ActivityTracker()
+    tracker.step(READING, 0.0)
+
+    assert tracker.step(replace(READING, **change), SOON).awaits is None
+
+
+def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
+    tracker = ActivityTracker()
+    tracker.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
+    activity = tracker.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON)
+
+    assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, False)
+
+
+def test_what_was_typed_has_to_leave_a_trace_before_its_reader_counts_again() -> None:
+    tracker = ActivityTracker(before=READING)
+
+    assert tracker.step(READING, 0.0).awaits is None
+    assert tracker.step(READING, SOON).awaits is None
+    echoed = replace(READING, printed=5)
+    tracker.step(echoed, 2 * SOON)
+    assert tracker.step(echoed, 3 * SOON).awaits is Awaits.INPUT
+
+
+def test_what_was_typed_and_leaves_no_trace_counts_as_read_after_a_while() -> None:
+    tracker = ActivityTracker(before=READING)
+    tracker.step(READING, 0.0)
+
+    assert tracker.step(READING, 0.2).awaits is Awaits.INPUT
+
+
+def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
+    tracker = ActivityTracker()
+    watching = replace(READING, modes=EDITING, reader=Reader.AMONG_OTHERS)
+    tracker.step(watching, 0.0)
+
+    soon, later = tracker.step(watching, SOON), tracker.step(watching, QUIET_S)
+
+    assert (soon.awaits, soon.is_awaiting, soon.is_at_rest) == (Awaits.KEYS, False, False)
+    assert (later.is_awaiting, later.is_at_rest) == (True, True)
+
+
+def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
+    tracker = ActivityTracker()
+    server = Snapshot(group=7, pid=7, modes=LINES)
+    looks = [tracker.step(replace(server, cpu_ns=100_000 * number), number * 0.05) for number in range(8)]
+
+    assert [look.is_at_rest for look in looks] == [False] * 6 + [True] * 2
+    assert all(look.awaits is None for look in looks)
+
+
+@pytest.mark.parametrize("changing", ["printed", "cpu_ns"])
+def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
+    tracker = ActivityTracker()
+    snapshot = Snapshot(group=7, pid=7, modes=LINES)
+    looks = []
+    for number in range(40):
+        change: dict[str, Any] = {changing: 20_000_000 * number}
+        looks.append(tracker.step(replace(snapshot, **change), number * 0.05))
+
+    assert not any(look.is_at_rest for look in looks)
+
+
+def test_end_is_rest() -> None:
+    assert ActivityTracker().step(Snapshot(is_over=True), 0.0).is_at_rest
+
+
+def test_looks_become_rarer_while_nothing_happens() -> None:
+    tracker = ActivityTracker()
+    waits = [tracker.step(READING, at).look_again_s for at in (0.0, 0.1, 10.0)]
+
+    assert waits == sorted(waits)
+    assert waits[0] < waits[-1]
+
+
+@pytest.mark.parametrize(
+    ("is_starting", "has_children", "same_s", "waited_s", "is_worth_it"),
+    [
+        (False, False, 0.01, 0.01, True),  # on its way
+        (False, False, 0.2, 0.2, False),  # quiet for longer than the patience with it
+        (False, False, 0.0, 0.6, False),  # at work for long
+        (True, False, 0.1, 5.0, True),  # it reads its settings
+        (True, False, 0.6, 5.0, False),  # it asks for something
+        (True, True, 0.6, 5.0, True),  # it runs something
+        (True, True, 0.6, 11.0, False),
+    ],
+)
+def test_shell_is_waited_for_as_long_as_it_comes(
+    *, is_starting: bool, has_children: bool, same_s: float, waited_s: float, is_worth_it: bool
+) -> None:
+    prompt_wait = PromptWait(patience_s=0.05, starting_s=10.0)
+    activity = ActivityTracker().step(READING, 0.0)
+    prompt_wait.step(activity, 0.0, is_starting=is_starting, has_children=has_children)
+
+    activity = replace(activity, same_s=same_s)
+    assert prompt_wait.step(activity, waited_s, is_starting=is_starting, has_children=has_children) == is_worth_it
+
+
+class TestStopping:
+    def test_group_is_told_once_it_has_had_the_terminal_for_a_while_and_once_only(self) -> None:
+        plan = StopPlan(is_interrupt=True)
+        running = Snapshot(group=9)
+        acts = [plan.step(running, at, is_interactive=False) for at in (0.0, STEADY_S / 2, STEADY_S * 2, 1.0)]
+        assert acts == [StopAction.WAIT, StopAction.WAIT, StopAction.SIGNAL, StopAction.WAIT]
+
+    def test_program_that_follows_is_told_too(self) -> None:
+        plan = StopPlan(is_interrupt=False)
+        plan.step(Snapshot(group=9), 0.0, is_interactive=False)
+        assert plan.step(Snapshot(group=9), 0.1, is_interactive=False) is StopAction.SIGNAL
+        assert plan.step(Snapshot(group=10), 0.2, is_interactive=False) is StopAction.WAIT
+        assert plan.step(Snapshot(group=10), 0.3, is_interactive=False) is StopAction.SIGNAL
+
+    def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
+        plan = StopPlan(is_interrupt=True)
+        acts = [plan.step(Snapshot(group=number), number * 0.04, is_interactive=False) for number in range(15)]
+        assert acts[:12] == [StopAction.WAIT] * 12
+        assert StopAction.SIGNAL in acts
+
+    def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
+        shell = replace(READING, group=7, shell=BASH, reader=Reader.NOBODY)
+        for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
+            plan = StopPlan(is_interrupt=is_interrupt)
+            plan.step(shell, 0.0, is_interactive=True)
+            assert plan.step(shell, 1.0, is_interactive=True) is expected
+
+    def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
+        for shell, expected in ((DASH, StopAction.RESTORE), (BASH, StopAction.WAIT)):
+            plan = StopPlan(is_interrupt=True)
+            plan.step(Snapshot(group=9), 0.0, is_interactive=False)
+            plan.step(Snapshot(group=9), 0.1, is_interactive=False)
+            back = Snapshot(group=7, shell=shell)
+            plan.step(back, 0.2, is_interactive=True)
+            assert plan.step(back, 0.3, is_interactive=True) is expected

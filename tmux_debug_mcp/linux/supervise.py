@@ -1,0 +1,133 @@
+"""The supervisor: the parent of a tmux server, and so the ancestor of every process in its panes.
+
+A daemon that leaves its session and its parent is adopted by the supervisor, which is a subreaper:
+when the supervisor has ended its descendants, nothing is left. It ignores signals and waits for the
+end of its standard input, the *lifeline*. The kernel closes that however the owner ends, also by
+SIGKILL.
+
+A program with a small memory footprint: standard library only.
+"""
+
+import os
+import resource
+import signal
+import sys
+import time
+from typing import NoReturn
+
+from . import files, processes
+
+_PR_SET_PDEATHSIG = 1
+# A tmux server needs two files per pane. Panes themselves get the limit that we were started with.
+_TMUX_OPEN_FILES = 4096
+
+# Signals that don't end a supervisor. Ignoring SIGCHLD has the kernel reap its children.
+_IGNORED = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGPIPE,
+    signal.SIGALRM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+    signal.SIGCHLD,
+)
+
+
+def supervise(directory: str, control_in: int, control_out: int, argv: list[str]) -> None:
+    """Run tmux until the lifeline ends; then end everything that it started.
+
+    Args:
+        directory: The directory to create, mode 0700, and to remove at the end.
+        control_in: The file descriptor that tmux reads control mode commands from.
+        control_out: The file descriptor that tmux writes to.
+        argv: The command that starts tmux as a control mode client and server.
+    """
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    processes.become_subreaper()
+    os.chdir("/")
+    os.mkdir(directory, 0o700)
+    files.hold(directory)
+    if os.fork() == 0:
+        _exec_tmux(control_in, control_out, argv)
+    os.close(control_in)
+    os.close(control_out)
+    os.read(sys.stdin.fileno(), 1)
+    processes.end_descendants(os.getpid())
+    files.remove(directory)
+
+
+def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
+    # tmux's client dies with the supervisor, so that the owner notices its death at once.
+    processes.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = _TMUX_OPEN_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    for number in (*_IGNORED, signal.SIGXFSZ):  # Python itself ignores SIGXFSZ
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(control_in, 0)
+    os.dup2(control_out, 1)
+    os.dup2(control_out, 2)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
+        os._exit(127)
+
+
+def remove_if_unused(directory: str, deadline: float) -> None:
+    """Remove the directory of a supervisor that is gone, and kill the processes that carry its tag.
+
+    A stopped supervisor whose server is gone is continued, and then does that itself.
+
+    Args:
+        directory: An existing directory of a supervisor, `NAME-PID-NONCE` with the server's PID.
+        deadline: When to give up, on the clock of time.monotonic().
+    """
+    with files.unheld(directory) as is_unused:
+        name = os.path.basename(directory)
+        spared = _ancestors()
+        server = name.split("-")[-2]
+        is_orphaned = not (server.isdigit() and processes.is_alive(int(server)))
+        if not is_unused and is_orphaned:
+            processes.send_signals(_tagged(name, spared), signal.SIGCONT)
+        while is_unused and time.monotonic() < deadline:
+            tagged = _tagged(name, spared)
+            if not tagged:
+                files.remove(directory)
+                return
+            processes.send_signals(tagged, signal.SIGKILL)
+            time.sleep(0.005)
+
+
+def _ancestors() -> set[int]:
+    """Return this process and its ancestors: they may themselves run in a pane of a dead server."""
+    found: set[int] = set()
+    pid = os.getpid()
+    while pid and pid not in found:
+        stat = processes.read_stat(pid)
+        if stat is None:
+            break
+        found.add(pid)
+        pid = stat.ppid
+    return found
+
+
+def _tagged(name: str, spared: set[int]) -> list[int]:
+    """Return the living processes whose tag names this supervisor's directory."""
+    numbers = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    living = [pid for pid in numbers if pid not in spared and processes.is_alive(pid)]
+    return [pid for pid in living if processes.tag(pid).partition("/")[0] == name]
+
+
+def main() -> None:
+    """Run as a program: DIRECTORY CONTROL_IN CONTROL_OUT TMUX [ARGUMENT...]."""
+    directory, control_in, control_out, *argv = sys.argv[1:]
+    supervise(directory, int(control_in), int(control_out), argv)

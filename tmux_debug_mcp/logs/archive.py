@@ -1,0 +1,265 @@
+"""Logs that are kept after the end: a directory for each server run, with an index.
+
+::
+
+    DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
+    DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program ended
+
+The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
+run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
+the oldest runs beyond the limits, but none whose server is alive: that has its directory locked.
+"""
+
+import contextlib
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tmux_debug_mcp.errors import PaneNotFoundError, StartError, StorageError
+from tmux_debug_mcp.linux import files
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
+
+from .index import Entry, parse
+from .log import Log, PastLog
+
+MAX_RUNS = 100
+MAX_KEPT_BYTES = 2 << 30
+
+_INDEX = "index.jsonl"
+# The part of an index that is read.
+_MAX_INDEX_BYTES = 4 << 20
+# Numbers of windows go on behind those in the archive, unless somebody has made these up.
+_MAX_WINDOW = 100_000_000
+_RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """The log of a pane of some run. Whoever has it must close `log`.
+
+    Attributes:
+        target: What it was asked for as: `RUN/ID`.
+        entry: What the index has of the pane.
+        log: Its log.
+        is_held: The server of that run is alive.
+    """
+
+    target: str
+    entry: Entry
+    log: Log
+    is_held: bool
+
+
+@dataclass(slots=True)
+class _Index:
+    """An index that was read, and what tells whether it has changed since."""
+
+    version: tuple[int, ...]
+    entries: list[Entry]
+
+
+def names_run(target: str) -> bool:
+    """Tell whether a target is a pane of a run, `RUN/ID`; names may contain slashes, too."""
+    run, slash, _ = target.partition("/")
+    return bool(slash and _RUN.fullmatch(run))
+
+
+class Archive:
+    """The kept logs in a directory, which is made if it is missing.
+
+    Attributes:
+        run: The name of this server run.
+
+    Raises:
+        StartError: The directory can't be made or written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.run = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+        self._directory = directory
+        self._lock = -1
+        self._closed: deque[tuple[Path, int]] = deque()  # killed panes' logs, with their bytes
+        self._closed_bytes = 0
+        self._other_bytes = 0  # of other runs
+        self._indexes: dict[str, _Index] = {}
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartError(f"The log directory can't be made: {error}. Give a path that can be written.") from error
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise StartError(f"The log directory {directory} can't be written. Give another one.")
+
+    def close(self) -> None:
+        """Release this run's directory."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def directory(self) -> Path:
+        """The directory of this run."""
+        return self._directory / self.run
+
+    def new_log(self, pane_id: str, mark: str) -> Log:
+        """Return a new log for a pane.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        try:
+            if not self._is_locked():
+                self.close()
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = files.hold(str(self.directory))
+                self._remove_oldest()
+            return Log(self.directory / f"{pane_id}.log", mark, on_close=self._keep)
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
+
+    def _is_locked(self) -> bool:
+        """Tell whether this run's directory is there and ours; somebody may have removed it."""
+        if self._lock < 0:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._lock), self.directory.lstat())
+        except FileNotFoundError:
+            return False
+
+    def record(self, entry: Entry) -> None:
+        """Write a pane that was made into the index.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        try:
+            fd = os.open(self.directory / _INDEX, flags, 0o600)
+            try:
+                os.write(fd, entry.line())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
+
+    def find(self, target: str) -> KeptLog:
+        """Return the log of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
+
+        An id comes before a name, and of a name the newest pane.
+
+        Raises:
+            PaneNotFoundError: There is none.
+        """
+        run, _, own = target.partition("/")
+        try:
+            for entry in self._matching(run, own):
+                path = self._directory / run / f"{entry.id}.log"
+                log = PastLog(path, entry.mark)
+                log.resize(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
+                with files.unheld(str(self._directory / run)) as is_over:
+                    return KeptLog(target, entry, log, is_held=not is_over)
+        except OSError as error:
+            raise PaneNotFoundError(target) from error
+        raise PaneNotFoundError(target)
+
+    def has(self, target: str) -> bool:
+        """Tell whether `find` finds a log."""
+        run, _, own = target.partition("/")
+        with contextlib.suppress(OSError):
+            paths = [self._directory / run / f"{entry.id}.log" for entry in self._matching(run, own)]
+            return any(path.exists() for path in paths)
+        return False
+
+    def _matching(self, run: str, own: str) -> list[Entry]:
+        """Return the entries of a run that a target means, the best first."""
+        newest_first = list(reversed(self._entries(run)))
+        by_id = [entry for entry in newest_first if entry.has_id(own)]
+        by_name = [entry for entry in newest_first if entry.name == own]
+        return by_id + by_name
+
+    def free_window(self) -> int:
+        """Return the lowest number above those of all windows of all runs."""
+        numbers = [-1]
+        for run in self._other_runs():
+            with contextlib.suppress(OSError):
+                numbers += [entry.window_number for entry in self._entries(run)]
+        return max(number for number in numbers if number < _MAX_WINDOW) + 1
+
+    def runs_with(self, window: str) -> list[str]:
+        """Return the other runs that have a window of this id, the newest first."""
+        found = []
+        for run in reversed(self._other_runs()):
+            with contextlib.suppress(OSError):
+                if any(entry.window == window for entry in self._entries(run)):
+                    found.append(run)
+        return found
+
+    def earlier(self) -> Iterator[tuple[str, Entry]]:
+        """Yield run and entry of each pane whose server has ended, the newest run first."""
+        for run in reversed(self._other_runs()):
+            with (
+                contextlib.suppress(OSError),
+                files.unheld(str(self._directory / run)) as is_over,
+            ):
+                for entry in self._entries(run) if is_over else ():
+                    yield run, entry
+
+    def _entries(self, run: str) -> list[Entry]:
+        """Return the index of a run; nothing where there is no such run.
+
+        Raises:
+            OSError: The run has no index.
+        """
+        if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():
+            return []
+        with open(files.open_file(str(self._directory / run / _INDEX)), "rb") as file:
+            status = os.fstat(file.fileno())
+            version = (status.st_ino, status.st_size, status.st_mtime_ns)
+            known = self._indexes.get(run)
+            if known is None or known.version != version:
+                known = _Index(version, parse(file.read(_MAX_INDEX_BYTES)))
+                self._indexes[run] = known
+        return known.entries
+
+    def _other_runs(self) -> list[str]:
+        """Return the names of the other runs, oldest first."""
+        names = os.listdir(self._directory) if self._directory.exists() else []
+        return sorted(name for name in names if _RUN.fullmatch(name) and name != self.run)
+
+    def _keep(self, log: Log) -> None:
+        """Count a log of this run that was closed, and remove old ones beyond the limit."""
+        with contextlib.suppress(OSError):
+            size = log.path.stat().st_blocks * 512
+            self._closed.append((log.path, size))
+            self._closed_bytes += size
+        if self._is_over_limit():
+            self._remove_oldest()
+        while self._closed and self._is_over_limit():
+            path, size = self._closed.popleft()
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+            self._closed_bytes -= size
+
+    def _is_over_limit(self, more_bytes: int = 0) -> bool:
+        return self._closed_bytes + self._other_bytes + more_bytes > MAX_KEPT_BYTES
+
+    def _remove_oldest(self) -> None:
+        """Remove the oldest runs beyond the limits of number and size."""
+        self._other_bytes = 0
+        for number, run in enumerate(reversed(self._other_runs()), start=2):
+            directory = self._directory / run
+            with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unused:
+                size = _disk_bytes(directory)
+                if is_unused and (number > MAX_RUNS or self._is_over_limit(size)):
+                    files.remove(str(directory))
+                else:
+                    self._other_bytes += size
+
+
+def _disk_bytes(directory: Path) -> int:
+    """Return the disk space of the files in a directory."""
+    with os.scandir(directory) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)

@@ -1,0 +1,6 @@
+"""Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
+
+`engine` knows them all; `pane` is one. `snapshot` and `terminal` look at a pane, `activity` decides
+what it is doing; `shell` gives its shell jobs, `running` follows them; `sending` types, `waiting`
+observes what comes of it. Nothing here knows MCP, a tool's arguments or the words of a toolset.
+"""

@@ -1,0 +1,295 @@
+"""The engine: the registry of all panes, and what toolsets make, find and end them with.
+
+Every pane is one of our tmux server's. That starts with the first pane; when it dies its panes are
+lost, and the next pane starts another one.
+"""
+
+import contextlib
+import errno
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.abc
+
+from tmux_debug_mcp.errors import (
+    AmbiguousNameError,
+    PaneLimitError,
+    PaneNotFoundError,
+    StorageError,
+    ToolError,
+)
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.index import Entry
+from tmux_debug_mcp.logs.log import Log, UnnamedLog, mark_digest
+from tmux_debug_mcp.logs.retention import Retention
+from tmux_debug_mcp.logs.subscriptions import LogEvents
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.client import ControlClient
+from tmux_debug_mcp.tmux.host import TmuxHost
+from tmux_debug_mcp.tmux.supervisor import runtime_directories
+from tmux_debug_mcp.tmux.users_server import UsersServer
+
+from .creation import NewPane, check_size, directory
+from .pane import Identity, Pane
+from .readable import LivePane, PastPane, Readable
+from .starting import Start, own_window, remove, start
+from .state import State
+from .tmux_pane import PaneId
+
+MAX_PANES = 512
+# Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
+KEPT_RUNS = 20
+# What open(2) says of O_TMPFILE where the file system has no files without a name.
+_NEEDS_NAMES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
+
+
+class Engine:
+    """All panes of one server. Make one with `open_engine`.
+
+    Args:
+        settings: The configuration.
+        archive: Where logs are kept after the end; without it they are not. The engine closes it.
+        tasks: Where what runs as long as the engine is started.
+
+    Attributes:
+        settings: The configuration.
+        archive: The same.
+        tasks: The same, for toolsets too.
+        host: Our tmux server.
+        users_server: The user's own tmux server, None without a socket to it.
+    """
+
+    def __init__(self, settings: Settings, archive: Archive | None, tasks: anyio.abc.TaskGroup) -> None:
+        self.settings = settings
+        self.archive = archive
+        self.tasks = tasks
+        self.host = TmuxHost(settings, tasks, archive.free_window if archive else lambda: 0)
+        self.users_server = UsersServer(settings) if settings.socket else None
+        self._panes: dict[PaneId, Pane] = {}
+        self._made = 0
+        self._in_making = 0
+        self._events = LogEvents()
+        self._retention = Retention()
+        self._at_end: list[Callable[[], None]] = []
+        tasks.start_soon(self._events.serve)
+        tasks.start_soon(self._retention.serve)
+
+    @property
+    def panes(self) -> list[Pane]:
+        """All panes, oldest first."""
+        return list(self._panes.values())
+
+    async def create(self, new: NewPane) -> Pane:
+        """Start a command in a new pane.
+
+        Raises:
+            ArgumentError: There is no such directory, or command and environment are too large.
+            PaneLimitError: There are 512 panes, and all are running.
+            TmuxStartError: tmux did not start.
+            StorageError: There is no room for the pane's log.
+        """
+        cwd = directory(self.settings, new.cwd)
+        check_size(self.settings, new)
+        while len(self._panes) + self._in_making >= MAX_PANES:
+            await self._make_room()
+        # A call that is cancelled from here on has made a pane, which is on record.
+        with anyio.CancelScope(shield=True):
+            self._in_making += 1
+            try:
+                pane = await self._make(new, cwd)
+            finally:
+                self._in_making -= 1
+        return pane
+
+    async def _make(self, new: NewPane, cwd: Path) -> Pane:
+        client = await self.host.connected()
+        self._made += 1
+        pane_id = PaneId(f"debug-{self._made}")
+        identity = Identity(pane_id, new.name or pane_id, new.command, new.is_evictable)
+        nonce = secrets.token_hex(8)
+        log = self._new_log(client, pane_id, nonce)
+        destination = new.destination or own_window(client, self._made, identity.name, is_shown=new.is_shown)
+        try:
+            wanted = Start(pane_id, new, cwd, nonce, log, destination)
+            started = await start(client, self.settings, wanted)
+            log.resize(*started.size)
+            self.host.assign_offsets(*started.ids)
+            pane = Pane(identity, started.place, log, self._events)
+            await self._record(pane, nonce)
+        except ToolError:
+            log.close()
+            raise
+        self._panes[pane_id] = pane
+        self._retention.add(log)
+        return pane
+
+    async def _record(self, pane: Pane, nonce: str) -> None:
+        """Write a new pane into the archive's index; a pane that can't be is killed."""
+        if self.archive is None:
+            return
+        entry = Entry(
+            id=pane.id,
+            window=pane.window,
+            name=pane.name,
+            command=pane.command,
+            mark=mark_digest(nonce),
+            columns=pane.log.columns,
+            rows=pane.log.rows,
+            started_at=time.time(),
+        )
+        try:
+            self.archive.record(entry)
+        except StorageError:
+            await remove(pane.client, ("kill-pane", "-t", pane.target))
+            raise
+
+    def _new_log(self, client: ControlClient, pane_id: PaneId, nonce: str) -> Log:
+        """Return the log of a new pane: a kept one, or a file without a name.
+
+        A file without a name is gone when nobody has it open. It is not in the client's directory,
+        which may be in memory.
+
+        Raises:
+            StorageError: There is no room for it.
+        """
+        if self.archive:
+            return self.archive.new_log(pane_id, nonce)
+        temporary = runtime_directories(self.settings.runtime_dir)[-1]
+        try:
+            return UnnamedLog(temporary, nonce)
+        except OSError as error:
+            if error.errno not in _NEEDS_NAMES:
+                raise StorageError(str(temporary), str(error.strerror)) from error
+        path = client.file(f"{pane_id}.log")
+        try:
+            log = Log(path, nonce)
+            path.unlink()
+        except OSError as error:
+            raise StorageError(str(path.parent), str(error.strerror)) from error
+        return log
+
+    async def _make_room(self) -> None:
+        """Kill the oldest pane that has ended and has no subscriber, evictable ones first.
+
+        Raises:
+            PaneLimitError: All are running.
+        """
+        evictable_first = sorted(self.panes, key=lambda pane: not pane.is_evictable)
+        for pane in evictable_first:
+            if not pane.subscribers and await pane.ending():
+                await self._evict(pane)
+                return
+        raise PaneLimitError(MAX_PANES)
+
+    async def retire_runs(self) -> None:
+        """Kill the evictable panes that ended before the newest 20 of them."""
+        ended = [pane for pane in self.panes if pane.is_evictable and await pane.ending()]
+        for pane in ended[:-KEPT_RUNS]:
+            if not pane.subscribers:
+                await self._evict(pane)
+
+    async def _evict(self, pane: Pane) -> None:
+        with contextlib.suppress(PaneNotFoundError):  # another call was faster
+            await self.kill(pane)
+
+    async def find(self, target: str) -> Pane:
+        """Return the pane of an id, or the running one of a name, else the newest of that name.
+
+        Raises:
+            PaneNotFoundError: There is none.
+            AmbiguousNameError: Several running panes have the name.
+        """
+        pane = self._panes.get(PaneId(target))
+        if pane:
+            return pane
+        named = [pane for pane in self.panes if pane.name == target]
+        running = [pane for pane in named if (await pane.state()).is_running]
+        if len(running) > 1:
+            raise AmbiguousNameError(target, [pane.id for pane in running])
+        if not named:
+            raise PaneNotFoundError(target)
+        return (running or named)[-1]
+
+    async def running_pane(self, name: str) -> Pane | None:
+        """Return a running pane of this name, None if there is none."""
+        for pane in self.panes:
+            if pane.name == name and (await pane.state()).is_running:
+                return pane
+        return None
+
+    @asynccontextmanager
+    async def open_readable(self, target: str) -> AsyncIterator[Readable]:
+        """Open a pane for reading, for the time of the block: one of ours, or a kept log `RUN/ID`.
+
+        Raises:
+            PaneNotFoundError: There is none.
+            AmbiguousNameError: Several running panes have the name.
+        """
+        readable = await self._readable(target)
+        try:
+            yield readable
+        finally:
+            readable.close()
+
+    async def _readable(self, target: str) -> Readable:
+        try:
+            return LivePane(await self.find(target))
+        except PaneNotFoundError:
+            if self.archive is None:
+                raise
+        run, _, own = target.partition("/")
+        if run == self.archive.run:
+            for pane in self.panes:
+                if own in (pane.id, pane.window):
+                    return LivePane(pane)
+        return PastPane(self.archive.find(target))
+
+    async def kill(self, pane: Pane) -> State:
+        """End a pane with all that belongs to it; return how its program ended.
+
+        Raises:
+            PaneNotFoundError: It was killed meanwhile.
+        """
+        if self._panes.pop(pane.id, None) is None:
+            raise PaneNotFoundError(pane.id)
+        try:
+            return await pane.end((signal.SIGHUP, signal.SIGTERM))
+        except Exception:  # its processes may live on
+            panes = sorted([*self.panes, pane], key=lambda one: one.started_at)
+            self._panes = {one.id: one for one in panes}
+            raise
+
+    def at_end(self, finish: Callable[[], None]) -> None:
+        """Have a function called by `close`, when tmux has ended and the logs can still be read."""
+        self._at_end.append(finish)
+
+    def close(self) -> None:
+        """End tmux and everything in it, and close all files; blocks for some milliseconds."""
+        self.host.close()
+        self._events.close()
+        self._retention.close()
+        for finish in self._at_end:
+            finish()
+        for pane in self.panes:
+            pane.log.close()
+        if self.archive:
+            self.archive.close()
+
+
+@asynccontextmanager
+async def open_engine(settings: Settings, archive: Archive | None = None) -> AsyncIterator[Engine]:
+    """Open an engine without panes. At the end of the block nothing of it is left."""
+    engine = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            engine = Engine(settings, archive, tasks)
+            yield engine
+            tasks.cancel_scope.cancel()
+    finally:
+        if engine:
+            engine.close()

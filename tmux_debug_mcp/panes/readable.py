@@ -1,0 +1,161 @@
+"""What can be read of a pane: a live one, or one of which only a kept log is left."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from tmux_debug_mcp.logs.archive import KeptLog
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
+
+from .capturing import capture, capture_screen
+from .pane import Pane
+from .state import State, ended_state
+
+
+class Readable(Protocol):
+    """A pane that can be read. Whoever has one must close it."""
+
+    @property
+    def id(self) -> str:
+        """Our id of the pane, or `RUN/ID` of a kept log."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def command(self) -> str:
+        """The command that it was made for."""
+
+    @property
+    def log(self) -> Log:
+        """Its log."""
+
+    async def state(self) -> State:
+        """Return what it is now; when its program has ended, its output is complete."""
+
+    async def ensure_log_writer(self) -> None:
+        """See that what it prints comes to the log."""
+
+    async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:
+        """Return the last lines of the screen and its history, or of the alternate screen alone.
+
+        Args:
+            lines: How many logical lines at most.
+            max_characters: More than this need not be read.
+            ansi: Keep colours and attributes, as far as they are known.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            StorageError: There is no room for the capture.
+        """
+
+    async def screen(self) -> str:
+        """Return what the screen shows.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            StorageError: There is no room for the capture.
+        """
+
+    @property
+    def has_gaps(self) -> bool:
+        """Some output had no room in the log."""
+
+    def take_notices(self) -> list[str]:
+        """Return what the next result has to say besides its own subject."""
+
+    def close(self) -> None:
+        """Release what was opened for reading."""
+
+
+class LivePane:
+    """A pane of this server.
+
+    Args:
+        pane: The pane, which stays open.
+    """
+
+    def __init__(self, pane: Pane) -> None:
+        self._pane = pane
+        self.id: str = pane.id
+        self.name = pane.name
+        self.command = pane.command
+        self.log = pane.log
+
+    @property
+    def has_gaps(self) -> bool:
+        """Some output had no room in the log."""
+        return self._pane.has_gaps
+
+    async def state(self) -> State:
+        """Return what the pane is now."""
+        return await self._pane.state()
+
+    async def ensure_log_writer(self) -> None:
+        """See that what the pane prints comes to the log."""
+        await self._pane.ensure_log_writer()
+
+    async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  it is all there
+        """Return the last lines that tmux has."""
+        return await capture(self._pane, lines, ansi=ansi)
+
+    async def screen(self) -> str:
+        """Return what tmux shows."""
+        return (await capture_screen(self._pane)).text()
+
+    def take_notices(self) -> list[str]:
+        """Return the pane's notices."""
+        return self._pane.take_notices()
+
+    def close(self) -> None:
+        """Do nothing: the pane is not ours."""
+
+
+class PastPane:
+    """A pane of which only the log is left.
+
+    Args:
+        kept: The log, which `close` closes.
+    """
+
+    has_gaps = False
+
+    def __init__(self, kept: KeptLog) -> None:
+        self._kept = kept
+        self.id = kept.target
+        self.name = kept.entry.name
+        self.command = kept.entry.command
+        self.log = kept.log
+
+    async def state(self) -> State:
+        """Return how the program ended; it is lost if it ended with its server."""
+        runtime_s = max(0.0, self.log.written_at - self._kept.entry.started_at)
+        mark = self.log.find_mark()
+        if mark:
+            return ended_state(mark.exit_code, runtime_s, mark.offset)
+        lost = ended_state(None, runtime_s, self.log.size)
+        return replace(lost, may_grow=self._kept.is_held)
+
+    async def ensure_log_writer(self) -> None:
+        """Do nothing: the log is complete, or another server's."""
+
+    async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  logs have no cells
+        """Return the last lines that were printed."""
+        found, _ = await read_last_lines(self.log, await self._end(), lines, max_characters)
+        return "\n".join(found)
+
+    async def screen(self) -> str:
+        """Return what the screen showed at the end."""
+        return await read_screen(self.log, await self._end())
+
+    async def _end(self) -> int:
+        return (await self.state()).cursor
+
+    def take_notices(self) -> list[str]:
+        """Return nothing: all that is known is in the log."""
+        return []
+
+    def close(self) -> None:
+        """Close the log."""
+        self.log.close()

@@ -1,0 +1,84 @@
+"""What the tools of `tabs` answer: compact JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.raw import read_raw_end
+from tmux_debug_mcp.logs.reading import read_end
+from tmux_debug_mcp.panes.activity import Awaits
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS, Outcome
+from tmux_debug_mcp.panes.state import State
+
+from .toolset import Answer
+
+
+def answer(window_id: str, result: Mapping[str, Any], output: str | None = None) -> Answer:
+    """Return the answer of a call about a tab."""
+    return Answer([compact(result)], pane_id=window_id, output=output)
+
+
+def compact(result: Mapping[str, Any]) -> str:
+    """Return compact JSON."""
+    return orjson.dumps(result).decode()
+
+
+def tab_row(pane: Pane, state: State, *, is_active: bool) -> dict[str, Any]:
+    """Return a tab as the list has it."""
+    row: dict[str, Any] = {
+        "window_id": pane.window,
+        "name": pane.name,
+        "active": is_active,
+        "status": "running" if state.is_running else "exited",
+    }
+    facts: dict[str, Any] = {
+        "foreground": state.foreground,
+        "exit_code": state.exit_code,
+        "signal": state.signal,
+        "awaits": state.awaits and state.awaits.value,
+        "lost": state.is_lost or None,
+    }
+    return row | {key: value for key, value in facts.items() if value is not None}
+
+
+def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
+    """Return the result of a command."""
+    result: dict[str, Any] = {
+        "output": outcome.excerpt.text,
+        "timed_out": outcome.reason in ("timed_out", "running", "shell_interrupted"),
+    }
+    if outcome.exit_code is not None:
+        result["exit_code"] = outcome.exit_code
+    notes = []
+    if outcome.reason == "input":
+        awaits = outcome.state.awaits or Awaits.KEYS
+        result["awaits"] = awaits.value
+        notes.append("It runs on and awaits that: answer with start_process, or stop it with stop_process.")
+    if outcome.excerpt.cut_bytes:
+        begin = max(outcome.start, pane.log.kept_from)
+        notes.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
+        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
+    note = outcome.note(timeout_s)
+    if note and outcome.reason != "input":
+        notes.append(f"{note[0].upper()}{note[1:]}.")
+    if not outcome.state.is_running:
+        notes.append(f"The tab has ended: {outcome.state}.")
+    if notes:
+        result["note"] = " ".join(notes)
+    return result
+
+
+async def clean_output(log: Log, start: int, end: int) -> Excerpt:
+    """Return the end of a command's output."""
+    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
+    return Excerpt(piece.text.split("\n"), [], piece.start - start)
+
+
+async def raw_output(log: Log, start: int, end: int) -> Excerpt:
+    """Return the end of a command's output with escape sequences."""
+    piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
+    return Excerpt(piece.text.split("\n"), [], piece.start - start)

@@ -1,0 +1,237 @@
+"""The toolbox: all tools of a server, and the one place where calls pass.
+
+A call is checked, audited, answered and, when it takes long, reported on here. Handlers only do
+what their tool is for.
+"""
+
+import base64
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import mcp_types as types
+
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    OutOfFilesError,
+    StorageError,
+    ToolError,
+    UnknownToolError,
+)
+from tmux_debug_mcp.linux.processes import OUT_OF_FILES
+from tmux_debug_mcp.panes.engine import Engine
+
+from .arguments import Parser
+from .toolset import Answer, Tool, Toolset
+
+Arguments = Mapping[str, Any]
+Report = Callable[[float], Awaitable[None]]
+
+# Interval of progress reports: clients may give up a call that they hear nothing of.
+_PROGRESS_S = 5.0
+# The arguments of a call with `secret` that are put on record. Of an unknown argument nobody knows
+# what it was meant to be.
+_NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tool at work: its row, its toolset, the object whose method handles calls, and their parser."""
+
+    tool: Tool[Any, Any]
+    toolset: Toolset[Any]
+    owner: Any
+    parser: Parser[Any]
+
+
+class Toolbox:
+    """The tools of a server.
+
+    Args:
+        toolsets: The toolsets that were chosen.
+        engine: The engine that they work with.
+        audit: Where calls are recorded, None to record none.
+
+    Attributes:
+        instructions: What the server tells clients of the tools.
+        running: The number of calls at work.
+    """
+
+    def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, audit: AuditLog | None) -> None:
+        self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
+        self.running = 0
+        self._audit = audit
+        self._entries: dict[str, _Entry] = {}
+        self._resources: dict[str, Any] = {}
+        for toolset in toolsets:
+            owner = toolset.open(engine)
+            for tool in toolset.tools:
+                parser = Parser(tool.name, tool.arguments)
+                self._entries[tool.name] = _Entry(tool, toolset, owner, parser)
+            if toolset.resources:
+                self._resources |= toolset.resources(owner)
+
+    def definitions(self) -> list[types.Tool]:
+        """Return the tools as tools/list shows them."""
+        return [entry.tool.definition() for entry in self._entries.values()]
+
+    @property
+    def resource_handlers(self) -> Mapping[str, Any]:
+        """The handlers of MCP's requests for resources, by the SDK's names; often none."""
+        return self._resources
+
+    async def call(self, name: str, arguments: Arguments, report: Report) -> types.CallToolResult:
+        """Call a tool.
+
+        Args:
+            name: The tool's name.
+            arguments: As the client sent them.
+            report: Called every 5 s with the seconds so far, while a long call is at work.
+
+        Returns:
+            The answer; or, with `is_error`, a sentence about what a better call would avoid.
+
+        Raises:
+            Exception: A bug of ours. Its traceback is on standard error.
+        """
+        self.running += 1
+        try:
+            if self._audit:
+                self._audit.check()
+                answer = await self._audited(self._audit, name, arguments, report)
+            else:
+                answer = await self._answer(name, arguments, report)
+        except ToolError as error:
+            text = self._text_for(error, name, arguments)
+            return types.CallToolResult(content=[_text(text)], is_error=True)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            raise
+        finally:
+            self.running -= 1
+        return _result(answer)
+
+    async def _answer(self, name: str, arguments: Arguments, report: Report) -> Answer:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise UnknownToolError(name, list(self._entries))
+        tool = entry.tool
+        for argument, instead in tool.removed.items():
+            if argument in arguments:
+                raise ArgumentError(f"{name} has no parameter '{argument}'. {instead}")
+        given = entry.parser.parse(arguments)
+        try:
+            if not tool.may_take_long(given):
+                return await tool.handler(entry.owner, given)
+            async with _reporting(report):
+                return await tool.handler(entry.owner, given)
+        except Exception as error:
+            if _is_out_of_files(error):
+                raise OutOfFilesError from error
+            if isinstance(error, OSError) and error.filename:
+                raise StorageError(str(error.filename), str(error.strerror)) from error
+            raise
+
+    async def _audited(self, audit: AuditLog, name: str, arguments: Arguments, report: Report) -> Answer:
+        """Answer a call and put it on record, also when it fails or is cancelled."""
+        begin = time.monotonic()
+        answer: Answer | None = None
+        error: str | None = "cancelled"
+        try:
+            answer = await self._answer(name, arguments, report)
+            error = None
+        except ToolError as reason:
+            error = self._text_for(reason, name, arguments)
+            raise
+        except Exception as reason:
+            error = str(reason)
+            raise
+        finally:
+            record = _record(name, arguments, answer)
+            record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
+            record["ok"] = error is None
+            if error is not None:
+                record["error"] = error
+            audit.record(record)
+        if answer.output is not None and answer.pane_id is not None:
+            audit.capture(answer.pane_id, answer.output)
+        return answer
+
+    def _text_for(self, error: ToolError, name: str, arguments: Arguments) -> str:
+        """Return the text of an error in the words of the tool that was called."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return str(error)
+        toolset = entry.toolset
+        return error.text_for(toolset.sentences, {**toolset.placeholders, **arguments})
+
+
+def _result(answer: Answer) -> types.CallToolResult:
+    meta = {key: value for key, value in answer.meta.items() if value is not None}
+    content: list[types.ContentBlock] = [_text(block) for block in answer.blocks]
+    if answer.image is not None:
+        data = base64.b64encode(answer.image).decode()
+        content.append(types.ImageContent(type="image", data=data, mime_type="image/png"))
+    if not meta:
+        return types.CallToolResult(content=content)
+    return types.CallToolResult(content=content, _meta=meta)
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)
+
+
+def _record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str, Any]:
+    """Return a call as it is put on record, without values that are or may be secrets."""
+    given = dict(arguments)
+    if given.get("secret", False) is not False:  # an invalid value is taken for yes
+        given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
+    if "env" in given:
+        env = given["env"]
+        given["env"] = list(env) if isinstance(env, Mapping) else type(env).__name__
+    now = datetime.now(UTC)
+    record: dict[str, Any] = {
+        "ts": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
+        "tool": name.removeprefix("tmux_"),
+    }
+    if answer and answer.pane_id:
+        record["pane_id"] = answer.pane_id
+    record |= {key: value for key, value in given.items() if key not in record}
+    if answer and answer.output is not None:
+        record["output_bytes"] = len(answer.output.encode())
+    return record
+
+
+def _is_out_of_files(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_out_of_files, error.exceptions))
+    return isinstance(error, OSError) and error.errno in OUT_OF_FILES
+
+
+@asynccontextmanager
+async def _reporting(report: Report) -> AsyncIterator[None]:
+    """Report progress while the block is at work. An exception of the block comes out as itself."""
+    raised: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_report, report)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  it is raised again, outside of the group
+            raised = error
+        tasks.cancel_scope.cancel()
+    if raised:
+        raise raised
+
+
+async def _report(report: Report) -> None:
+    begin = anyio.current_time()
+    while True:
+        await anyio.sleep(_PROGRESS_S)
+        await report(round(anyio.current_time() - begin))

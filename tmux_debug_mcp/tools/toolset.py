@@ -1,0 +1,136 @@
+"""What a toolset is made of: a table of tools, and sentences of its own."""
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import mcp_types as types
+
+from tmux_debug_mcp.errors import StartError, ToolError
+from tmux_debug_mcp.panes.engine import Engine
+
+from .schema import parameters_of, schema_of
+
+TOOLSETS = ("debug", "tabs", "terminal", "tmux")
+
+# The object whose methods are a toolset's handlers, and the class of a tool's arguments.
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers.
+
+    Attributes:
+        blocks: Texts, a block of content each.
+        meta: Facts for programs, the result's `_meta`; those that are None are left out.
+        pane_id: The pane that the call was about.
+        output: The part of the blocks that a program in a pane printed; None when there is none.
+        image: A PNG to add as a block of its own.
+    """
+
+    blocks: Sequence[str]
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    pane_id: str | None = None
+    output: str | None = None
+    image: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[T, A]):
+    """A row of a toolset's table.
+
+    Attributes:
+        name: The tool's name.
+        description: What the model reads of it.
+        handler: The method that answers calls. It raises a ToolError for the model to read.
+        arguments: The class of its arguments, which gives the schema; see `schema`.
+        hints: MCP's tool annotations, by their names in Python.
+        may_take_long: Tells whether to report progress of a call with these arguments.
+        meta: The tool's `_meta`, for clients.
+        removed: Arguments that the tool once had, with what to do instead.
+    """
+
+    name: str
+    description: str
+    handler: Callable[[T, A], Awaitable[Answer]]
+    arguments: type[A]
+    hints: Mapping[str, bool] = field(default_factory=dict)
+    may_take_long: Callable[[A], bool] = lambda _arguments: False
+    meta: Mapping[str, Any] | None = None
+    removed: Mapping[str, str] = field(default_factory=dict)
+
+    def definition(self) -> types.Tool:
+        """Return the tool as tools/list shows it."""
+        return types.Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=schema_of(parameters_of(self.arguments)),
+            annotations=types.ToolAnnotations.model_validate(self.hints),
+            _meta=dict(self.meta) if self.meta else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """The arguments of a tool that takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset(Generic[T]):
+    """A vocabulary for the engine.
+
+    Attributes:
+        name: One of `TOOLSETS`.
+        open: Makes the object whose methods are the handlers; one for each server.
+        tools: Its tools.
+        instructions: What the server's instructions say of it.
+        sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
+            for the facts of the error, the call's arguments and the placeholders.
+        placeholders: What sentences have for arguments that a call left out.
+        resources: Returns the handlers of MCP's requests for resources, by the SDK's names.
+        keeps_logs: Logs are kept after the end even where nobody says where.
+        uses_socket: It can work on the user's own tmux server.
+    """
+
+    name: str
+    open: Callable[[Engine], T]
+    tools: Sequence[Tool[T, Any]]
+    instructions: str
+    sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+    resources: Callable[[T], Mapping[str, Any]] | None = None
+    keeps_logs: bool = False
+    uses_socket: bool = False
+
+
+def choose(names: str) -> list[Toolset[Any]]:
+    """Return the toolsets of these names, which are separated by commas.
+
+    Raises:
+        StartError: A name is unknown, or two toolsets have a tool of the same name.
+    """
+    words = [word.strip() for word in names.split(",")]
+    wanted = list(dict.fromkeys(word for word in words if word))
+    for name in wanted:
+        if name not in TOOLSETS:
+            raise StartError(f"There is no toolset '{name}'. Choose of {', '.join(TOOLSETS)}.")
+    if not wanted:
+        raise StartError(f"No toolset is chosen. Choose of {', '.join(TOOLSETS)}.")
+    package = __name__.rpartition(".")[0]
+    chosen = [importlib.import_module(f"{package}.{name}").TOOLSET for name in wanted]
+    _refuse_duplicates(chosen)
+    return chosen
+
+
+def _refuse_duplicates(toolsets: Sequence[Toolset[Any]]) -> None:
+    owners: dict[str, str] = {}
+    for toolset in toolsets:
+        for tool in toolset.tools:
+            other = owners.setdefault(tool.name, toolset.name)
+            if other != toolset.name:
+                raise StartError(
+                    f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. Choose one of the two."
+                )
