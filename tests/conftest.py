@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import Tools, User, in_process, marked, run_directories
 
-from tmux_debug_mcp.cli import pane_environment
+from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.settings import Settings
 
 # Ends are bounded by half a second; on a busy machine the census may have to look again.

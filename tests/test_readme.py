@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.logs import archive, matching
+from tmux_debug_mcp.options import OPTIONS
 from tmux_debug_mcp.panes import creation, engine, recording, running, shell, waiting
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs

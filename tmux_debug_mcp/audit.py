@@ -1,11 +1,12 @@
-"""The audit: a record of every call in JSON Lines, and what calls returned of panes in files.
+"""The audit: one record per call in JSON Lines, and on request the text that calls returned.
 
-Each record is one write(2) to a file opened for appending, so several servers can share one. A record that
-can't be written is kept and tried first before the next call: nothing is done that is not on record.
+Each record is one write(2) to a file opened for appending, so several servers can share a file. A
+record that can't be written is kept, and written before the next call: no call is made while an
+earlier one is not on record.
 
-Nothing that is at a path is taken for the audit unless it is one. A pipe would hold up the server, a symbolic link
-lead elsewhere, and a record at the end of a file that a shell or a program reads could be executed there. Links among
-the directories of a path are the user's business, and so is who may write: rights decide, not owners.
+A path is used only if it leads to an audit or to nothing. A pipe would block the server, a symbolic
+link leads elsewhere, and a record appended to a file that a shell reads could be executed there.
+Links among the directories of a path, and who else may write there, are the user's business.
 """
 
 import contextlib
@@ -23,17 +24,22 @@ import orjson
 
 from .errors import StartError, ToolError
 
-# What ids and names may have and names of files had better not.
-_NO_FILE_NAME = re.compile(r"[^\w@%.-]")
-_CAPTURE_NUMBER = re.compile(r"-capture-(\d{3,9})\.txt")
+# Characters of ids and names that are replaced in names of files.
+_UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w@%.-]")
+_CAPTURE_SUFFIX = re.compile(r"-capture-(\d{3,9})\.txt")
 
-# How every record begins, and so much of a file as tells whether it is an audit.
+# An audit is recognised by the beginning of a record within the head of the file.
 _RECORD = re.compile(rb'\s*\{\s*"ts"\s*:')
-_RECORD_BEGIN = b'{"ts":'
+_RECORD_START = b'{"ts":'
 _HEAD_BYTES = 64 << 10
 
-# What else than regular files there is, by the test for its mode.
-_KINDS = {
+# Nothing here blocks: neither a pipe without a reader, nor a lease that another process holds.
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# File types other than regular files, by the test for their mode.
+_FILE_TYPES = {
     stat.S_ISLNK: "a symbolic link",
     stat.S_ISFIFO: "a named pipe",
     stat.S_ISDIR: "a directory",
@@ -48,12 +54,12 @@ class AuditError(ToolError):
 
 
 class _UnfitError(OSError):
-    """Raised when something is at a path that does not become an audit.
+    """Raised when a path leads to something that can't be an audit.
 
     Args:
         path: The path.
-        state: What it is.
-        advice: What to give instead.
+        state: What is wrong, as a predicate: "is a directory".
+        advice: What to do instead.
     """
 
     def __init__(self, path: Path, state: str, advice: str) -> None:
@@ -65,18 +71,19 @@ class AuditLog:
     """An open audit.
 
     Args:
-        path: The file of records, or None to keep none. It and its directories are made.
-        captures: The directory for what calls returned of panes, or None to keep nothing.
+        path: The file for records, None to keep none. It is created with its directories.
+        captures: The directory for texts that calls returned, None to keep none.
 
     Raises:
-        StartError: The file or a directory can't be made or opened.
+        StartError: The file or a directory can't be created or opened.
     """
 
     def __init__(self, path: Path | None, captures: Path | None) -> None:
         self._path = path
         self._captures = captures
         self._unwritten: deque[bytes] = deque()
-        self._torn: tuple[int, bytes] | None = None  # the file's size after a part of a record, and the rest of it
+        # After a partial write: the file's size then, and the rest of the record.
+        self._partial: tuple[int, bytes] | None = None
         self._fd = -1
         try:
             if path is not None:
@@ -97,38 +104,38 @@ class AuditLog:
             self._fd = -1
 
     def check(self) -> None:
-        """Write what earlier calls left unwritten.
+        """Write the records of earlier calls that could not be written then.
 
         Raises:
-            AuditError: It still can't be written.
+            AuditError: They still can't be written.
         """
         try:
             self._flush()
         except OSError as error:
             raise AuditError(
-                f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier call is not on "
-                f"record yet. Mend {self._path} and call again."
+                f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier "
+                f"call is not on record yet. Mend {self._path} and call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
-        """Write a record of a call that was made.
+        """Write the record of a call that was made.
 
         Raises:
-            AuditError: It can't be written now; it is kept for `check`.
+            AuditError: It can't be written now. It is kept, and `check` tries again.
         """
         if self._fd < 0:
             return
-        self._unwritten.append(_encode(record) + b"\n")
+        self._unwritten.append(_encoded(record) + b"\n")
         try:
             self._flush()
         except OSError as error:
             raise AuditError(
-                f"The call was made, but the audit can't be written ({error.strerror}). Further calls are refused "
-                f"until it can: mend {self._path}."
+                f"The call was made, but the audit can't be written ({error.strerror}). Further "
+                f"calls are refused until it can: mend {self._path}."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> None:
-        """Keep what a call returned of a pane in a file of its own, never one that exists.
+        """Write the text that a call returned to a new file, `<pane>-capture-NNN.txt`.
 
         Raises:
             AuditError: It can't be written.
@@ -143,53 +150,54 @@ class AuditLog:
                 file.write(text.encode())
         except OSError as error:
             raise AuditError(
-                f"The call was made, but its text can't be kept in {self._captures} ({error.strerror}). "
-                "Mend that directory."
+                f"The call was made, but its text can't be kept in {self._captures} "
+                f"({error.strerror}). Mend that directory."
             ) from error
 
     def _flush(self) -> None:
         while self._unwritten and self._path is not None:
-            if _is_moved(self._path, self._fd):
+            if _was_moved(self._path, self._fd):
                 fd = _open(self._path)
                 os.close(self._fd)
                 self._fd = fd
-                self._torn = None
+                self._partial = None
             self._write(self._unwritten[0])
             self._unwritten.popleft()
 
     def _write(self, record: bytes) -> None:
-        """Write a record by one write(2), or the rest of one of which a full disk took only a part."""
+        """Write a record by one write(2), or the rest of one after a partial write."""
         data = record
-        if self._torn is not None:
-            size, rest = self._torn
-            # When another server has written meanwhile, that part stays a line of its own.
-            data = rest if os.fstat(self._fd).st_size == size else b"\n" + record
+        if self._partial is not None:
+            size, rest = self._partial
+            has_grown = os.fstat(self._fd).st_size != size
+            # If another server has appended meanwhile, the partial record stays a line of its own.
+            data = b"\n" + record if has_grown else rest
         written = os.write(self._fd, data)
-        self._torn = None
+        self._partial = None
         if written < len(data):
-            self._torn = os.fstat(self._fd).st_size, data[written:]
+            self._partial = os.fstat(self._fd).st_size, data[written:]
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _encode(record: dict[str, Any]) -> bytes:
+def _encoded(record: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(record)
-    except TypeError:  # a number beyond 64 bits, half a surrogate pair: what the standard library's writes
+    except TypeError:  # an integer beyond 64 bits, or half a surrogate pair
         return json.dumps(record, separators=(",", ":")).encode()
 
 
 def _open_directory(path: Path) -> int:
-    """Return a directory, made where there is none, for files to be made in it.
+    """Open a directory for new files, and create it if it is missing.
 
     Raises:
-        OSError: It can't be made, listed or written.
+        OSError: It can't be created, listed or written.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     if path.is_symlink():
         raise _UnfitError(path, "is a symbolic link", "Give the directory's own path.")
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(path, _DIRECTORY_FLAGS)
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=fd):
         os.close(fd)
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -197,36 +205,38 @@ def _open_directory(path: Path) -> int:
 
 
 def _new_capture(directory: int, pane_id: str) -> int:
-    prefix = _NO_FILE_NAME.sub("-", pane_id)
+    """Open a new file, numbered behind those that exist."""
+    prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
     number = max(_capture_numbers(directory, prefix), default=0)
     while True:
         number += 1
         name = f"{prefix}-capture-{number:03d}.txt"
-        with contextlib.suppress(FileExistsError):  # another server's, made meanwhile
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        with contextlib.suppress(FileExistsError):  # another server was faster
+            return os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
 
 
 def _capture_numbers(directory: int, prefix: str) -> Iterator[int]:
     for name in os.listdir(directory):
-        if name.startswith(prefix) and (match := _CAPTURE_NUMBER.fullmatch(name, len(prefix))):
-            yield int(match[1])
+        if not name.startswith(prefix):
+            continue
+        suffix = _CAPTURE_SUFFIX.fullmatch(name, len(prefix))
+        if suffix:
+            yield int(suffix[1])
 
 
 def _open(path: Path) -> int:
-    """Return an audit that can be appended to, made where there is none.
+    """Open an audit for appending, and create it if it is missing.
 
     Raises:
-        _UnfitError: What is there is no audit.
-        OSError: It can't be made or opened.
+        _UnfitError: The path leads to something that is no audit.
+        OSError: It can't be created or opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(FileNotFoundError):
-        _check_kind(path, path.lstat())  # before it is opened, which does things to devices
-    # Nothing here waits: not for a reader of a pipe that is put there meanwhile, nor for a lease to be given up.
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    fd = os.open(path, flags, 0o600)
+        _check_type(path, path.lstat())  # before opening, which may act on a device
+    fd = os.open(path, _OPEN_FLAGS, 0o600)
     try:
-        _check_kind(path, os.fstat(fd))
+        _check_type(path, os.fstat(fd))
         _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
         size = os.fstat(fd).st_size
         if size and os.pread(fd, 1, size - 1) != b"\n":
@@ -237,25 +247,33 @@ def _open(path: Path) -> int:
     return fd
 
 
-def _check_kind(path: Path, status: os.stat_result) -> None:
-    """Raise _UnfitError for what is neither a regular file nor /dev/null."""
-    if stat.S_ISREG(status.st_mode) or os.path.samestat(status, os.stat(os.devnull)):
+def _check_type(path: Path, status: os.stat_result) -> None:
+    """Raise _UnfitError unless the file is a regular one or /dev/null."""
+    mode = status.st_mode
+    if stat.S_ISREG(mode) or os.path.samestat(status, os.stat(os.devnull)):
         return
-    kind = next((kind for is_of_kind, kind in _KINDS.items() if is_of_kind(status.st_mode)), "no regular file")
-    advice = "Give the file's own path." if stat.S_ISLNK(status.st_mode) else "Give the path of a regular file."
-    raise _UnfitError(path, f"is {kind}", advice)
+    names = [name for is_of_type, name in _FILE_TYPES.items() if is_of_type(mode)]
+    name = names[0] if names else "no regular file"
+    advice = "Give the path of a regular file."
+    if stat.S_ISLNK(mode):
+        advice = "Give the file's own path."
+    raise _UnfitError(path, f"is {name}", advice)
 
 
 def _check_content(path: Path, head: bytes) -> None:
-    """Raise _UnfitError for a file that has other things than records, told by its beginning.
+    """Raise _UnfitError for a file that has something else than records in its head.
 
-    A record of which only a part was written before its server was killed is passed over when it is short.
+    The short beginning of a record, left by a server that was killed within a write, is ignored.
     """
     for line in head.split(b"\n"):
         if _RECORD.match(line) or _is_object(line):
             return
-        if not _RECORD_BEGIN.startswith(line):
-            raise _UnfitError(path, "has something other than an audit in it", "Give a path of its own to the audit.")
+        if not _RECORD_START.startswith(line):
+            raise _UnfitError(
+                path,
+                "has something other than an audit in it",
+                "Give a path of its own to the audit.",
+            )
 
 
 def _is_object(line: bytes) -> bool:
@@ -265,7 +283,8 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _is_moved(path: Path, fd: int) -> bool:
+def _was_moved(path: Path, fd: int) -> bool:
+    """Tell whether the path no longer leads to the open file, as after a rotation."""
     try:
         return not os.path.samestat(path.lstat(), os.fstat(fd))
     except OSError:

@@ -1,12 +1,12 @@
-"""The server: a toolbox on stdio, from the first byte to an end that leaves nothing.
+"""The MCP server: a toolbox on stdio, from the first byte to an end that leaves nothing behind.
 
-The wire is the SDK's. The two streams are ours, so that no client can hold up our end: one that stops reading,
-one that is gone, one that sends signals instead of the end of input. What the SDK would drop without an answer is
-answered here, before it gets there.
+The protocol is the SDK's. The two streams are ours, so that no client can delay our end: neither one
+that stops reading, nor one that is gone, nor one that sends signals instead of closing its end.
 """
 
 import logging
 import os
+import signal
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NoReturn
@@ -22,7 +22,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.tmux.supervisor import on_end_signals, remove_abandoned
+from tmux_debug_mcp.tmux.supervisor import remove_abandoned
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Toolset
 
@@ -30,31 +30,35 @@ from .audit import AuditLog
 from .settings import Settings
 from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 
-# After the end of input, calls at work get this long to answer; and their answers, to be read.
+# After the end of input: time for calls at work to answer, and for their answers to be read.
 _LAST_CALLS_S = 0.1
-
-# Answers to lines that are refused go on to be made until so much is not read.
-_MOST_UNSENT_BYTES = 1 << 20
-
-# The SDK passes a message on in several turns of the event loop. A server is idle when it was so for more of them.
+# While more than this is unread by the client, no further lines are refused.
+_MAX_UNSENT_BYTES = 1 << 20
+# The SDK passes a message on within fewer turns of the event loop.
 _TURNS = 50
+_POLL_S = 0.002
+_READ_BYTES = 1 << 16
+
+Answer = Callable[[str], Awaitable[None]]
 
 
 class _Input:
-    """Standard input as an async iterator of messages; its end comes when no call is at work or time is up.
+    """Standard input as an async iterator of messages.
+
+    After the end of input it waits a moment for the calls at work.
 
     Args:
         fd: The file descriptor.
-        is_idle: Whether no call is at work.
-        answer: Sends an answer to a line that is refused; waits where the client reads none.
+        is_idle: Tells whether no call is at work.
+        answer: Sends the answer to a line that was refused; waits while the client reads nothing.
     """
 
-    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Answer) -> None:
         self._fd = fd
         self._is_idle = is_idle
         self._answer = answer
-        # Files and /dev/null can't be waited for, and need not be.
-        self._waits = _is_stream(fd) or os.isatty(fd)
+        # epoll refuses regular files and /dev/null, which never block anyway.
+        self._can_block = _is_stream(fd) or os.isatty(fd)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async for line in self._lines():
@@ -67,10 +71,13 @@ class _Input:
             if message is not None:
                 yield message
         with anyio.move_on_after(_LAST_CALLS_S):
-            await self._idle()
+            await self._wait_until_idle()
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield lines without their ends, also a last one that has none. Of a line too long its middle is left out."""
+        """Yield lines without their line feeds, the last one too if it has none.
+
+        Of a line that is too long only the edges are kept, which may have the request's id.
+        """
         line = bytearray()
         while data := await self._read():
             *ends, rest = data.split(b"\n")
@@ -82,7 +89,7 @@ class _Input:
                 del line[MAX_LINE_BYTES:-EDGE_BYTES]
         yield bytes(line)
 
-    async def _idle(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until no call is at work, nor on its way through the SDK."""
         turns = 0
         while turns < _TURNS:
@@ -91,21 +98,25 @@ class _Input:
                 await anyio.lowlevel.checkpoint()
             else:
                 turns = 0
-                await anyio.sleep(0.002)
+                await anyio.sleep(_POLL_S)
 
     async def _read(self) -> bytes:
-        if self._waits:
+        if self._can_block:
             await anyio.wait_readable(self._fd)
         else:
             await anyio.lowlevel.checkpoint()
         try:
-            return os.read(self._fd, 1 << 16)
+            return os.read(self._fd, _READ_BYTES)
         except ConnectionError:
             return b""
 
 
 class _Output:
-    """Standard output as the SDK writes it. A reader that is gone is as good as one that reads."""
+    """Standard output, as the SDK writes to it. What a client that is gone does not read is dropped.
+
+    Args:
+        fd: The file descriptor, which becomes non-blocking.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -116,22 +127,24 @@ class _Output:
 
     @property
     def is_sending(self) -> bool:
-        """Whether all that was written is being sent."""
+        """Whether a flush is at work, which will send what is put now too."""
         return self._sending.locked()
 
     async def write(self, text: str) -> None:
+        """Put text into the buffer; the SDK calls `flush` then."""
         self.put(text)
 
     def put(self, text: str) -> None:
-        """Write text that the next flush sends, or the one at work."""
+        """Put text into the buffer."""
         self._unsent += text.encode()
 
-    async def sent(self, but_bytes: int = 0) -> None:
-        """Wait until all has been written, but so much."""
-        while len(self._unsent) > but_bytes:
-            await anyio.sleep(0.002)
+    async def drain(self, max_bytes: int = 0) -> None:
+        """Wait until the buffer has no more than so many bytes."""
+        while len(self._unsent) > max_bytes:
+            await anyio.sleep(_POLL_S)
 
     async def flush(self) -> None:
+        """Send the buffer."""
         async with self._sending:
             while self._unsent:
                 try:
@@ -143,7 +156,7 @@ class _Output:
 
 
 def build(toolbox: Toolbox) -> Server[None]:
-    """Return the MCP server of a toolbox."""
+    """Return the SDK's server for a toolbox."""
 
     async def list_tools(
         _ctx: ServerRequestContext[None], _params: types.PaginatedRequestParams | None
@@ -152,7 +165,8 @@ def build(toolbox: Toolbox) -> Server[None]:
 
     async def call_tool(ctx: ServerRequestContext[None], params: types.CallToolRequestParams) -> types.CallToolResult:
         async def report(seconds: float) -> None:
-            await ctx.session.report_progress(seconds, message=f"{seconds:g} s")  # if the client asks for it
+            # Sends nothing unless the client asked for progress.
+            await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
 
         return await toolbox.call(params.name, params.arguments or {}, report)
 
@@ -172,24 +186,31 @@ async def serve(
     audit: AuditLog | None,
     archive: Archive | None,
 ) -> None:
-    """Serve on standard input and output until their end or a signal, which ends the process."""
+    """Serve on standard input and output until the end of input or a signal, then end the process.
+
+    Args:
+        toolsets: The toolsets to offer.
+        settings: The configuration.
+        audit: Where calls are recorded, None to record none.
+        archive: Where logs are kept after the end, None to keep none.
+    """
     processes.become_subreaper()
     processes.raise_open_files_limit()
     remove_abandoned(settings.runtime_dir)
-    # What the SDK has to say about messages is not for whoever reads our standard error.
+    # The SDK logs complaints about messages, which are not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     async with open_engine(settings, archive) as engine, anyio.create_task_group() as tasks:
-        on_end_signals(lambda: _end(engine))
+        _end_at_signals(engine)
         toolbox = Toolbox(toolsets, engine, audit)
-        fd_in, fd_out = _claim_standard_streams()
+        fd_in, fd_out = _take_standard_streams()
         output = _Output(fd_out)
 
         async def answer(message: str) -> None:
             output.put(message + "\n")
             if not output.is_sending:
                 tasks.start_soon(output.flush)
-            await output.sent(_MOST_UNSENT_BYTES)
+            await output.drain(_MAX_UNSENT_BYTES)
 
         lines = _Input(fd_in, lambda: toolbox.running == 0, answer)
         async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
@@ -197,7 +218,7 @@ async def serve(
             try:
                 await server.run(read, write, server.create_initialization_options())
                 with anyio.move_on_after(_LAST_CALLS_S):
-                    await output.sent()
+                    await output.drain()
             finally:
                 _end(engine)
 
@@ -207,8 +228,11 @@ def _is_stream(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _claim_standard_streams() -> tuple[int, int]:
-    """Return private standard streams; in their place children and stray prints get nothing and stderr."""
+def _take_standard_streams() -> tuple[int, int]:
+    """Return private duplicates of the standard streams.
+
+    Children and stray prints get /dev/null and standard error in their place.
+    """
     fd_in, fd_out = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -217,8 +241,14 @@ def _claim_standard_streams() -> tuple[int, int]:
     return fd_in, fd_out
 
 
+def _end_at_signals(engine: Engine) -> None:
+    """End the process at SIGINT, SIGTERM and SIGHUP, whatever it is doing."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: _end(engine))
+
+
 def _end(engine: Engine) -> NoReturn:
-    """End everything at once, and us, whatever else we are at."""
+    """End everything at once, and this process."""
     try:
         engine.close()
     finally:

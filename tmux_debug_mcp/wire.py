@@ -1,6 +1,7 @@
-"""Lines of the wire, before the SDK takes them: no I/O.
+"""Lines of the wire, before the SDK gets them. No I/O.
 
-What is no message of JSON-RPC is answered with an error, and what the SDK would drop, too.
+A line that is no JSON-RPC message is answered with an error here, and so is a message that the SDK
+would drop without an answer.
 """
 
 import json
@@ -8,42 +9,51 @@ import re
 from typing import Any
 
 import mcp_types as types
-from pydantic_core import from_json  # the parser of the SDK, whose limits count
+from pydantic_core import from_json  # the SDK's own parser, so that its limits apply here
 
-# 1 MiB of keys, six bytes for each when it is escaped, and room for the rest.
+# 1 MiB of keys, each byte escaped as six, and room for the rest of the message.
 MAX_LINE_BYTES = 8 << 20
 
-# A message of many values holds the event loop while it is parsed, about 2 us for each. A line that is short has few.
+# Parsing a message holds the event loop for about 2 us per value. A short line has few values.
 _MAX_VALUES = 20_000
 _SHORT_LINE_BYTES = 64 << 10
 
-# `\ud800` without its other half is no character; JSON parsers refuse the message whole and nobody would be
-# answered. As NUL it reaches the check of the arguments, which says what is wrong. Only in so much, as it takes time.
+# JSON parsers refuse a whole message for one `\ud800` without its other half, so the client would get
+# no answer. Half pairs are replaced by NUL, which the check of arguments refuses with a sentence.
+# Replacing takes time, so both the message and the number of half pairs are limited.
 _MAX_MENDED_BYTES = 1 << 20
 _MAX_HALF_PAIRS = 1000
 _HALF_PAIR_BYTES = len(rb"\ud800")
-_NO_HALF_PAIR = re.compile(rb"(?:[^\\]++|(?:\\[^u])++|\\u(?![dD][89a-fA-F])|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)*+")
+_WITHOUT_HALF_PAIR = re.compile(
+    rb"""(?:
+        [^\\]++                                     # characters that are not escaped
+        | (?:\\[^u])++                              # short escapes
+        | \\u(?![dD][89a-fA-F])                     # escapes outside of the surrogates
+        | \\u[dD][89abAB]..\\u[dD][c-fC-F]..        # whole pairs
+    )*+""",
+    re.VERBOSE,
+)
 
-# In a message of strings, brackets and commas there is at most one more value than these.
+# A message has at most one value more than it has strings, opening brackets and commas.
 _STRING = rb'"(?:[^"\\]++|(?:\\.)++)*+'
 _VALUE = re.compile(_STRING + rb'"?|[\[{,]')
 
-# Where a message can't be parsed its id is found when all members before it, or all behind it, are plain: a request
-# has one member that is not, `params`.
+# The id of a message that can't be parsed is found when all members before it, or all behind it, have
+# simple values. A request has one member with another value: `params`.
 EDGE_BYTES = 1024
 _ID = rb'"id"\s*:\s*(-?\d+|' + _STRING + rb'")\s*'
-_PLAIN = _STRING + rb'"\s*:\s*(?:' + _STRING + rb'"|[-+.\w]+)\s*'
-_FIRST_ID = re.compile(rb"\s*\{\s*(?:" + _PLAIN + rb",\s*)*?" + _ID + rb"[,}]")
-_LAST_ID = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _PLAIN + rb")*\}\s*\Z")
+_SIMPLE_MEMBER = _STRING + rb'"\s*:\s*(?:' + _STRING + rb'"|[-+.\w]+)\s*'
+_ID_AT_START = re.compile(rb"\s*\{\s*(?:" + _SIMPLE_MEMBER + rb",\s*)*?" + _ID + rb"[,}]")
+_ID_AT_END = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _SIMPLE_MEMBER + rb")*\}\s*\Z")
 
 
 class RefusedError(Exception):
-    """Raised for a line that is answered with an error of JSON-RPC and goes no further.
+    """Raised for a line that is answered with a JSON-RPC error and goes no further.
 
     Args:
-        code: The error's code in JSON-RPC.
-        sentence: What is wrong and what to send instead.
-        request_id: The id of the request, or None where it has none or it can't be read.
+        code: The JSON-RPC error code.
+        sentence: What is wrong, and what to send instead.
+        request_id: The request's id, None if it has none or it can't be read.
     """
 
     def __init__(self, code: int, sentence: str, request_id: str | int | None = None) -> None:
@@ -52,28 +62,30 @@ class RefusedError(Exception):
         self._request_id = request_id
 
     def answer(self) -> str:
-        """Return the error's message, without a line feed."""
+        """Return the error response, without a line feed."""
         error = types.ErrorData(code=self._code, message=str(self))
-        return types.JSONRPCError(jsonrpc="2.0", id=self._request_id, error=error).model_dump_json(exclude_unset=True)
+        response = types.JSONRPCError(jsonrpc="2.0", id=self._request_id, error=error)
+        return response.model_dump_json(exclude_unset=True)
 
 
 def read_message(line: bytes) -> str | None:
-    """Return a line as the SDK takes it: a request, a notification or a response. A blank line is None.
+    """Return the text of a message for the SDK, None for a blank line.
 
-    A byte order mark is skipped.
+    A byte order mark is dropped, and half surrogate pairs are replaced by NUL.
 
     Raises:
-        RefusedError: The line is none of these.
+        RefusedError: The line is no request, notification or response.
     """
     line = line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r")
     if not line:
         return None
     if len(line) > MAX_LINE_BYTES:
-        size = f"longer than {MAX_LINE_BYTES >> 20} MiB"
-        raise RefusedError(types.INVALID_REQUEST, f"The message is {size}. Send a shorter one.", _id_at_an_edge(line))
-    if len(line) > _SHORT_LINE_BYTES and _has_many_values(line):
-        many = f"more than {_MAX_VALUES} values"
-        raise RefusedError(types.INVALID_REQUEST, f"The message has {many}. Send fewer.", _id_at_an_edge(line))
+        raise _invalid(
+            f"The message is longer than {MAX_LINE_BYTES >> 20} MiB. Send a shorter one.",
+            _id_at_an_edge(line),
+        )
+    if len(line) > _SHORT_LINE_BYTES and _has_too_many_values(line):
+        raise _invalid(f"The message has more than {_MAX_VALUES} values. Send fewer.", _id_at_an_edge(line))
     try:
         message = from_json(line)
     except ValueError:
@@ -82,60 +94,71 @@ def read_message(line: bytes) -> str | None:
     return line.decode()
 
 
-def _has_many_values(line: bytes) -> bool:
-    if sum(map(line.count, (b'"', b"[", b"{", b","))) <= _MAX_VALUES:
+def _invalid(sentence: str, request_id: str | int | None = None) -> RefusedError:
+    return RefusedError(types.INVALID_REQUEST, sentence, request_id)
+
+
+def _has_too_many_values(line: bytes) -> bool:
+    upper_bound = sum(map(line.count, (b'"', b"[", b"{", b",")))
+    if upper_bound <= _MAX_VALUES:
         return False
     return any(count > _MAX_VALUES for count, _ in enumerate(_VALUE.finditer(line)))
 
 
 def _mended(line: bytes) -> tuple[bytes, Any]:
-    """Return a line that the parser refused with NUL for each half of a surrogate pair, and what it says.
+    """Return a line that the parser refused with its half surrogate pairs replaced, and its value.
 
     Raises:
-        RefusedError: It is not JSON, or JSON beyond the parser's limits.
+        RefusedError: The line is not JSON, or JSON beyond the parser's limits.
     """
-    beyond = RefusedError(
-        types.INVALID_REQUEST,
-        "The message is nested deeper than 200, or has a number of too many digits or too many half surrogate pairs. "
-        "Send a simpler one.",
-        _id_at_an_edge(line),
-    )
-    # The standard library's parser tells what is no JSON from what is too much of it.
+    # The standard library's parser, which has other limits, tells whether the line is JSON at all.
     try:
         meant = json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise RefusedError(types.PARSE_ERROR, "The line is not UTF-8. Send UTF-8.", _id_at_an_edge(line)) from error
+        sentence = "The line is not UTF-8. Send UTF-8."
+        raise RefusedError(types.PARSE_ERROR, sentence, _id_at_an_edge(line)) from error
     except json.JSONDecodeError as error:
         sentence = f"The line is not JSON: {error}. Send one message a line."
         raise RefusedError(types.PARSE_ERROR, sentence) from error
     except (RecursionError, ValueError) as error:
-        raise beyond from error
+        raise _beyond_limits(line) from error
     if len(line) <= _MAX_MENDED_BYTES:
         line = _without_half_pairs(line)
     try:
         message = from_json(line)
     except ValueError as error:
-        raise beyond from error
+        raise _beyond_limits(line) from error
     if isinstance(message, dict) and message.get("id") != meant.get("id"):
-        raise RefusedError(types.INVALID_REQUEST, "The id has half a surrogate pair. Leave it out.")
+        raise _invalid("The id has half a surrogate pair. Leave it out.")
     return line, message
 
 
+def _beyond_limits(line: bytes) -> RefusedError:
+    return _invalid(
+        "The message is nested deeper than 200, or has a number of too many digits or too many half "
+        "surrogate pairs. Send a simpler one.",
+        _id_at_an_edge(line),
+    )
+
+
 def _without_half_pairs(line: bytes) -> bytes:
-    """Return a line with NUL for the first thousand halves of surrogate pairs, and the rest as it is."""
+    """Return a line with NUL in the place of its first 1,000 half surrogate pairs."""
     pieces: list[bytes] = []
-    begin = 0
-    while len(pieces) < _MAX_HALF_PAIRS and (sound := _NO_HALF_PAIR.match(line, begin)):
-        pieces.append(line[begin : sound.end()])
+    start = 0
+    while len(pieces) < _MAX_HALF_PAIRS:
+        sound = _WITHOUT_HALF_PAIR.match(line, start)
+        if sound is None:
+            break
+        pieces.append(line[start : sound.end()])
         if sound.end() == len(line):
             return b"\\u0000".join(pieces)
-        begin = sound.end() + _HALF_PAIR_BYTES
+        start = sound.end() + _HALF_PAIR_BYTES
     return line
 
 
 def _id_at_an_edge(line: bytes) -> str | int | None:
-    """Return the id of a request that is not parsed, or None where it is not among its first or last members."""
-    found = _FIRST_ID.match(line[:EDGE_BYTES]) or _LAST_ID.search(line[-EDGE_BYTES:])
+    """Return the id of a request that is not parsed, None if it is not at the start or the end."""
+    found = _ID_AT_START.match(line[:EDGE_BYTES]) or _ID_AT_END.search(line[-EDGE_BYTES:])
     if found is None:
         return None
     try:
@@ -145,21 +168,27 @@ def _id_at_an_edge(line: bytes) -> str | int | None:
     return request_id
 
 
-def _check(message: Any) -> None:  # noqa: ANN401  it is any JSON
-    """Raise RefusedError for what is neither a request nor a notification nor a response."""
+def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
+    """Raise RefusedError unless the message is a request, a notification or a response."""
     if isinstance(message, list):
-        raise RefusedError(types.INVALID_REQUEST, "The line is a batch, which MCP has not. Send one message a line.")
+        raise _invalid("The line is a batch, which MCP has not. Send one message a line.")
     if not isinstance(message, dict):
-        raise RefusedError(types.INVALID_REQUEST, "The line is not an object. Send a JSON-RPC request.")
+        raise _invalid("The line is not an object. Send a JSON-RPC request.")
     if "method" not in message and ("result" in message or "error" in message):
-        return  # nobody answers a response, whatever is wrong with it
-    given = message.get("id")
-    request_id = given if isinstance(given, str | int) and not isinstance(given, bool) else None
+        return  # a response: JSON-RPC has no answer to one, not even to a wrong one
+    request_id = _valid_id(message.get("id"))
     if message.get("jsonrpc") != "2.0":
-        raise RefusedError(types.INVALID_REQUEST, "Member 'jsonrpc' is not \"2.0\". Send that.", request_id)
+        raise _invalid("Member 'jsonrpc' is not \"2.0\". Send that.", request_id)
     if not isinstance(message.get("method"), str):
-        raise RefusedError(types.INVALID_REQUEST, "Member 'method' is not a string. Send the name of one.", request_id)
+        raise _invalid("Member 'method' is not a string. Send the name of one.", request_id)
     if "id" in message and request_id is None:
-        raise RefusedError(types.INVALID_REQUEST, "Member 'id' is neither a string nor an integer. Send one of these.")
+        raise _invalid("Member 'id' is neither a string nor an integer. Send one of these.")
     if request_id is not None and not isinstance(message.get("params"), dict | None):
-        raise RefusedError(types.INVALID_PARAMS, "Member 'params' is not an object. Send one.", request_id)
+        sentence = "Member 'params' is not an object. Send one."
+        raise RefusedError(types.INVALID_PARAMS, sentence, request_id)
+
+
+def _valid_id(value: object) -> str | int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return value

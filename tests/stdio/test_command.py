@@ -12,7 +12,7 @@ import pytest
 from wire import SERVER, Server
 
 import tmux_debug_mcp
-from tmux_debug_mcp.cli import OPTIONS, pane_environment
+from tmux_debug_mcp.options import OPTIONS, pane_environment
 from tmux_debug_mcp.settings import Settings
 
 

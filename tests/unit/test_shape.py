@@ -18,7 +18,7 @@ LAYERS = (
     {"tmux", "logs"},
     {"panes"},
     {"tools"},
-    {"server"},
+    {"server", "options"},
     {"demo"},
     {"cli"},
     {"__main__"},
