@@ -34,7 +34,15 @@ _RECORD_START = b'{"ts":'
 _HEAD_BYTES = 64 << 10
 
 # Nothing here blocks: neither a pipe without a reader, nor a lease that another process holds.
-_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OPEN_FLAGS = (
+    os.O_RDWR
+    | os.O_CREAT
+    | os.O_APPEND
+    | os.O_NOFOLLOW
+    | os.O_NONBLOCK
+    | os.O_NOCTTY
+    | os.O_CLOEXEC
+)
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -95,7 +103,9 @@ class AuditLog:
             raise StartError(f"The audit can't be opened: {error.sentence}") from error
         except OSError as error:
             self.close()
-            raise StartError(f"The audit can't be opened: {error}. Give a path that can be written.") from error
+            raise StartError(
+                f"The audit can't be opened: {error}. Give a path that can be written."
+            ) from error
 
     def close(self) -> None:
         """Close the file."""

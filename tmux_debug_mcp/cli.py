@@ -56,7 +56,8 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",
-        description="An MCP server on standard input and output that gives a debugging agent terminals in tmux.",
+        description="An MCP server on standard input and output that gives a debugging agent "
+        "terminals in tmux.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"tmux-debug-mcp {__version__}")
@@ -68,8 +69,12 @@ def _parser() -> argparse.ArgumentParser:
             parser.add_argument(flag, metavar=option.value, help=text)
         else:
             parser.add_argument(flag, action="store_const", const="1", help=text)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands (default: serve)")
-    commands.add_parser("demo", help="watch a client debug a small broken web service", allow_abbrev=False)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands (default: serve)"
+    )
+    commands.add_parser(
+        "demo", help="watch a client debug a small broken web service", allow_abbrev=False
+    )
     return parser
 
 
@@ -80,7 +85,9 @@ def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, 
     return environ.get(option.variable) or option.default
 
 
-def _serve(values: Values, environ: Mapping[str, str], tmux: str, version_query: subprocess.Popen[bytes]) -> None:
+def _serve(
+    values: Values, environ: Mapping[str, str], tmux: str, version_query: subprocess.Popen[bytes]
+) -> None:
     # These imports are most of the start-up time. Meanwhile tmux tells its version.
     import anyio  # noqa: PLC0415
 
@@ -92,7 +99,10 @@ def _serve(values: Values, environ: Mapping[str, str], tmux: str, version_query:
     _check_version(tmux, version_query)
     toolsets = choose(values["toolsets"])
     if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError("--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave it out.")
+        raise StartError(
+            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
+            "it out."
+        )
     settings = settings_of(values, environ, tmux)
     logs = path_of(values["log-dir"])
     if logs is None and any(toolset.keeps_logs for toolset in toolsets):
@@ -113,7 +123,9 @@ def _check_standard_streams() -> None:
         except OSError:
             opened.append(os.open(os.devnull, os.O_RDWR))
     if 0 in opened or 1 in opened:
-        raise StartError("Standard input or output is closed, and MCP needs both. Have an MCP client start it.")
+        raise StartError(
+            "Standard input or output is closed, and MCP needs both. Have an MCP client start it."
+        )
 
 
 def _find(tmux: str) -> str:
@@ -148,7 +160,9 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
     Raises:
         StartError: tmux is too old, or does not run here.
     """
-    answer, complaint = (data.decode(errors="replace").strip() for data in version_query.communicate())
+    answer, complaint = (
+        data.decode(errors="replace").strip() for data in version_query.communicate()
+    )
     number = version(answer)
     is_new = number >= _OLDEST_TMUX if number else answer.startswith("tmux")
     if is_new:

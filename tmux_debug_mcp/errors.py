@@ -3,45 +3,47 @@
 ::
 
     TmuxDebugError
-    ├── StartError          the server can't start; said on stderr, exit status 1
-    └── ToolError           a call failed and a better call may succeed; the model reads the sentence
-        ├── ArgumentError       an argument is missing, of the wrong type or out of range
-        │   └── CursorError         the pane has not come to this cursor yet
-        ├── KeysError           the `keys` string can't be pressed or typed
-        │   └── MixedKeysError      it has both, and the two go apart
-        ├── SignalError         a signal can't be sent to what is in the foreground
-        ├── LimitReachedError   one more is one too many
-        │   └── PaneLimitError      there are as many panes as there can be
-        ├── PaneNotFoundError   no pane has this id or name
-        ├── NameTakenError      a running pane has this name
-        ├── AmbiguousNameError  two running panes have this name
-        ├── TargetNotFoundError a tmux target means nothing that is there
-        ├── AmbiguousTargetError  a tmux target means several windows
-        ├── KillNotAllowedError something was to be killed on the user's own tmux server
-        ├── PaneExitedError     the pane's program has ended
-        ├── PaneLostError       the pane went with the tmux server it was on
-        ├── BusyError           an earlier command still runs in the pane
-        ├── NotAtPromptError    a program is in the foreground, and no shell
-        ├── ShellNotReadyError  a shell is, and does not come to its prompt
-        ├── ForeignShellError   a shell is, but can't read our files
-        ├── JobNotTakenError    a shell did not read what was typed
-        ├── UnknownToolError    no tool has this name
-        ├── CommandError        tmux refused a command
-        ├── TmuxGoneError       the tmux server ended while it was asked
-        ├── TmuxStuckError      a tmux server can't be asked
-        ├── OutOfFilesError     no more files can be opened
-        ├── TmuxStartError      tmux did not start
-        └── StorageError        a file of ours can't be written, most likely for want of room
+    ├── StartError              the server can't start: a sentence on stderr, exit status 1
+    └── ToolError               a call failed, and a better call may succeed: the model reads it
+        ├── ArgumentError           an argument is missing, of the wrong type or out of range
+        │   └── CursorError             the pane has not reached this cursor yet
+        ├── KeysError               `keys` can neither be pressed nor typed
+        │   └── MixedKeysError          it mixes key names and text
+        ├── SignalError             a signal can't be sent to the foreground
+        ├── LimitReachedError       a limit of the server is reached
+        │   └── PaneLimitError          there are 512 panes, all running
+        ├── PaneNotFoundError       no pane has this id or name
+        ├── NameTakenError          a running pane has this name
+        ├── AmbiguousNameError      several running panes have this name
+        ├── TargetNotFoundError     a tmux target matches nothing
+        ├── AmbiguousTargetError    a tmux target matches several windows
+        ├── KillNotAllowedError     a kill on the user's own tmux server was not allowed
+        ├── PaneExitedError         the pane's program has ended
+        ├── PaneLostError           the pane has vanished from tmux
+        ├── BusyError               an earlier call still uses the pane
+        ├── NotAtPromptError        a program is in the foreground, not a shell
+        ├── ShellNotReadyError      a shell is, but does not come to its prompt
+        ├── ForeignShellError       a shell is, but can't read our files
+        ├── JobNotTakenError        a shell did not read what was typed
+        ├── LogLostError            a command was run, but its log had no room
+        ├── UnknownToolError        no tool has this name
+        ├── CommandError            tmux refused a command
+        ├── TmuxGoneError           the tmux server ended during a call
+        ├── TmuxStuckError          a tmux server does not answer
+        ├── OutOfFilesError         no more files can be opened
+        ├── TmuxStartError          tmux did not start
+        ├── StorageError            a file of ours can't be written
+        └── AuditError              a call can't be put on record (in `audit`)
 
-A class owns its sentence and call sites pass facts. What the model reads says what is wrong and which
-call comes next. That call has another name in every toolset: the sentences here are those of `debug`, and the other
-toolsets have some of their own. Any other exception is a bug.
+A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
+comes next. The sentences here name the tools of `debug`; other toolsets replace them by their own.
+Any other exception is a bug.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-_SHOWN_CHARACTERS = 80
+_MAX_SHOWN_CHARACTERS = 80
 
 
 class TmuxDebugError(Exception):
@@ -53,10 +55,10 @@ class StartError(TmuxDebugError):
 
 
 class ToolError(TmuxDebugError):
-    """Raised when a call can't do what it was asked; its text is for the model.
+    """Raised when a call fails and a better call may succeed. The model reads its text.
 
     Attributes:
-        sentence: What it says, with the names of facts in braces.
+        sentence: The text, with the names of its facts in braces.
     """
 
     sentence: ClassVar[str] = "{text}"
@@ -65,17 +67,21 @@ class ToolError(TmuxDebugError):
         self._facts = {"text": text, **facts}
         super().__init__(self.sentence.format_map(self._facts))
 
-    def text_for(self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]) -> str:
+    def text_for(
+        self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]
+    ) -> str:
         """Return its text in the words of a toolset.
 
         Args:
-            sentences: The toolset's own sentences.
-            arguments: Those of the call, which are facts for these sentences, too.
+            sentences: The toolset's own sentences. They may name the call's arguments in braces,
+                besides the error's facts.
+            arguments: The call's arguments.
         """
         sentence = sentences.get(type(self))
         if sentence is None:
             return str(self)
-        return sentence.format_map({name: _shown(str(value)) for name, value in arguments.items()} | self._facts)
+        facts = {name: _shown(str(value)) for name, value in arguments.items()}
+        return sentence.format_map(facts | self._facts)
 
 
 class ArgumentError(ToolError):
@@ -83,20 +89,22 @@ class ArgumentError(ToolError):
 
 
 class CursorError(ArgumentError):
-    """Raised when a pane has not come to the cursor that was given."""
+    """Raised when a pane has not reached the given cursor yet."""
 
-    sentence = "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that."
+    sentence = (
+        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that."
+    )
 
     def __init__(self, given: int, cursor: int) -> None:
         super().__init__(given=given, cursor=cursor)
 
 
 class KeysError(ToolError):
-    """Raised when a `keys` string is neither keys to press nor text to type."""
+    """Raised when `keys` can neither be pressed nor typed."""
 
 
 class MixedKeysError(KeysError):
-    """Raised when a `keys` string mixes names of keys and text; an array of steps says what is meant."""
+    """Raised when a `keys` string mixes key names and text. An array of steps would be clear."""
 
     sentence = (
         "'{key}' is a key's name, and keys do not mix with text. Give an array of steps: {steps}; "
@@ -108,7 +116,7 @@ class MixedKeysError(KeysError):
 
 
 class SignalError(ToolError):
-    """Raised when a signal can't be sent to what is in the foreground."""
+    """Raised when a signal can't be sent to the foreground process group."""
 
     sentence = "{signal} was not sent: {reason}. Set literal to type it as text."
 
@@ -121,16 +129,19 @@ class LimitReachedError(ToolError):
 
 
 class PaneLimitError(LimitReachedError):
-    """Raised when there are as many panes as there can be."""
+    """Raised when there are 512 panes and all are running."""
 
-    sentence = "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no longer needed."
+    sentence = (
+        "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no "
+        "longer needed."
+    )
 
     def __init__(self, most: int) -> None:
         super().__init__(most=most)
 
 
 class PaneNotFoundError(ToolError):
-    """Raised when no pane has the id or name that was given."""
+    """Raised when no pane has the given id or name."""
 
     sentence = "Pane '{target}' not found. Use tmux_list_panes to see active panes."
 
@@ -139,16 +150,19 @@ class PaneNotFoundError(ToolError):
 
 
 class NameTakenError(ToolError):
-    """Raised when a pane is to get the name of a running one."""
+    """Raised when a new pane is given the name of a running one."""
 
-    sentence = "Name '{name}' is that of the running pane {id}. Use that pane, kill it first, or give another name."
+    sentence = (
+        "Name '{name}' is that of the running pane {id}. Use that pane, kill it first, or give "
+        "another name."
+    )
 
     def __init__(self, name: str, pane_id: str) -> None:
         super().__init__(name=name, id=pane_id)
 
 
 class AmbiguousNameError(ToolError):
-    """Raised when two or more running panes have the name that was given."""
+    """Raised when two or more running panes have the given name."""
 
     sentence = "Name '{name}' is that of {count} running panes: {ids}. Give an id."
 
@@ -157,7 +171,7 @@ class AmbiguousNameError(ToolError):
 
 
 class TargetNotFoundError(ToolError):
-    """Raised when a tmux target means nothing that is there."""
+    """Raised when a tmux target matches nothing."""
 
     sentence = "Target '{target}' not found: {reason}. Use tmux_list_panes to see what is there."
 
@@ -166,7 +180,7 @@ class TargetNotFoundError(ToolError):
 
 
 class AmbiguousTargetError(ToolError):
-    """Raised when a tmux target is the name of several windows."""
+    """Raised when a tmux target matches several windows."""
 
     sentence = "Target '{target}' means {count} windows: {ids}. Give an id."
 
@@ -175,11 +189,11 @@ class AmbiguousTargetError(ToolError):
 
 
 class KillNotAllowedError(ToolError):
-    """Raised when something is to be killed on the user's own tmux server and that was not allowed."""
+    """Raised when a kill on the user's own tmux server was not allowed."""
 
     sentence = (
-        "Nothing was killed: this tmux server is the user's own, and the server was started without --allow-kill. "
-        "Ask the user to end it."
+        "Nothing was killed: this tmux server is the user's own, and the server was started "
+        "without --allow-kill. Ask the user to end it."
     )
 
 
@@ -196,7 +210,7 @@ class PaneExitedError(ToolError):
 
 
 class PaneLostError(ToolError):
-    """Raised when a pane is gone although nobody killed it with a tool of ours."""
+    """Raised when a pane has vanished from tmux without a call of ours that killed it."""
 
     sentence = (
         "Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
@@ -208,7 +222,7 @@ class PaneLostError(ToolError):
 
 
 class BusyError(ToolError):
-    """Raised when a pane still runs the command of an earlier run."""
+    """Raised when an earlier call still uses the pane."""
 
     sentence = (
         "Pane '{pane_id}' is busy: {running}, {runtime_s:.0f} s. Use tmux_wait to wait for it, "
@@ -220,7 +234,7 @@ class BusyError(ToolError):
 
 
 class NotAtPromptError(ToolError):
-    """Raised when a command is to run in a pane where no shell is at its prompt."""
+    """Raised when a command can't run in a pane because a program is in the foreground."""
 
     sentence = (
         "Pane '{pane_id}' runs {foreground}, not a shell at its prompt. Use tmux_send_keys there, "
@@ -232,11 +246,12 @@ class NotAtPromptError(ToolError):
 
 
 class ShellNotReadyError(ToolError):
-    """Raised when the shell in a pane does not come to its prompt in the time that there is for it."""
+    """Raised when the shell in a pane does not come to its prompt in time."""
 
     sentence = (
-        "Pane '{pane_id}': {shell} is not at its prompt; it is at work, or asks for something. Nothing was run. "
-        "Use tmux_capture_pane to see what it shows, and tmux_send_keys to answer or to interrupt it with C-c."
+        "Pane '{pane_id}': {shell} is not at its prompt; it is at work, or asks for something. "
+        "Nothing was run. Use tmux_capture_pane to see what it shows, and tmux_send_keys to "
+        "answer or to interrupt it with C-c."
     )
 
     def __init__(self, pane_id: str, shell: str) -> None:
@@ -244,11 +259,11 @@ class ShellNotReadyError(ToolError):
 
 
 class ForeignShellError(ToolError):
-    """Raised when the shell at the prompt is another user's or in a container."""
+    """Raised when the shell in a pane is another user's or runs in a container."""
 
     sentence = (
-        "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the command's file. "
-        "Use tmux_send_keys with wait_for."
+        "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the "
+        "command's file. Use tmux_send_keys with wait_for."
     )
 
     def __init__(self, pane_id: str, shell: str) -> None:
@@ -268,11 +283,11 @@ class JobNotTakenError(ToolError):
 
 
 class LogLostError(ToolError):
-    """Raised when a command that was run has left no trace, since the log had no room."""
+    """Raised when a command was run, but its output had no room in the log."""
 
     sentence = (
-        "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; how it ended is lost. "
-        "Make room there. tmux_capture_pane shows the screen."
+        "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; "
+        "how it ended is lost. Make room there. tmux_capture_pane shows the screen."
     )
 
     def __init__(self, pane_id: str, path: str) -> None:
@@ -280,7 +295,7 @@ class LogLostError(ToolError):
 
 
 class UnknownToolError(ToolError):
-    """Raised when a tool is called that the server does not have."""
+    """Raised when no tool has the called name."""
 
     sentence = "Unknown tool '{name}'. Use one of: {known}."
 
@@ -303,7 +318,7 @@ class CommandError(ToolError):
 
 
 class TmuxGoneError(ToolError):
-    """Raised when the tmux server ends while it is asked something."""
+    """Raised when the tmux server ends during a call."""
 
     sentence = "The tmux server has ended and its panes with it. The next tmux_create_pane starts a new one."
 
@@ -312,16 +327,16 @@ class TmuxGoneError(ToolError):
 
 
 class OutOfFilesError(ToolError):
-    """Raised when no more files can be opened, so that nothing can be known of processes."""
+    """Raised when no more files can be opened, so that processes can't be looked at."""
 
     sentence = (
-        "Too many files are open here, and the call was not made, or not to its end. Wait for the answers of others, "
-        "or kill panes, and call again."
+        "Too many files are open here, and the call was not made, or not to its end. Wait for "
+        "the answers of others, or kill panes, and call again."
     )
 
 
 class TmuxStuckError(ToolError):
-    """Raised when a tmux server can't be asked."""
+    """Raised when a tmux server does not answer."""
 
     sentence = "The tmux server at {socket} can't be asked ({reason}). Ask the user to look at it."
 
@@ -341,12 +356,17 @@ class TmuxStartError(ToolError):
 class StorageError(ToolError):
     """Raised when a file of ours can't be written."""
 
-    sentence = "The server can't write {path} ({reason}). Make room there, or let us write there, and call again."
+    sentence = (
+        "The server can't write {path} ({reason}). Make room there, or let us write there, and "
+        "call again."
+    )
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path=path, reason=reason)
 
 
 def _shown(value: str) -> str:
-    """Return the head of what a caller gave, which may be a million characters."""
-    return value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…"
+    """Return the head of a value, which may have a million characters."""
+    if len(value) <= _MAX_SHOWN_CHARACTERS:
+        return value
+    return value[:_MAX_SHOWN_CHARACTERS] + "…"

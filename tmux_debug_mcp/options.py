@@ -1,4 +1,4 @@
-"""The server's options: one table of flags and environment variables, and what becomes of their values.
+"""The server's options: one table of flags and variables, and what becomes of their values.
 
 A flag wins over its variable; an empty variable counts as not set.
 """
@@ -75,10 +75,13 @@ OPTIONS = (
         "socket",
         "SOCKET",
         "",
-        "have toolsets tmux and tabs work on the user's own tmux server: default, or the socket's path",
+        "have toolsets tmux and tabs work on the user's own tmux server: default, or the "
+        "socket's path",
     ),
     Option("tmux", "PROGRAM", "tmux", "the tmux to use, version 3.3 or newer"),
-    Option("toolsets", "NAMES", "debug", "the tools to offer: names of toolsets, separated by commas"),
+    Option(
+        "toolsets", "NAMES", "debug", "the tools to offer: names of toolsets, separated by commas"
+    ),
 )
 
 Values = Mapping[str, str]
@@ -97,7 +100,10 @@ def settings_of(values: Values, environ: Mapping[str, str], tmux: str) -> Settin
     """
     allows_kill = _is_on(values["allow-kill"])
     if allows_kill and not values["socket"]:
-        raise StartError("--allow-kill is for --socket: on the private tmux server all may be killed. Leave it out.")
+        raise StartError(
+            "--allow-kill is for --socket: on the private tmux server all may be killed. Leave "
+            "it out."
+        )
     return Settings(
         env=_pane_environment(values, environ),
         cwd=_working_directory(values["cwd"]),
@@ -160,7 +166,8 @@ def _variables(text: str) -> dict[str, str]:
         words = shlex.split(text)
     except ValueError as error:
         raise StartError(
-            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a shell."
+            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a "
+            "shell."
         ) from error
     variables = {}
     for word in words:
@@ -174,7 +181,10 @@ def _variables(text: str) -> dict[str, str]:
 def _shell(given: str, path: str | None) -> str:
     shell = shutil.which(os.path.expanduser(given), path=path)
     if shell is None:
-        raise StartError(f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a shell.")
+        raise StartError(
+            f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a "
+            "shell."
+        )
     return os.path.abspath(shell)
 
 
@@ -188,7 +198,8 @@ def _socket(given: str, environ: Mapping[str, str]) -> str:
     by_name = os.path.join(temporary, f"tmux-{os.getuid()}", given)
     if given != "default":
         raise StartError(
-            f"--socket '{given}' may mean a file here or a name for tmux -L. Give a path: ./{given} or {by_name}."
+            f"--socket '{given}' may mean a file here or a name for tmux -L. Give a path: "
+            f"./{given} or {by_name}."
         )
     return by_name
 
@@ -225,7 +236,8 @@ def _working_directory(given: str) -> Path:
         if path.is_dir() and os.access(path, os.X_OK):
             return path
         raise StartError(
-            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. Give one that exists."
+            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. "
+            "Give one that exists."
         )
     try:
         return Path.cwd()

@@ -1,7 +1,7 @@
 """The MCP server: a toolbox on stdio, from the first byte to an end that leaves nothing behind.
 
-The protocol is the SDK's. The two streams are ours, so that no client can delay our end: neither one
-that stops reading, nor one that is gone, nor one that sends signals instead of closing its end.
+The protocol is the SDK's. The two streams are ours, so that no client can delay our end: neither
+one that stops reading, nor one that is gone, nor one that sends signals instead of closing its end.
 """
 
 import logging
@@ -112,7 +112,9 @@ class _Input:
 
 
 class _Output:
-    """Standard output, as the SDK writes to it. What a client that is gone does not read is dropped.
+    """Standard output, as the SDK writes to it.
+
+    When the client is gone, what it has not read is dropped.
 
     Args:
         fd: The file descriptor, which becomes non-blocking.
@@ -163,7 +165,9 @@ def build(toolbox: Toolbox) -> Server[None]:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=toolbox.definitions())
 
-    async def call_tool(ctx: ServerRequestContext[None], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: ServerRequestContext[None], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         async def report(seconds: float) -> None:
             # Sends nothing unless the client asked for progress.
             await ctx.session.report_progress(seconds, message=f"{seconds:g} s")

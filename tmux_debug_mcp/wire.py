@@ -18,9 +18,9 @@ MAX_LINE_BYTES = 8 << 20
 _MAX_VALUES = 20_000
 _SHORT_LINE_BYTES = 64 << 10
 
-# JSON parsers refuse a whole message for one `\ud800` without its other half, so the client would get
-# no answer. Half pairs are replaced by NUL, which the check of arguments refuses with a sentence.
-# Replacing takes time, so both the message and the number of half pairs are limited.
+# JSON parsers refuse a whole message for one `\ud800` without its other half, so the client would
+# get no answer. Half pairs are replaced by NUL, which the check of arguments refuses with a
+# sentence. Replacing takes time, so both the message and the number of half pairs are limited.
 _MAX_MENDED_BYTES = 1 << 20
 _MAX_HALF_PAIRS = 1000
 _HALF_PAIR_BYTES = len(rb"\ud800")
@@ -38,8 +38,8 @@ _WITHOUT_HALF_PAIR = re.compile(
 _STRING = rb'"(?:[^"\\]++|(?:\\.)++)*+'
 _VALUE = re.compile(_STRING + rb'"?|[\[{,]')
 
-# The id of a message that can't be parsed is found when all members before it, or all behind it, have
-# simple values. A request has one member with another value: `params`.
+# The id of a message that can't be parsed is found when all members before it, or all behind it,
+# have simple values. A request has one member with another value: `params`.
 EDGE_BYTES = 1024
 _ID = rb'"id"\s*:\s*(-?\d+|' + _STRING + rb'")\s*'
 _SIMPLE_MEMBER = _STRING + rb'"\s*:\s*(?:' + _STRING + rb'"|[-+.\w]+)\s*'
@@ -85,7 +85,9 @@ def read_message(line: bytes) -> str | None:
             _id_at_an_edge(line),
         )
     if len(line) > _SHORT_LINE_BYTES and _has_too_many_values(line):
-        raise _invalid(f"The message has more than {_MAX_VALUES} values. Send fewer.", _id_at_an_edge(line))
+        raise _invalid(
+            f"The message has more than {_MAX_VALUES} values. Send fewer.", _id_at_an_edge(line)
+        )
     try:
         message = from_json(line)
     except ValueError:
@@ -135,8 +137,8 @@ def _mended(line: bytes) -> tuple[bytes, Any]:
 
 def _beyond_limits(line: bytes) -> RefusedError:
     return _invalid(
-        "The message is nested deeper than 200, or has a number of too many digits or too many half "
-        "surrogate pairs. Send a simpler one.",
+        "The message is nested deeper than 200, or has a number of too many digits or too many "
+        "half surrogate pairs. Send a simpler one.",
         _id_at_an_edge(line),
     )
 

@@ -3,7 +3,8 @@
 ::
 
     DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
-    DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program ended
+    DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program
+    ended
 
 The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
 run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
@@ -89,7 +90,9 @@ class Archive:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StartError(f"The log directory can't be made: {error}. Give a path that can be written.") from error
+            raise StartError(
+                f"The log directory can't be made: {error}. Give a path that can be written."
+            ) from error
         if not os.access(directory, os.W_OK | os.X_OK):
             raise StartError(f"The log directory {directory} can't be written. Give another one.")
 
@@ -169,7 +172,9 @@ class Archive:
         """Tell whether `find` finds a log."""
         run, _, own = target.partition("/")
         with contextlib.suppress(OSError):
-            paths = [self._directory / run / f"{entry.id}.log" for entry in self._matching(run, own)]
+            paths = [
+                self._directory / run / f"{entry.id}.log" for entry in self._matching(run, own)
+            ]
             return any(path.exists() for path in paths)
         return False
 

@@ -1,4 +1,4 @@
-"""Subscriptions to logs: a waiter is woken when its log grows, and nothing runs while nobody waits."""
+"""Subscriptions to logs: waiters are woken when a log grows. Nothing runs while nobody waits."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ class LogEvents:
     Where the system has no inotify instance left, subscribers poll.
 
     Attributes:
-        reading: Lock for reading one piece of a log, so that many waiters leave time to other calls.
+        reading: Lock for reading one piece of a log, so that many waiters leave time to other
+            calls.
         looking: Lock for taking one snapshot of a pane, for the same reason.
     """
 

@@ -64,7 +64,9 @@ class Engine:
         users_server: The user's own tmux server, None without a socket to it.
     """
 
-    def __init__(self, settings: Settings, archive: Archive | None, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(
+        self, settings: Settings, archive: Archive | None, tasks: anyio.abc.TaskGroup
+    ) -> None:
         self.settings = settings
         self.archive = archive
         self.tasks = tasks
@@ -113,7 +115,9 @@ class Engine:
         identity = Identity(pane_id, new.name or pane_id, new.command, new.is_evictable)
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
-        destination = new.destination or own_window(client, self._made, identity.name, is_shown=new.is_shown)
+        destination = new.destination or own_window(
+            client, self._made, identity.name, is_shown=new.is_shown
+        )
         try:
             wanted = Start(pane_id, new, cwd, nonce, log, destination)
             started = await start(client, self.settings, wanted)

@@ -1,7 +1,8 @@
 """The shell in a pane, and the jobs that it is given one after the other.
 
-A shell takes a job when it is at its prompt and nothing is typed on its line. A job that is a shell,
-or has started one, leaves the pane to that; when the inner shell is gone, the outer job goes on.
+A shell takes a job when it is at its prompt and nothing is typed on its line. A job that is a
+shell, or has started one, leaves the pane to that; when the inner shell is gone, the outer job goes
+on.
 """
 
 import contextlib
@@ -201,7 +202,8 @@ class PaneShell:
         return shell
 
     async def at_empty_prompt(self, deadline: float) -> Shell:
-        """Return the shell at its prompt with nothing typed there. The keyboard's lock must be held.
+        """Return the shell at its prompt with nothing typed there. The keyboard's lock must be
+        held.
 
         Raises:
             ToolError: As `at_prompt` does.
@@ -216,13 +218,13 @@ class PaneShell:
         return cleared
 
     async def _may_have_text(self, shell: Shell) -> bool:
-        """Tell whether something may be typed on the shell's line, by a call, a person or a terminal."""
+        """Tell whether the shell's line may have text, of a call, a person or a terminal."""
         if self._keyboard.is_line_used:
             return True
         return await self._may_have_answers(shell) or await self._pane.is_watched()
 
     async def _may_have_answers(self, shell: Shell) -> bool:
-        """Tell whether the terminal may have answered output outside of jobs, unread by a program."""
+        """Tell whether the terminal may have answered output outside of jobs, with no reader."""
         end = self.job.end if self.job else None
         dialect = shell.dialect
         reads_answers = dialect.asks or (end is None and dialect.asks_when_starting)
@@ -251,7 +253,7 @@ class PaneShell:
         return NotAtPromptError(pane.id, (await pane.state()).foreground)
 
     async def _clear_line(self) -> None:
-        """Press C-c at a prompt until it has an effect; a shell that just got Escape may eat one."""
+        """Press C-c at a prompt until it works; a shell that just got Escape may eat one."""
         log = self._pane.log
         size = log.size
         async with self._pane.subscribe() as subscription:
@@ -330,7 +332,7 @@ class PaneShell:
         return "the shell that ran it has ended or was replaced"
 
     async def last_exit_code(self, shell: Shell) -> int | None:
-        """Return the exit code of what a shell at its prompt ran last, None if it doesn't answer."""
+        """Return the exit code of what a shell at its prompt ran last, None without an answer."""
         async with self._keyboard.lock:
             job = await self._type_job(shell, "# exit code")
         async with self._pane.subscribe() as subscription:

@@ -1,38 +1,26 @@
-"""Arguments that a call brings, checked and made into the class that the tool's handler gets.
+"""Checks the arguments of calls, and makes them the class that a tool's handler gets.
 
-Errors say which argument is wrong and what is wanted. A value that may be a secret is in no error.
+An error says which argument is wrong, and what is wanted. No error has a value that may be a
+secret.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Generic, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError
-from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
 
-from .schema import Rules, parameters_of, schema_of
+from .schema import parameters_of, schema_of
 
 A = TypeVar("A")
 
-# Arguments that tools have in common.
-Text = Annotated[str, Rules(minLength=1)]
-Name = Annotated[str, Rules(minLength=1, maxLength=MAX_NAME_CHARACTERS)]
-Cwd = Annotated[str, Rules(minLength=1, description="Directory to start in")]
-Env = Annotated[
-    Mapping[str, str],
-    Rules(
-        propertyNames={"pattern": "^[^=]+$"},
-        maxProperties=256,
-        description="Environment variables to add",
-    ),
-]
-
+# NUL, and half a surrogate pair: neither can be typed, nor stand in a file name or a variable.
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
-_SHOWN_CHARACTERS = 60
-_ARTICLES = {
+_MAX_SHOWN_CHARACTERS = 60
+_TYPE_NAMES = {
     "string": "a string",
     "integer": "a whole number",
     "number": "a number",
@@ -77,57 +65,84 @@ class Parser(Generic[A]):
 
 
 def _checked(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that were given, once they fit the schema."""
+    """Return the arguments that were given, once they fit the schema.
+
+    Raises:
+        ArgumentError: They don't.
+    """
     properties, required = schema["properties"], schema.get("required", [])
-    given = {name: value for name, value in arguments.items() if value is not None or name in required}
+    given = {
+        name: value for name, value in arguments.items() if value is not None or name in required
+    }
+    _check_names(tool, given, properties, required)
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            wanted = _wanted(properties[name])
+            raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
+    _check_values(schema, given)
+    for name, text in _strings(given):
+        if _NO_CHARACTER.search(text):
+            raise ArgumentError(
+                f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it out."
+            )
+    return given
+
+
+def _check_names(
+    tool: str,
+    given: Collection[str],
+    properties: Collection[str],
+    required: Sequence[str],
+) -> None:
+    """Check that all required arguments are there, and no unknown one."""
     for name in required:
         if name not in given:
-            raise ArgumentError(f"Parameter '{name}' is missing. {tool} needs {' and '.join(required)}.")
+            needed = " and ".join(required)
+            raise ArgumentError(f"Parameter '{name}' is missing. {tool} needs {needed}.")
     for name in given:
         if name not in properties:
             takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
             raise ArgumentError(f"{tool} has no parameter '{_cut(name)}'. {takes}.")
-    for name, value in given.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ArgumentError(f"Parameter '{name}' is {value}. It must be {_wanted(properties[name])}.")
-    _check_values(schema, given)
-    for name, text in _strings(given):
-        if _NO_CHARACTER.search(text):
-            raise ArgumentError(f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it out.")
-    return given
 
 
-def _check_values(schema: Mapping[str, Any], given: dict[str, Any]) -> None:
+def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Check the values by JSON Schema."""
     import jsonschema  # noqa: PLC0415  some 50 ms, which tools/list need not wait for
 
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(given))
+    validator = jsonschema.Draft202012Validator(schema)
+    error = jsonschema.exceptions.best_match(validator.iter_errors(given))
     if error is None:
         return
-    name = ".".join(str(step) for step in error.absolute_path)
+    path = ".".join(str(step) for step in error.absolute_path)
+    argument = path.partition(".")[0]
+    value = error.instance
     if "propertyNames" in error.absolute_schema_path:
-        raise ArgumentError(f"Parameter '{name}' has an entry {_shown(error.instance)}, which can't be a name.")
-    # Values that may be secrets are neither told nor put on record.
-    is_secret = name.startswith("env") or (given.get("secret") and name.partition(".")[0] == "keys")
-    shown = f"{_type_of(error.instance)}, not shown" if is_secret else _shown(error.instance)
-    schema_of_it = error.schema if error.parent is None else schema["properties"][name.partition(".")[0]]
-    raise ArgumentError(f"Parameter '{name}' is {shown}. It must be {_wanted(schema_of_it)}.")
+        raise ArgumentError(
+            f"Parameter '{path}' has an entry {_shown(value)}, which can't be a name."
+        )
+    # A value that may be a secret is in no error and on no record.
+    may_be_secret = argument == "env" or (given.get("secret") and argument == "keys")
+    shown = f"{_type_of(value)}, not shown" if may_be_secret else _shown(value)
+    # An error within `anyOf` knows one alternative only, so take the argument's whole schema.
+    wanted = error.schema if error.parent is None else schema["properties"][argument]
+    raise ArgumentError(f"Parameter '{path}' is {shown}. It must be {_wanted(wanted)}.")
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    """Say in words what a value must be."""
+    """Return what a schema wants, in words: "a whole number of at least 1"."""
     if "enum" in schema:
         return "one of " + ", ".join(map(str, schema["enum"]))
     if "anyOf" in schema:
         return " or ".join(map(_wanted, schema["anyOf"]))
-    wanted = schema.get("type", "other")
-    wanted = "integer" if schema.get("multipleOf") == 1 else wanted
-    text = _ARTICLES.get(wanted, f"what fits {orjson.dumps(schema).decode()}")
+    type_name = "integer" if schema.get("multipleOf") == 1 else schema.get("type", "")
+    text = _TYPE_NAMES.get(type_name, f"what fits {orjson.dumps(schema).decode()}")
     if "minimum" in schema:
         text += f" of at least {schema['minimum']}"
     if "maximum" in schema:
         text += f" and at most {schema['maximum']}"
     if "items" in schema:
-        text += f" of {schema['minItems']} to {schema['maxItems']}, each {_wanted(schema['items'])}"
+        items = _wanted(schema["items"])
+        text += f" of {schema['minItems']} to {schema['maxItems']}, each {items}"
     if schema.get("minLength"):
         text += " that is not empty"
     if "maxLength" in schema:
@@ -145,17 +160,21 @@ def _type_of(value: object) -> str:
 
 
 def _shown(value: object) -> str:
+    """Return a value as an error shows it."""
     try:
         return _cut(orjson.dumps(value).decode())
-    except TypeError:  # half a surrogate pair, or a number beyond 64 bits
+    except TypeError:  # half a surrogate pair, or an integer beyond 64 bits
         return _cut(ascii(value))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return text
+    return text[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
 def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each string among the values and in the keys of objects, with a name for it."""
     for name, value in given.items():
         if isinstance(value, str):
             yield prefix + name, value

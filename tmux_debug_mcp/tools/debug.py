@@ -113,7 +113,9 @@ class DebugTools:
         if isinstance(names, str):
             names = [names]
         if arguments.since is not None and len(names) > 1:
-            raise ArgumentError("Parameter 'since' is a cursor of one pane. Give one pane, or leave it out.")
+            raise ArgumentError(
+                "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
+            )
         conditions = Conditions(
             arguments.pattern,
             arguments.stop_pattern,
@@ -131,7 +133,9 @@ class DebugTools:
         """Run a command in a shell's pane or in a new one, and return its output."""
         command, timeout_s = arguments.command, arguments.timeout_s
         if arguments.pane_id is not None and arguments.cwd is not None:
-            raise ArgumentError("Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd.")
+            raise ArgumentError(
+                "Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd."
+            )
         new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
         check(new)
         if arguments.pane_id is not None:
@@ -195,7 +199,8 @@ def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
         if not arguments.secret:
             raise
         raise KeysError(
-            "The secret keys can't be typed as they are. Set literal, and send key names in a call of their own."
+            "The secret keys can't be typed as they are. Set literal, and send key names in a "
+            "call of their own."
         ) from None
 
 
@@ -276,7 +281,10 @@ def _found(count: int, max_lines: int) -> str:
 
 def _refuse_ansi(arguments: CapturePane, other: str) -> None:
     if arguments.ansi:
-        raise ArgumentError(f"Parameter 'ansi' is for what is on the screen, not for '{other}'. Leave one of them out.")
+        raise ArgumentError(
+            f"Parameter 'ansi' is for what is on the screen, not for '{other}'. Leave one of "
+            "them out."
+        )
 
 
 def _check_cursor(pane: Readable, since: int, cursor: int) -> None:
@@ -367,7 +375,8 @@ TOOLS = (
     ),
     Tool(
         "tmux_list_panes",
-        "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit code or signal.",
+        "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit "
+        "code or signal.",
         DebugTools.list_panes,
         NoArguments,
         hints=_READS,

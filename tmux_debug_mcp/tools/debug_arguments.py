@@ -1,105 +1,104 @@
 """The arguments of the tools of `debug`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tmux_debug_mcp.panes.waiting import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
-from .arguments import Cwd, Env, Name, Text
-from .schema import Rules
+from .schema import argument, arguments, short_name, string, variables
 
-_PaneName = Annotated[str, Rules(minLength=1, description="Pane id or name")]
-_Timeout = Annotated[float, Rules(minimum=0, maximum=3600)]
-_Cursor = Annotated[int, Rules(minimum=0)]
-_WaitFor = Annotated[
-    Text | None,
-    Rules(
-        description="Wait for this regular expression, in a line that is new or has changed",
-    ),
-]
+_MAX_TIMEOUT_S = 3600
+_MAX_PANES = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _timeout(description: str, default: float | None) -> Any:  # noqa: ANN401  as `argument`
+    return argument(description, default=default, minimum=0, maximum=_MAX_TIMEOUT_S)
+
+
+def _one_or_several(description: str, max_items: int, **rules: int) -> Any:  # noqa: ANN401
+    item = {"type": "string", **rules}
+    several = {"type": "array", "items": item, "minItems": 1, "maxItems": max_items}
+    return argument(description, anyOf=[item, several])
+
+
+@arguments
 class CreatePane:
     """Arguments of tmux_create_pane."""
 
-    command: Annotated[Text, Rules(description="Shell command line, e.g. 'RUST_LOG=debug cargo run'")]
-    name: Annotated[Name | None, Rules(description="Name to use instead of the id")] = None
-    cwd: Cwd | None = None
-    env: Env | None = None
-    wait_for: _WaitFor = None
-    timeout_s: Annotated[
-        _Timeout | None,
-        Rules(description="Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
-    ] = None
+    command: str = string("Shell command line, e.g. 'RUST_LOG=debug cargo run'")
+    name: str | None = short_name("Name to use instead of the id", default=None)
+    cwd: str | None = string("Directory to start in", default=None)
+    env: Mapping[str, str] | None = variables()
+    wait_for: str | None = string(
+        "Wait for this regular expression, in a line that is new or has changed", default=None
+    )
+    timeout_s: float | None = _timeout(
+        "Most seconds to wait (default 1, with wait_for 30); 0 returns at once", None
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SendKeys:
     """Arguments of tmux_send_keys."""
 
-    pane_id: _PaneName
-    keys: Annotated[
-        str | Annotated[Sequence[str], Rules(minItems=1, maxItems=MAX_STEPS)],
-        Rules(description="Text or keys, or an array of steps"),
-    ]
-    literal: Annotated[bool, Rules(description="Text only, no key names; a line feed is Enter")] = False
-    paste: Annotated[bool, Rules(description="Paste it in one piece, not line by line")] = False
-    secret: Annotated[bool, Rules(description="Keep the keys out of the audit log")] = False
-    wait_for: _WaitFor = None
-    timeout_s: Annotated[
-        _Timeout | None,
-        Rules(description="Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at once"),
-    ] = None
+    pane_id: str = string("Pane id or name")
+    keys: str | Sequence[str] = _one_or_several("Text or keys, or an array of steps", MAX_STEPS)
+    literal: bool = argument("Text only, no key names; a line feed is Enter", default=False)
+    paste: bool = argument("Paste it in one piece, not line by line", default=False)
+    secret: bool = argument("Keep the keys out of the audit log", default=False)
+    wait_for: str | None = string(
+        "Wait for this regular expression, in a line that is new or has changed", default=None
+    )
+    timeout_s: float | None = _timeout(
+        "Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at once",
+        None,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class CapturePane:
     """Arguments of tmux_capture_pane."""
 
-    pane_id: _PaneName
-    lines: Annotated[int, Rules(minimum=1, description="How many lines (default 100, max 1000)")] = 100
-    since: Annotated[_Cursor | None, Rules(description="Cursor to read on from, oldest first")] = None
-    pattern: Annotated[Text | None, Rules(description="Regular expression")] = None
-    ansi: Annotated[bool, Rules(description="Keep colours of the last lines")] = False
+    pane_id: str = string("Pane id or name")
+    lines: int = argument("How many lines (default 100, max 1000)", default=100, minimum=1)
+    since: int | None = argument("Cursor to read on from, oldest first", default=None, minimum=0)
+    pattern: str | None = string("Regular expression", default=None)
+    ansi: bool = argument("Keep colours of the last lines", default=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class Run:
     """Arguments of tmux_run."""
 
-    command: Annotated[Text, Rules(description="Shell command; may have several lines")]
-    pane_id: Annotated[_PaneName | None, Rules(description="Pane with a shell at its prompt")] = None
-    cwd: Annotated[Cwd | None, Rules(description="Directory to run in, without pane_id")] = None
-    timeout_s: Annotated[_Timeout, Rules(description="Seconds to give it (default 30)")] = DEFAULT_TIMEOUT_S
+    command: str = string("Shell command; may have several lines")
+    pane_id: str | None = string("Pane with a shell at its prompt", default=None)
+    cwd: str | None = string("Directory to run in, without pane_id", default=None)
+    timeout_s: float = _timeout("Seconds to give it (default 30)", DEFAULT_TIMEOUT_S)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class Wait:
     """Arguments of tmux_wait."""
 
-    pane_id: Annotated[
-        Text | Annotated[Sequence[Text], Rules(minItems=1, maxItems=64)],
-        Rules(description="Pane id or name, or an array of them"),
-    ]
-    pattern: Annotated[Text | None, Rules(description="Regular expression for a line")] = None
-    stop_pattern: Annotated[Text | None, Rules(description="Another one that ends the wait, such as 'error|panic'")] = (
-        None
+    pane_id: str | Sequence[str] = _one_or_several(
+        "Pane id or name, or an array of them", _MAX_PANES, minLength=1
     )
-    idle_s: Annotated[
-        float | None,
-        Rules(minimum=0, description="Until nothing is printed for so many seconds"),
-    ] = None
-    since: Annotated[_Cursor | None, Rules(description="Cursor to begin at (default: the last keys sent)")] = None
-    timeout_s: Annotated[_Timeout, Rules(description="Most seconds to wait (default 30); 0 looks now")] = (
-        DEFAULT_TIMEOUT_S
+    pattern: str | None = string("Regular expression for a line", default=None)
+    stop_pattern: str | None = string(
+        "Another one that ends the wait, such as 'error|panic'", default=None
     )
+    idle_s: float | None = argument(
+        "Until nothing is printed for so many seconds", default=None, minimum=0
+    )
+    since: int | None = argument(
+        "Cursor to begin at (default: the last keys sent)", default=None, minimum=0
+    )
+    timeout_s: float = _timeout("Most seconds to wait (default 30); 0 looks now", DEFAULT_TIMEOUT_S)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class KillPane:
     """Arguments of tmux_kill_pane."""
 
-    pane_id: _PaneName
+    pane_id: str = string("Pane id or name")

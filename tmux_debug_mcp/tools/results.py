@@ -1,6 +1,7 @@
-"""What the tools of `debug` answer: the text, the line that ends it, and the same for programs.
+"""What the tools of `debug` answer: a text, a status line, and the same facts for programs.
 
-The line tells the pane, what it is doing, what happened and the cursor to go on from::
+The status line ends each answer. It says what the pane is doing, what happened, and the cursor to
+go on from::
 
     [debug-1 web running 12.3 s, foreground python3 (pid 4711), awaits input; matched; cursor 48211]
 """
@@ -17,63 +18,97 @@ from tmux_debug_mcp.panes.waiting import Conditions, Observation
 
 from .toolset import Answer
 
-_SHOWN_COMMAND_CHARACTERS = 100
+_MAX_COMMAND_CHARACTERS = 100
 
 
 def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
-    """Return a pane as the list has it."""
-    found: dict[str, Any] = {"id": pane.id, "name": pane.name, "status": "running" if state.is_running else "exited"}
-    found |= {"awaits": state.awaits and state.awaits.value, "pid": state.pid, "command": shown_command(pane.command)}
-    found |= {"exit_code": state.exit_code, "signal": state.signal, "lost": state.is_lost or None}
-    found |= {"runtime_s": round(state.runtime_s, 1), "foreground": state.foreground, "cursor": state.cursor}
-    return {key: value for key, value in found.items() if value is not None}
+    """Return a pane's row of the list, without the fields that do not apply."""
+    fields = {
+        "id": pane.id,
+        "name": pane.name,
+        "status": "running" if state.is_running else "exited",
+        "awaits": state.awaits.value if state.awaits else None,
+        "pid": state.pid,
+        "command": shown_command(pane.command),
+        "exit_code": state.exit_code,
+        "signal": state.signal,
+        "lost": state.is_lost or None,
+        "runtime_s": round(state.runtime_s, 1),
+        "foreground": state.foreground,
+        "cursor": state.cursor,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
-    """Return what programs are told of a pane and of the text, which may be of several parts."""
-    facts = {key: value for key, value in row(pane, state).items() if key not in ("id", "name", "command")}
+    """Return a result's `_meta`: the row of the list, and facts about the text.
+
+    Args:
+        pane: The pane.
+        state: Its state.
+        parts: The parts of the text. `cut_bytes` says how much is left out of them, `marked_lines`
+            has the numbers of the lines that are notes of ours.
+    """
+    fields = row(pane, state)
+    for name in ("id", "name", "command"):
+        del fields[name]
     text = joined(*parts)
-    return {"pane_id": pane.id, **facts, "cut_bytes": text.cut_bytes or None, "marked_lines": text.marked or None}
+    return {
+        "pane_id": pane.id,
+        **fields,
+        "cut_bytes": text.cut_bytes or None,
+        "marked_lines": text.marked or None,
+    }
 
 
 def status(pane: Pane | Readable, state: State, *notes: str, cursor: int | None = None) -> str:
-    """Return the line that ends an answer."""
-    name = f" {pane.name}" if pane.name != pane.id else ""
-    facts = [f"{pane.id}{name} {state}"]
+    """Return the status line of an answer.
+
+    Args:
+        pane: The pane. Its notices are taken.
+        state: Its state.
+        notes: What happened.
+        cursor: The cursor to go on from, where that is not the state's.
+    """
+    name = pane.id if pane.name == pane.id else f"{pane.id} {pane.name}"
+    facts = [f"{name} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
-    said = [", ".join(facts), *notes]
-    said += pane.take_notices()
-    said.append(f"cursor {state.cursor if cursor is None else cursor}")
-    return f"[{'; '.join(said)}]"
+    if cursor is None:
+        cursor = state.cursor
+    parts = [", ".join(facts), *notes, *pane.take_notices(), f"cursor {cursor}"]
+    return f"[{'; '.join(parts)}]"
 
 
-def observed(found: Sequence[Observation], conditions: Conditions, *confirmation: str) -> Answer:
-    """Return what was observed, of each pane if nothing happened in any."""
-    line = " ".join(_observed_status(observation, conditions) for observation in found)
-    first = found[0]
-    texts = [one.excerpt.text for one in found]
-    told = meta(first.pane, first.state, *(one.excerpt for one in found))
-    told |= {"reason": first.reason, "cursor": first.end, "start_cursor": first.start}
-    # Next to a confirmation, nothing is no block.
-    blocks = [*confirmation, *(text for text in texts if text or not confirmation), line]
-    return Answer(blocks, told, first.pane.id, "\n".join(texts))
+def observed(
+    observations: Sequence[Observation], conditions: Conditions, *confirmation: str
+) -> Answer:
+    """Return the answer of a call that observed.
+
+    Args:
+        observations: What was observed: in one pane, or in each pane when nothing happened.
+        conditions: What was waited for.
+        confirmation: What the call did before, as the first block.
+    """
+    first = observations[0]
+    texts = [one.excerpt.text for one in observations]
+    # Beside a confirmation, an empty block says nothing.
+    shown = [text for text in texts if text] if confirmation else texts
+    blocks = [*confirmation, *shown]
+    blocks.append(" ".join(_observed_status(one, conditions) for one in observations))
+    facts = {
+        **meta(first.pane, first.state, *(one.excerpt for one in observations)),
+        "reason": first.reason,
+        "cursor": first.end,
+        "start_cursor": first.start,
+    }
+    return Answer(blocks, facts, first.pane.id, "\n".join(texts))
 
 
 def _observed_status(observation: Observation, conditions: Conditions) -> str:
-    late = f"timed out after {conditions.timeout_s:g} s"
-    if conditions.is_for_rest:
-        late = f"not at rest after {conditions.timeout_s:g} s"
-    notes = {
-        "matched": ["matched"],
-        "stopped": ["stop_pattern matched"],
-        "idle": [f"idle for {conditions.idle_s or 0:g} s"],
-        "rest": ["at rest"],
-        "flooded": ["it floods: more was printed than is kept"],
-        "timed_out": [] if conditions.is_look else [late],
-    }.get(observation.reason, [])
+    notes = _reason_notes(observation.reason, conditions)
     if observation.screen:
         columns, rows = observation.screen
         notes.append(f"screen {columns}x{rows}")
@@ -82,20 +117,44 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
     return status(observation.pane, observation.state, *notes, cursor=observation.end)
 
 
+def _reason_notes(reason: str, conditions: Conditions) -> list[str]:
+    """Return what the status line says of the reason; nothing where the state says it."""
+    if reason == "timed_out":
+        if conditions.is_look:
+            return []
+        late = "not at rest" if conditions.is_for_rest else "timed out"
+        return [f"{late} after {conditions.timeout_s:g} s"]
+    notes = {
+        "matched": "matched",
+        "stopped": "stop_pattern matched",
+        "idle": f"idle for {conditions.idle_s or 0:g} s",
+        "rest": "at rest",
+        "flooded": "it floods: more was printed than is kept",
+    }
+    return [notes[reason]] if reason in notes else []
+
+
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
-    """Return what a command printed and how it ended."""
+    """Return the answer of a run: the command's output, and how it ended."""
+    notes = []
     note = outcome.note(timeout_s)
-    notes = [note] if note else []
+    if note:
+        notes.append(note)
     if outcome.exit_code is not None and outcome.state.is_running:
         notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
-    told = meta(pane, outcome.state, outcome.excerpt) | {"reason": outcome.reason, "exit_code": outcome.exit_code}
-    told |= {"start_cursor": outcome.start, "run_s": round(outcome.runtime_s, 3)}
+    facts = {
+        **meta(pane, outcome.state, outcome.excerpt),
+        "reason": outcome.reason,
+        "exit_code": outcome.exit_code,
+        "start_cursor": outcome.start,
+        "run_s": round(outcome.runtime_s, 3),
+    }
     text = outcome.excerpt.text
-    return Answer([text, status(pane, outcome.state, *notes)], told, pane.id, text)
+    return Answer([text, status(pane, outcome.state, *notes)], facts, pane.id, text)
 
 
 def shown_command(command: str) -> str:
-    """Return a command as far as a list shows it."""
-    if len(command) <= _SHOWN_COMMAND_CHARACTERS:
+    """Return the head of a command, at most 100 characters, with "…" where it was longer."""
+    if len(command) <= _MAX_COMMAND_CHARACTERS:
         return command
-    return command[:_SHOWN_COMMAND_CHARACTERS] + "…"
+    return command[:_MAX_COMMAND_CHARACTERS] + "…"

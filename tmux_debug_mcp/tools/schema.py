@@ -1,44 +1,98 @@
 """The JSON Schema of a tool's arguments, made from the frozen class that its handler gets.
 
-A field's type gives the type in the schema, `Rules` in its annotation the other keywords. A field
-without a default is required::
+The type of a field gives the type in the schema, `argument` its other keywords. A field without a
+default is required::
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
+    @arguments
     class Kill:
-        pane_id: Annotated[str, Rules(minLength=1, description="Pane id or name")]
-        visible_only: Annotated[bool, Named("visibleOnly")] = False
+        pane_id: str = string("Pane id or name")
+        lines: int = argument("How many lines", default=100, minimum=1)
+
+`string`, `short_name`, `whole` and `variables` are for arguments that tools have in common.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
+
+C = TypeVar("C")
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_MAX_VARIABLES = 256
 
 
-class Rules:
-    """Keywords of JSON Schema for an argument, in the order in which the schema has them."""
+def argument(
+    description: str | None = None,
+    *,
+    default: Any = MISSING,  # noqa: ANN401  of the field's type
+    called: str | None = None,
+    **rules: Any,  # noqa: ANN401  what JSON Schema has
+) -> Any:  # noqa: ANN401
+    """Declare an argument.
 
-    def __init__(self, **keywords: Any) -> None:  # noqa: ANN401  what JSON Schema has
-        self.keywords = keywords
+    Args:
+        description: What the model reads of it.
+        default: Its value when a call leaves it out; without one it is required.
+        called: Its name in the schema, where that can't be the field's.
+        rules: Keywords of JSON Schema, in the order in which the schema has them.
+    """
+    if description is not None:
+        rules["description"] = description
+    return field(default=default, metadata={"called": called, "rules": rules})
 
 
-class Named(str):
-    """The name of an argument that can't be a name in Python, or would hide one."""
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(argument,))
+def arguments(declared: type[C]) -> type[C]:
+    """Make a class of declared arguments a frozen dataclass."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(declared)
 
-    __slots__ = ()
+
+def string(description: str, **options: Any) -> Any:  # noqa: ANN401  as `argument`
+    """Declare text that is not empty."""
+    return argument(description, minLength=1, **options)
+
+
+def short_name(description: str | None = None, **options: Any) -> Any:  # noqa: ANN401
+    """Declare a name for a pane, a window or a session."""
+    return argument(description, minLength=1, maxLength=MAX_NAME_CHARACTERS, **options)
+
+
+def whole(description: str, **options: Any) -> Any:  # noqa: ANN401
+    """Declare a whole number that may be written as 3.0, as specs 000 and 002 have it."""
+    return argument(description, type="number", multipleOf=1, **options)
+
+
+def variables() -> Any:  # noqa: ANN401
+    """Declare environment variables to add."""
+    return argument(
+        "Environment variables to add",
+        default=None,
+        propertyNames={"pattern": "^[^=]+$"},
+        maxProperties=_MAX_VARIABLES,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a tool.
+    """An argument of a tool.
 
     Attributes:
         name: Its name in the schema.
         field: The name of its field in the class.
         schema: Its JSON Schema.
-        is_required: It must be given.
+        is_required: A call must give it.
         is_whole: It is an int, so that 3.0 means 3.
     """
 
@@ -49,10 +103,10 @@ class Parameter:
     is_whole: bool
 
 
-def parameters_of(arguments: type) -> list[Parameter]:
+def parameters_of(declared: type) -> list[Parameter]:
     """Return the parameters that a class of arguments declares."""
-    hints = get_type_hints(arguments, include_extras=True)
-    return [_parameter(field, hints[field.name]) for field in fields(arguments)]
+    hints = get_type_hints(declared)
+    return [_parameter(one, hints[one.name]) for one in fields(declared)]
 
 
 def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -65,53 +119,33 @@ def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
     return schema
 
 
-def _parameter(field: Field[Any], hint: Any) -> Parameter:  # noqa: ANN401  of any type
-    names = [item for item in _annotations(hint) if isinstance(item, Named)]
+def _parameter(declared: Field[Any], hint: Any) -> Parameter:  # noqa: ANN401  any type
+    rules = declared.metadata["rules"]
+    hint = _without_none(hint)
+    schema = rules if "anyOf" in rules else _type_schema(hint) | rules
     return Parameter(
-        name=str(names[0]) if names else field.name,
-        field=field.name,
-        schema=_schema(hint),
-        is_required=field.default is MISSING and field.default_factory is MISSING,
-        is_whole=any(_bare(one) is int for one in _alternatives(_bare(hint))),
+        name=declared.metadata["called"] or declared.name,
+        field=declared.name,
+        schema=schema,
+        is_required=declared.default is MISSING,
+        is_whole=hint is int,
     )
 
 
-def _schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the schema of an annotation."""
-    schema = _schema_of_type(_bare(hint))
-    for item in _annotations(hint):
-        if isinstance(item, Rules):
-            schema |= item.keywords
-    return schema
-
-
-def _schema_of_type(hint: Any) -> dict[str, Any]:  # noqa: ANN401
-    alternatives = _alternatives(hint)
-    if len(alternatives) > 1:
-        return {"anyOf": [_schema(one) for one in alternatives]}
-    [one] = alternatives
-    if one is not hint:
-        return _schema(one)
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return {"type": "string", "enum": list(arguments)}
-    if origin is not None and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _schema(arguments[1])}
-    if origin is not None and issubclass(origin, Sequence):
-        return {"type": "array", "items": _schema(arguments[0])}
-    return {"type": _TYPES[hint]}
-
-
-def _alternatives(hint: Any) -> list[Any]:  # noqa: ANN401
-    """Return the members of a union but None, or else the type itself."""
+def _without_none(hint: Any) -> Any:  # noqa: ANN401
+    """Return the type of an optional argument that is given."""
     if get_origin(hint) in (Union, UnionType):
-        return [one for one in get_args(hint) if one is not NoneType]
-    return [hint]
+        others = [one for one in get_args(hint) if one is not NoneType]
+        if len(others) == 1:
+            return others[0]
+    return hint
 
 
-def _bare(hint: Any) -> Any:  # noqa: ANN401
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _annotations(hint: Any) -> Sequence[Any]:  # noqa: ANN401
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the keywords that follow from a type."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": {"type": "string"}}
+    return {"type": _TYPES[hint]}

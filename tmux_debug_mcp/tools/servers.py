@@ -30,13 +30,13 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 
 class TmuxServer(Protocol):
-    """A tmux server, by ids alone."""
+    """A tmux server, as the tools need it. Rows are those that `rows` has returned."""
 
     async def rows(self) -> list[PaneRow]:
-        """Return all panes, in tmux's order; none where no server runs."""
+        """Return all panes in tmux's order, none if no server runs."""
 
     async def command_of(self, row: PaneRow) -> str:
-        """Return the name of the program that has a pane's terminal, or how its program ended."""
+        """Return the name of a pane's foreground program, or how its program ended."""
 
     async def run(self, *words: str) -> None:
         """Run a tmux command."""
@@ -54,23 +54,27 @@ class TmuxServer(Protocol):
         """Split a pane."""
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        """Type and press, whole and in order."""
+        """Type and press in a pane, as one piece."""
 
     async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
-        """Return rows of the screen and its history, 0 being the screen's first."""
+        """Return rows of a pane; row 0 is the screen's first, row -1 the history's last."""
 
     async def read_lines(self, row: PaneRow, lines: int) -> str:
-        """Return the last lines; one that the terminal wrapped is one."""
+        """Return the last logical lines of a pane."""
 
     async def read_screen(self, row: PaneRow) -> str:
-        """Return what the screen shows."""
+        """Return what a pane's screen shows."""
 
     async def kill(self, kind: str, row: PaneRow) -> None:
-        """End a session, window or pane."""
+        """End a session, window or pane.
+
+        Raises:
+            KillNotAllowedError: It is the user's server, and that was not allowed.
+        """
 
 
 class OwnServer:
-    """Our own tmux server, as far as it has panes of the engine.
+    """Our own tmux server. Its panes are the engine's; a window without one is not shown.
 
     Args:
         engine: The engine.
@@ -85,26 +89,31 @@ class OwnServer:
             return []
         separator = secrets.token_hex(8)
         [lines] = await client.run(("list-panes", "-a", "-F", panes_format(separator)))
-        rows = parse("\n".join(line.decode(errors="replace") for line in lines), separator, client.offsets)
-        ours = {pane.target for pane in self._engine.panes if pane.client is client}
-        return [_without_us(row, client.session) for row in rows if row.tmux_pane in ours]
+        text = "\n".join(line.decode(errors="replace") for line in lines)
+        targets = {pane.target for pane in self._engine.panes if pane.client is client}
+        rows = [row for row in parse(text, separator, client.offsets) if row.tmux_pane in targets]
+        return [_without_our_client(row, client.session) for row in rows]
 
     async def command_of(self, row: PaneRow) -> str:
         try:
             state = await self._pane(row).state()
         except PaneNotFoundError:  # it was killed meanwhile
             return "killed"
-        return state.foreground or "" if state.is_running else _ending(state)
+        if state.is_running:
+            return state.foreground or ""
+        return _ending(state)
 
     async def run(self, *words: str) -> None:
-        if client := self._engine.host.client:
+        client = self._engine.host.client
+        if client:
             await client.run(words)
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
-        window = [other for other in await self.rows() if other.window_id == row.window_id]
-        # Alone a pane has its window's size.
-        is_window = len(window) == 1 and flags[0] in ("-x", "-y")
-        await self.run("resize-window" if is_window else "resize-pane", "-t", row.tmux_pane, *flags)
+        panes = [other for other in await self.rows() if other.window_id == row.window_id]
+        command = "resize-pane"
+        if len(panes) == 1 and flags[0] in ("-x", "-y"):
+            command = "resize-window"  # a pane that is alone has its window's size
+        await self.run(command, "-t", row.tmux_pane, *flags)
         await self._take_sizes()
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
@@ -112,17 +121,22 @@ class OwnServer:
         keeper = self._engine.host.session
         if name == keeper:
             raise CommandError("new-session", f"duplicate session: {name}")
-        # The name that tmux makes of one is told by tmux alone. So a session of ours has it for a moment, which fails
-        # before anything is started; and the new one has another name at first.
+        # Only tmux knows the name that it makes of a given one. So our own session gets that name
+        # for a moment, which fails if it is taken, before anything is started.
         probe = ("rename-session", "-t", client.session, "--", escaped(name))
         back = ("rename-session", "-t", client.session, "--", keeper)
-        first = secrets.token_hex(8)
+        temporary = secrets.token_hex(8)
         title = escaped(window_name or _title(self._engine.settings, command))
-        words = ["new-session", "-d", "-s", first, "-x", str(COLUMNS), "-y", str(ROWS), "-n", title]
-        rename = ("rename-session", "-t", f"={first}", "--", escaped(name))
-        undo = ("kill-session", "-t", f"={first}")
+        size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        destination = Destination(
+            ["new-session", "-d", "-s", temporary, *size, "-n", title],
+            target=f"={temporary}:",
+            first=(probe, back),
+            then=("rename-session", "-t", f"={temporary}", "--", escaped(name)),
+            undo=("kill-session", "-t", f"={temporary}"),
+        )
         try:
-            return await self._create(name, command, Destination(words, f"={first}:", (probe, back), rename, undo))
+            return await self._create(name, command, destination)
         except CommandError as error:
             raise CommandError("new-session", error.reason) from error
 
@@ -155,19 +169,28 @@ class OwnServer:
                 await self._engine.kill(self._pane(other))
         await self._take_sizes()
 
-    async def _create(self, name: str | None, command: str | None, destination: Destination) -> Made:
+    async def _create(
+        self, name: str | None, command: str | None, destination: Destination
+    ) -> Made:
         shell = interactive_shell(self._engine.settings)
-        new = NewPane(command or shell, name, program=() if command else (shell,), destination=destination)
+        new = NewPane(
+            command or shell,
+            name,
+            program=() if command else (shell,),
+            destination=destination,
+        )
         check(new)
         pane = await self._engine.create(new)
         await rest(pane, EARLY_DEATH_S)
         for row in await self.rows():
             if row.tmux_pane == pane.target:
-                return Made(row.session_id, row.session_name, row.window_id, row.window_index, row.pane_id)
+                return Made(
+                    row.session_id, row.session_name, row.window_id, row.window_index, row.pane_id
+                )
         raise PaneNotFoundError(name or pane.id)  # it was killed meanwhile
 
     async def _take_sizes(self) -> None:
-        """Take note of what size all panes have, and wait until their terminals have it."""
+        """Take note of the size of each pane, and wait until its terminal has that size."""
         for row in await self.rows():
             with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                 await take_size(self._pane(row), int(row.pane_width), int(row.pane_height))
@@ -181,18 +204,23 @@ class OwnServer:
 
 
 def _title(settings: Settings, command: str | None) -> str:
-    """Return the name that tmux itself gives to a window: that of its program."""
-    return os.path.basename(command.split()[0]) if command else os.path.basename(interactive_shell(settings))
+    """Return the name that tmux itself would give to a window: that of its program."""
+    program = command.split()[0] if command else interactive_shell(settings)
+    return os.path.basename(program)
 
 
 def _is_in(row: PaneRow, kind: str, other: PaneRow) -> bool:
-    """Tell whether a pane goes when the session, window or pane of another row does."""
-    key = {"session": "session_id", "window": "window_id", "pane": "pane_id"}[kind]
-    return bool(getattr(row, key) == getattr(other, key))
+    """Tell whether a pane is in the session, in the window, or is the pane of another row."""
+    match kind:
+        case "session":
+            return row.session_id == other.session_id
+        case "window":
+            return row.window_id == other.window_id
+    return row.pane_id == other.pane_id
 
 
-def _without_us(row: PaneRow, session: str) -> PaneRow:
-    """Return a row that does not count our own connection, which is attached to a session of ours."""
+def _without_our_client(row: PaneRow, session: str) -> PaneRow:
+    """Return a row that does not count our control mode client, which is attached to a session."""
     if row.tmux_session != session:
         return row
     return replace(row, session_attached=str(int(row.session_attached) - 1))
@@ -201,4 +229,6 @@ def _without_us(row: PaneRow, session: str) -> PaneRow:
 def _ending(state: State) -> str:
     if state.is_lost:
         return "lost"
-    return f"killed by {state.signal}" if state.signal else f"exited with code {state.exit_code}"
+    if state.signal:
+        return f"killed by {state.signal}"
+    return f"exited with code {state.exit_code}"

@@ -16,18 +16,7 @@ from typing import Any, TypeVar
 
 from tmux_debug_mcp.errors import (
     ArgumentError,
-    BusyError,
-    CommandError,
-    ForeignShellError,
-    JobNotTakenError,
-    LogLostError,
-    NotAtPromptError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
     PaneNotFoundError,
-    ShellNotReadyError,
-    TmuxGoneError,
 )
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean, read_last_lines
@@ -42,6 +31,7 @@ from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.keys import typed
 
+from . import sentences
 from .tabs_arguments import (
     MAX_CHUNK_BYTES,
     CloseTab,
@@ -71,31 +61,6 @@ _MAX_EARLIER_TABS = 20
 # A shell that has just run something comes to its prompt.
 _PROMPT_S = 0.05
 
-_SENTENCES = {
-    PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
-    PaneExitedError: "Tab '{window_id}' has ended ({ending}): no shell is there any more. Use read_logs_from_tab to "
-    "read its last output, or create_tab to make another.",
-    PaneLostError: "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab to make "
-    "another.",
-    PaneLimitError: "There are {most} tabs and all are running. Use close_tab to close those that are no longer "
-    "needed.",
-    BusyError: "Tab '{window_id}' is busy: {running}, {runtime_s:.0f} s. Use stop_process to stop that, or another "
-    "tab.",
-    NotAtPromptError: "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop that, "
-    "or another tab. Shells can be bash, zsh, dash, fish and busybox sh.",
-    ShellNotReadyError: "Tab '{window_id}': {shell} is not at its prompt; it is at work, or asks for something. "
-    "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or stop_process to "
-    "interrupt it.",
-    ForeignShellError: "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
-    "command's file. Use start_process to type the command there, and read_logs_from_tab.",
-    JobNotTakenError: "Tab '{window_id}': {shell} did not take the command, and nothing was run. "
-    "Use read_logs_from_tab to see what it is at.",
-    LogLostError: "Tab '{window_id}': what it printed could not be written to {path}. The command was run; how it "
-    "ended is lost. Make room there.",
-    CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there.",
-    TmuxGoneError: "The tmux server has ended and its tabs with it. The next create_tab starts a new one.",
-}
-
 
 class Tabs:
     """The handlers of `tabs` on our own tmux server.
@@ -121,7 +86,9 @@ class Tabs:
             program.append("-l")
         name = os.path.basename(shell) if arguments.name is None else arguments.name
         if _ID.fullmatch(name):
-            raise ArgumentError(f"Parameter 'name' is '{name}', which looks like an id. Give another name.")
+            raise ArgumentError(
+                f"Parameter 'name' is '{name}', which looks like an id. Give another name."
+            )
         new = NewPane(
             " ".join(program),
             name,
@@ -234,7 +201,8 @@ class Tabs:
             state = await tab.state()
             if start > tab.log.size:
                 raise ArgumentError(
-                    f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. Give one up to that."
+                    f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
+                    "Give one up to that."
                 )
             if arguments.strip_ansi:
                 piece = await read_clean(tab.log, start, state.cursor, max_bytes)
@@ -439,4 +407,6 @@ TOOLS = (
     ),
 )
 
-TOOLSET = Toolset("tabs", Tabs, TOOLS, INSTRUCTIONS, _SENTENCES, keeps_logs=True, uses_socket=True)
+TOOLSET = Toolset(
+    "tabs", Tabs, TOOLS, INSTRUCTIONS, sentences.TABS, keeps_logs=True, uses_socket=True
+)

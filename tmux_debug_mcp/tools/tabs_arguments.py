@@ -1,95 +1,100 @@
 """The arguments of the tools of `tabs`."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 
-from .arguments import Cwd, Env, Name, Text
-from .schema import Rules
+from .schema import argument, arguments, short_name, string, variables, whole
 
 MAX_CHUNK_BYTES = 1 << 20
 
-_WindowId = Annotated[str, Rules(minLength=1, description="Tab id, e.g. @3")]
-_ReadableId = Annotated[_WindowId, Rules(description="Tab id, e.g. @3; of an earlier run, RUN/@3")]
-_Whole = Annotated[int, Rules(type="number", multipleOf=1)]
-_StripAnsi = Annotated[bool, Rules(description="Remove ANSI sequences (default false)")]
+
+def _tab() -> Any:  # noqa: ANN401  as `argument`
+    return string("Tab id, e.g. @3")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _readable_tab() -> Any:  # noqa: ANN401
+    return string("Tab id, e.g. @3; of an earlier run, RUN/@3")
+
+
+def _strip_ansi() -> Any:  # noqa: ANN401
+    return argument("Remove ANSI sequences (default false)", default=False)
+
+
+@arguments
 class CreateTab:
     """Arguments of create_tab."""
 
-    name: Annotated[Name | None, Rules(description="Name for the tab")] = None
-    cwd: Cwd | None = None
-    env: Env | None = None
-    login: Annotated[bool | None, Rules(description="Start a login shell, which reads the user's profile")] = None
+    name: str | None = short_name("Name for the tab", default=None)
+    cwd: str | None = string("Directory to start in", default=None)
+    env: Mapping[str, str] | None = variables()
+    login: bool | None = argument(
+        "Start a login shell, which reads the user's profile", default=None
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ReadLogs:
     """Arguments of read_logs_from_tab."""
 
-    window_id: _ReadableId
-    lines: Annotated[_Whole, Rules(minimum=1, description="Lines from the end (default 500)")] = 500
-    strip_ansi: _StripAnsi = False
+    window_id: str = _readable_tab()
+    lines: int = whole("Lines from the end (default 500)", default=500, minimum=1)
+    strip_ansi: bool = _strip_ansi()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ExecuteCommand:
     """Arguments of execute_command."""
 
-    window_id: _WindowId
-    command: Annotated[Text, Rules(description="Shell command; may have several lines")]
-    timeout_ms: Annotated[
-        float,
-        Rules(minimum=1, maximum=3_600_000, description="Milliseconds to give it (default 10000)"),
-    ] = 10_000
-    strip_ansi: _StripAnsi = False
+    window_id: str = _tab()
+    command: str = string("Shell command; may have several lines")
+    timeout_ms: float = argument(
+        "Milliseconds to give it (default 10000)", default=10_000, minimum=1, maximum=3_600_000
+    )
+    strip_ansi: bool = _strip_ansi()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class StartProcess:
     """Arguments of start_process."""
 
-    window_id: _WindowId
-    command: Annotated[Text, Rules(description="Shell command")]
-    append_newline: Annotated[bool, Rules(description="Press Enter after it (default true)")] = True
+    window_id: str = _tab()
+    command: str = string("Shell command")
+    append_newline: bool = argument("Press Enter after it (default true)", default=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class StopProcess:
     """Arguments of stop_process."""
 
-    window_id: _WindowId
-    signal: Annotated[
-        Literal["SIGINT", "SIGTERM"],
-        Rules(description="SIGINT, which is C-c (default), or SIGTERM"),
-    ] = "SIGINT"
+    window_id: str = _tab()
+    signal: Literal["SIGINT", "SIGTERM"] = argument(
+        "SIGINT, which is C-c (default), or SIGTERM", default="SIGINT"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class StreamLogs:
     """Arguments of stream_logs_from_tab."""
 
-    window_id: _ReadableId
-    from_byte: Annotated[_Whole, Rules(minimum=0, description="Offset to start at (default 0)")] = 0
-    max_bytes: Annotated[
-        _Whole,
-        Rules(minimum=1, maximum=MAX_CHUNK_BYTES, description="Most bytes to read (default 65536)"),
-    ] = 65_536
-    strip_ansi: _StripAnsi = False
+    window_id: str = _readable_tab()
+    from_byte: int = whole("Offset to start at (default 0)", default=0, minimum=0)
+    max_bytes: int = whole(
+        "Most bytes to read (default 65536)", default=65_536, minimum=1, maximum=MAX_CHUNK_BYTES
+    )
+    strip_ansi: bool = _strip_ansi()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SetHistoryLimit:
     """Arguments of set_history_limit."""
 
-    limit: Annotated[_Whole, Rules(minimum=1, maximum=MAX_HISTORY_LINES, description="Lines")]
+    limit: int = whole("Lines", minimum=1, maximum=MAX_HISTORY_LINES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class CloseTab:
     """Arguments of close_tab."""
 
-    window_id: _WindowId
+    window_id: str = _tab()

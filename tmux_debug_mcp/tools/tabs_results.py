@@ -57,7 +57,9 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
     if outcome.reason == "input":
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
-        notes.append("It runs on and awaits that: answer with start_process, or stop it with stop_process.")
+        notes.append(
+            "It runs on and awaits that: answer with start_process, or stop it with stop_process."
+        )
     if outcome.excerpt.cut_bytes:
         begin = max(outcome.start, pane.log.kept_from)
         notes.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")

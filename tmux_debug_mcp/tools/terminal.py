@@ -1,4 +1,4 @@
-"""The toolset `terminal`: spec 003, a terminal emulator with its true state, and its planned features.
+"""The toolset `terminal`: spec 003's terminal emulator, with the features it plans.
 
 A session is a pane by its name. The one called `default` is made when it is first used, and again
 when it was closed.
@@ -17,15 +17,9 @@ import anyio.to_thread
 import orjson
 
 from tmux_debug_mcp.errors import (
-    AmbiguousNameError,
     ArgumentError,
-    CommandError,
     LimitReachedError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
     PaneNotFoundError,
-    TmuxGoneError,
     ToolError,
 )
 from tmux_debug_mcp.logs.archive import names_run
@@ -41,6 +35,7 @@ from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, key_name, parse, pressed
 from tmux_debug_mcp.vt.screen import Screen
 
+from . import sentences
 from .recordings import Recordings
 from .terminal_arguments import (
     DEFAULT,
@@ -56,8 +51,9 @@ from .terminal_arguments import (
 from .toolset import Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
-    "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and takeScreenshot show "
-    "what came of it. A session that is not named is the default one, a shell that is started when it is first used."
+    "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "
+    "takeScreenshot show what came of it. A session that is not named is the default one, a "
+    "shell that is started when it is first used."
 )
 
 MAX_CONTENT_CHARACTERS = 40_000
@@ -69,22 +65,9 @@ _PROMPT_S = 0.05
 _REST_S = 1.0
 
 _KEYS = (
-    "Enter, Tab, Escape, Backspace, Delete, Insert, Home, End, PageUp, PageDown, ArrowUp, ArrowDown, ArrowLeft, "
-    "ArrowRight, F1 to F12, Ctrl+A to Ctrl+Z, Ctrl+[, Ctrl+\\, Ctrl+Space"
+    "Enter, Tab, Escape, Backspace, Delete, Insert, Home, End, PageUp, PageDown, ArrowUp, "
+    "ArrowDown, ArrowLeft, ArrowRight, F1 to F12, Ctrl+A to Ctrl+Z, Ctrl+[, Ctrl+\\, Ctrl+Space"
 )
-
-_SENTENCES: dict[type[ToolError], str] = {
-    PaneNotFoundError: "Session '{session}' not found. Use listSessions to see the sessions, or createSession.",
-    AmbiguousNameError: "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead.",
-    PaneExitedError: "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
-    "createSession to start anew.",
-    PaneLostError: "Session '{session}' was lost: its tmux window or server ended from outside. Use createSession to "
-    "make another.",
-    PaneLimitError: "There are {most} sessions and all are running. Use closeSession to close those that are no "
-    "longer needed.",
-    CommandError: "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there.",
-    TmuxGoneError: "The tmux server has ended and its sessions with it. The next call starts a new one.",
-}
 
 
 class Terminal:
@@ -167,7 +150,8 @@ class Terminal:
         size = len(text.encode())
         if size > MAX_KEYS_BYTES:
             raise ArgumentError(
-                f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send it in parts."
+                f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
+                "it in parts."
             )
         pane = await self.find(arguments.session, to_write=True)
         await send_one(pane, parse(text, literal=True))
@@ -179,7 +163,8 @@ class Terminal:
         name = key_name(key)
         if name is None:
             raise ArgumentError(
-                f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type for text."
+                f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type "
+                "for text."
             )
         pane = await self.find(arguments.session, to_write=True)
         await send_one(pane, pressed((name,)))
@@ -253,7 +238,9 @@ class Terminal:
         name = arguments.name
         async with self._naming:
             if await self.engine.running_pane(name):
-                raise LimitReachedError(f"Session '{name}' is there already. Use it, or closeSession first.")
+                raise LimitReachedError(
+                    f"Session '{name}' is there already. Use it, or closeSession first."
+                )
             pane = await self._create(arguments)
         state = await pane.state()
         text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
@@ -343,7 +330,9 @@ class Terminal:
             await self.engine.find(name)
             raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
         if not recording.path.exists():
-            raise ToolError(f"The recording is lost: its file {recording.path} was removed meanwhile.")
+            raise ToolError(
+                f"The recording is lost: its file {recording.path} was removed meanwhile."
+            )
         cut = f" until {recording.reason}" if recording.reason else ""
         text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "
         return Answer([text + str(recording.path)], pane_id=name)
@@ -385,7 +374,8 @@ TOOLS = (
     ),
     Tool(
         "takeScreenshot",
-        "Return the visible screen with cursor position and dimensions, as text or also as a picture with its colours.",
+        "Return the visible screen with cursor position and dimensions, as text or also as a "
+        "picture with its colours.",
         Terminal.take_screenshot,
         TakeScreenshot,
         hints=_READS,
@@ -440,7 +430,7 @@ TOOLSET = Toolset(
     Terminal,
     TOOLS,
     INSTRUCTIONS,
-    _SENTENCES,
+    sentences.TERMINAL,
     placeholders={"session": DEFAULT},
     resources=_resources,
     keeps_logs=True,

@@ -1,85 +1,88 @@
 """The arguments of the tools of `terminal`."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
-from .arguments import Cwd, Env, Name, Text
-from .schema import Named, Rules
+from .schema import argument, arguments, short_name, string, variables
 
 DEFAULT = "default"
 
-_Session = Annotated[Text, Rules(description="Session name (default: default)")]
-_Columns = Annotated[int, Rules(minimum=2, maximum=MAX_COLUMNS)]
-_Rows = Annotated[int, Rules(minimum=2, maximum=MAX_ROWS)]
+
+def _session() -> Any:  # noqa: ANN401  as `argument`
+    return string("Session name (default: default)", default=DEFAULT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class TypeText:
     """Arguments of type."""
 
-    text: Annotated[Text, Rules(description="Text to type")]
-    session: _Session = DEFAULT
+    text: str = string("Text to type")
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SendKey:
     """Arguments of sendKey."""
 
-    key: Annotated[Text, Rules(description="Key name, e.g. Ctrl+C")]
-    session: _Session = DEFAULT
+    key: str = string("Key name, e.g. Ctrl+C")
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class GetContent:
     """Arguments of getContent."""
 
-    visible_only: Annotated[
-        bool, Named("visibleOnly"), Rules(description="Only the visible screen (default false)")
-    ] = False
-    session: _Session = DEFAULT
+    visible_only: bool = argument(
+        "Only the visible screen (default false)", called="visibleOnly", default=False
+    )
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class TakeScreenshot:
     """Arguments of takeScreenshot."""
 
-    format: Annotated[Literal["text", "png"], Rules(description="png adds a picture (default text)")] = "text"
-    session: _Session = DEFAULT
+    format: Literal["text", "png"] = argument("png adds a picture (default text)", default="text")
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class OfSession:
     """Arguments of a tool that takes a session alone."""
 
-    session: _Session = DEFAULT
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class Resize:
     """Arguments of resize."""
 
-    cols: _Columns
-    rows: _Rows
-    session: _Session = DEFAULT
+    cols: int = argument(minimum=2, maximum=MAX_COLUMNS)
+    rows: int = argument(minimum=2, maximum=MAX_ROWS)
+    session: str = _session()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class CreateSession:
     """Arguments of createSession."""
 
-    name: Name
-    cols: Annotated[_Columns | None, Rules(description="Width (default 120, or as configured)")] = None
-    rows: Annotated[_Rows | None, Rules(description="Height (default 40, or as configured)")] = None
-    cwd: Cwd | None = None
-    env: Env | None = None
-    command: Annotated[Text | None, Rules(description="Command to run instead of a shell")] = None
+    name: str = short_name()
+    cols: int | None = argument(
+        "Width (default 120, or as configured)", default=None, minimum=2, maximum=MAX_COLUMNS
+    )
+    rows: int | None = argument(
+        "Height (default 40, or as configured)", default=None, minimum=2, maximum=MAX_ROWS
+    )
+    cwd: str | None = string("Directory to start in", default=None)
+    env: Mapping[str, str] | None = variables()
+    command: str | None = string("Command to run instead of a shell", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class StartRecording:
     """Arguments of startRecording."""
 
-    path: Annotated[Text | None, Rules(description="New file (default: a name of its own)")] = None
-    session: _Session = DEFAULT
+    path: str | None = string("New file (default: a name of its own)", default=None)
+    session: str = _session()

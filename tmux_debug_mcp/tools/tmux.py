@@ -8,16 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from tmux_debug_mcp.errors import (
-    AmbiguousNameError,
     ArgumentError,
-    CommandError,
-    MixedKeysError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
-    PaneNotFoundError,
-    TmuxGoneError,
-    ToolError,
 )
 from tmux_debug_mcp.logs.reading import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check
@@ -32,6 +23,7 @@ from tmux_debug_mcp.tmux.targets import (
 from tmux_debug_mcp.tmux.users_server import Made, escaped
 from tmux_debug_mcp.vt.keys import parse
 
+from . import sentences
 from .servers import OwnServer, TmuxServer
 from .tmux_arguments import (
     CreateSession,
@@ -51,9 +43,9 @@ from .tmux_arguments import (
 from .toolset import Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
-    "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or ids such as $0, @1, %3, "
-    "which are safest; tools that create something return its ids. Type with tmux_send_keys, see what came of it with "
-    "tmux_read_pane."
+    "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
+    "ids such as $0, @1, %3, which are safest; tools that create something return its ids. Type "
+    "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
 MAX_LINES = 1000
@@ -61,20 +53,6 @@ MAX_CHARACTERS = 40_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
-_NO_SUCH = "Use tmux_list_panes to see what is there."
-
-_SENTENCES: dict[type[ToolError], str] = {
-    PaneNotFoundError: "Target '{target}' is gone. " + _NO_SUCH,
-    AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
-    PaneExitedError: "Pane '{target}' has ended ({ending}): nothing there reads keys. "
-    "Use tmux_read_pane to read its last output or tmux_create_window to start anew.",
-    PaneLostError: "Pane '{target}' was lost: its window or the tmux server ended from outside. " + _NO_SUCH,
-    MixedKeysError: "'{key}' is a key's name, and keys do not mix with text. Send these one after the other: {steps}; "
-    "or set literal to type all of it as text.",
-    PaneLimitError: "There are {most} panes and all are running. Use tmux_kill to end those that are no longer needed.",
-    CommandError: "tmux {tmux_command} failed: {reason}. " + _NO_SUCH,
-    TmuxGoneError: "The tmux server has ended and its panes with it. The next tmux_create_session starts a new one.",
-}
 
 
 class TmuxTools:
@@ -104,7 +82,9 @@ class TmuxTools:
         """Make a session with a window."""
         _check_names(arguments.name, arguments.window_name)
         _check_command(arguments.command)
-        made = await self._server.create_session(arguments.name, arguments.window_name, arguments.command)
+        made = await self._server.create_session(
+            arguments.name, arguments.window_name, arguments.command
+        )
         ids = f"session_id={made.session_id} window_id={made.window_id} pane_id={made.pane_id}"
         return _created(f"Session '{made.session_name}' created. {ids}", made)
 
@@ -125,7 +105,8 @@ class TmuxTools:
             if names_less_than_session(rows, target):
                 session_name = find_session(rows, target).session_name
                 raise ArgumentError(
-                    f"Target '{target}' is no session but a part of session '{session_name}'. Give that."
+                    f"Target '{target}' is no session but a part of session '{session_name}'. "
+                    "Give that."
                 )
             row = find_session(rows, target)
         else:
@@ -194,7 +175,8 @@ class TmuxTools:
         size = arguments.size
         if size is not None and not _SIZE.fullmatch(size):
             raise ArgumentError(
-                f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such as '50%'."
+                f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such "
+                "as '50%'."
             )
         _check_command(arguments.command)
         row = find_pane(await self._server.rows(), arguments.target)
@@ -323,7 +305,9 @@ def _check_names(*names: str | None) -> None:
         if name is None:
             continue
         if not (name.isprintable() and name.strip()):
-            raise ArgumentError(f"The name {name!a} can't be one. It must be printable and not blank.")
+            raise ArgumentError(
+                f"The name {name!a} can't be one. It must be printable and not blank."
+            )
         if _ANY_ID.fullmatch(name):
             raise ArgumentError(f"The name '{name}' looks like an id. Give another one.")
 
@@ -367,7 +351,8 @@ TOOLS = (
     ),
     Tool(
         "tmux_list_windows",
-        "List windows: session name, index, id, name, active (1 or 0), number of panes, active pane.",
+        "List windows: session name, index, id, name, active (1 or 0), number of panes, active "
+        "pane.",
         TmuxTools.list_windows,
         ListWindows,
         hints=_READS,
@@ -395,7 +380,8 @@ TOOLS = (
     ),
     Tool(
         "tmux_list_panes",
-        "List panes: session name, window index, id, index, size, active (1 or 0), command or how it ended.",
+        "List panes: session name, window index, id, index, size, active (1 or 0), command or "
+        "how it ended.",
         TmuxTools.list_panes,
         ListPanes,
         hints=_READS,
@@ -437,7 +423,7 @@ TOOLSET = Toolset(
     TmuxTools,
     TOOLS,
     INSTRUCTIONS,
-    _SENTENCES,
+    sentences.TMUX,
     placeholders={"target": "it"},
     uses_socket=True,
 )

@@ -1,134 +1,146 @@
 """The arguments of the tools of `tmux`."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
-from .arguments import Name, Text
-from .schema import Named, Rules
-
-_Pane = Annotated[Text, Rules(description="Pane: %3 or session:window.pane")]
-_Window = Annotated[Text, Rules(description="Window: @1 or session:window")]
-_Session = Annotated[Text, Rules(description="Session: name or $0")]
-_NewName = Annotated[Name, Rules(description="New name")]
-_Command = Annotated[Text | None, Rules(description="Command to run instead of a shell")]
-_Columns = Annotated[int, Rules(minimum=1, maximum=MAX_COLUMNS)]
-_Rows = Annotated[int, Rules(minimum=1, maximum=MAX_ROWS)]
+from .schema import argument, arguments, short_name, string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _pane() -> Any:  # noqa: ANN401  as `argument`
+    return string("Pane: %3 or session:window.pane")
+
+
+def _window() -> Any:  # noqa: ANN401
+    return string("Window: @1 or session:window")
+
+
+def _command() -> Any:  # noqa: ANN401
+    return string("Command to run instead of a shell", default=None)
+
+
+@arguments
 class CreateSession:
     """Arguments of tmux_create_session."""
 
-    name: Annotated[Name, Rules(description="Name for the session")]
-    command: _Command = None
-    window_name: Annotated[Name | None, Rules(description="Name for its window")] = None
+    name: str = short_name("Name for the session")
+    command: str | None = _command()
+    window_name: str | None = short_name("Name for its window", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class RenameSession:
     """Arguments of tmux_rename_session."""
 
-    old_name: _Session
-    new_name: _NewName
+    old_name: str = string("Session: name or $0")
+    new_name: str = short_name("New name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class Kill:
     """Arguments of tmux_kill."""
 
-    target: Annotated[Text, Rules(description="Target of that type")]
-    kind: Annotated[
-        Literal["session", "window", "pane"], Named("type"), Rules(description="What to end (default pane)")
-    ] = "pane"
+    target: str = string("Target of that type")
+    kind: Literal["session", "window", "pane"] = argument(
+        "What to end (default pane)", called="type", default="pane"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ListWindows:
     """Arguments of tmux_list_windows."""
 
-    session: Annotated[_Session | None, Rules(description="Only those of this session")] = None
+    session: str | None = string("Only those of this session", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class CreateWindow:
     """Arguments of tmux_create_window."""
 
-    session: _Session
-    name: Annotated[Name | None, Rules(description="Name for the window")] = None
-    command: _Command = None
+    session: str = string("Session: name or $0")
+    name: str | None = short_name("Name for the window", default=None)
+    command: str | None = _command()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SelectWindow:
     """Arguments of tmux_select_window."""
 
-    target: _Window
+    target: str = _window()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class RenameWindow:
     """Arguments of tmux_rename_window."""
 
-    target: _Window
-    new_name: _NewName
+    target: str = _window()
+    new_name: str = short_name("New name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ListPanes:
     """Arguments of tmux_list_panes."""
 
-    target: Annotated[Text | None, Rules(description="Only those of this session or window")] = None
+    target: str | None = string("Only those of this session or window", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SplitWindow:
     """Arguments of tmux_split_window."""
 
-    target: Annotated[Text, Rules(description="Pane or window to split")]
-    horizontal: Annotated[
-        bool,
-        Rules(description="Divide by a horizontal line, top and bottom (default false: left and right)"),
-    ] = False
-    size: Annotated[str | None, Rules(description="Size of the new pane: '50%', or lines or columns '20'")] = None
-    command: _Command = None
+    target: str = string("Pane or window to split")
+    horizontal: bool = argument(
+        "Divide by a horizontal line, top and bottom (default false: left and right)", default=False
+    )
+    size: str | None = argument(
+        "Size of the new pane: '50%', or lines or columns '20'", default=None
+    )
+    command: str | None = _command()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SelectPane:
     """Arguments of tmux_select_pane."""
 
-    target: _Pane
+    target: str = _pane()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ResizePane:
     """Arguments of tmux_resize_pane."""
 
-    target: _Pane
-    direction: Annotated[Literal["up", "down", "left", "right"] | None, Rules(description="Direction to grow")] = None
-    amount: Annotated[_Columns, Rules(description="Cells to grow by (default 5)")] = 5
-    width: Annotated[_Columns | None, Rules(description="Columns to have, instead")] = None
-    height: Annotated[_Rows | None, Rules(description="Rows to have, instead")] = None
+    target: str = _pane()
+    direction: Literal["up", "down", "left", "right"] | None = argument(
+        "Direction to grow", default=None
+    )
+    amount: int = argument(
+        "Cells to grow by (default 5)", default=5, minimum=1, maximum=MAX_COLUMNS
+    )
+    width: int | None = argument(
+        "Columns to have, instead", default=None, minimum=1, maximum=MAX_COLUMNS
+    )
+    height: int | None = argument(
+        "Rows to have, instead", default=None, minimum=1, maximum=MAX_ROWS
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class SendKeys:
     """Arguments of tmux_send_keys."""
 
-    target: _Pane
-    keys: Annotated[str, Rules(description="Text to type, or keys to press")]
-    literal: Annotated[bool, Rules(description="Type exactly this, key names too; a line feed is Enter")] = False
+    target: str = _pane()
+    keys: str = argument("Text to type, or keys to press")
+    literal: bool = argument(
+        "Type exactly this, key names too; a line feed is Enter", default=False
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@arguments
 class ReadPane:
     """Arguments of tmux_read_pane."""
 
-    target: _Pane
-    line_count: Annotated[int | None, Rules(minimum=1, description="How many (max 1000)")] = None
-    start_line: Annotated[
-        int | None,
-        Rules(description="First line: 0 is the top of the screen, -1 the last of the history"),
-    ] = None
+    target: str = _pane()
+    line_count: int | None = argument("How many (max 1000)", default=None, minimum=1)
+    start_line: int | None = argument(
+        "First line: 0 is the top of the screen, -1 the last of the history", default=None
+    )

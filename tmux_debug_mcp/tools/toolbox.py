@@ -43,7 +43,7 @@ _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tool at work: its row, its toolset, the object whose method handles calls, and their parser."""
+    """A tool with its toolset, the object whose method answers calls, and their parser."""
 
     tool: Tool[Any, Any]
     toolset: Toolset[Any]
@@ -64,7 +64,9 @@ class Toolbox:
         running: The number of calls at work.
     """
 
-    def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, audit: AuditLog | None) -> None:
+    def __init__(
+        self, toolsets: Sequence[Toolset[Any]], engine: Engine, audit: AuditLog | None
+    ) -> None:
         self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
         self.running = 0
         self._audit = audit
@@ -139,7 +141,9 @@ class Toolbox:
                 raise StorageError(str(error.filename), str(error.strerror)) from error
             raise
 
-    async def _audited(self, audit: AuditLog, name: str, arguments: Arguments, report: Report) -> Answer:
+    async def _audited(
+        self, audit: AuditLog, name: str, arguments: Arguments, report: Report
+    ) -> Answer:
         """Answer a call and put it on record, also when it fails or is cancelled."""
         begin = time.monotonic()
         answer: Answer | None = None

@@ -10,7 +10,7 @@ import mcp_types as types
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 
-from .schema import parameters_of, schema_of
+from .schema import arguments, parameters_of, schema_of
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
@@ -73,7 +73,7 @@ class Tool(Generic[T, A]):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@arguments
 class NoArguments:
     """The arguments of a tool that takes none."""
 
@@ -132,5 +132,6 @@ def _refuse_duplicates(toolsets: Sequence[Toolset[Any]]) -> None:
             other = owners.setdefault(tool.name, toolset.name)
             if other != toolset.name:
                 raise StartError(
-                    f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. Choose one of the two."
+                    f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. "
+                    "Choose one of the two."
                 )

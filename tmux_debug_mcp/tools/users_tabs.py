@@ -1,4 +1,4 @@
-"""The toolset `tabs` on the user's own tmux server: spec 002's "attach to an existing tmux session".
+"""The toolset `tabs` on the user's own tmux server, as spec 002 wants it.
 
 A tab is a window of any session there, and stands for its active pane. Nothing there is changed
 that was not asked for. So there is no pipe and no log: what a tab printed is what tmux keeps of it,
@@ -38,9 +38,9 @@ from .tabs_results import answer, compact
 from .toolset import Answer, NoArguments
 
 MAX_LOG_CHARACTERS = 400_000
-# A shell draws its prompt anew in some milliseconds.
+# Time for a shell to draw its prompt again, which takes some milliseconds.
 _CLEAR_S = 0.2
-_LOOK_AGAIN_S = 0.01
+_POLL_S = 0.01
 _SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 
 
@@ -131,7 +131,7 @@ class UsersTabs:
     async def stop_process(self, arguments: StopProcess) -> Answer:
         """Stop what runs in the foreground of a tab."""
         row = await self._tab(arguments.window_id)
-        reason = await _stop(self._server, row, signal.Signals[arguments.signal])
+        reason = await _Stop(self._server, row, signal.Signals[arguments.signal]).run()
         if reason is None:
             return answer(row.window_id, {"success": True})
         return answer(row.window_id, {"success": False, "note": f"Not stopped: {reason}."})
@@ -144,7 +144,8 @@ class UsersTabs:
     async def set_history_limit(self, _arguments: SetHistoryLimit) -> Answer:
         """Refuse: it would change the user's options."""
         raise ToolError(
-            "The history limit of the user's own tmux server is an option of the user's, and is left alone."
+            "The history limit of the user's own tmux server is an option of the user's, and is "
+            "left alone."
         )
 
     async def close_tab(self, arguments: CloseTab) -> Answer:
@@ -171,7 +172,9 @@ def _words(env: Mapping[str, str]) -> list[str]:
     Raises:
         ArgumentError: They are too large for a client of tmux.
     """
-    words = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
+    words: list[str] = []
+    for name, value in env.items():
+        words += ["-e", f"{name}={value}"]
     size = sum(len(word.encode()) + 1 for word in words)
     if size > MAX_COMMAND_BYTES:
         most = f"on a user's tmux server at most {MAX_COMMAND_BYTES}"
@@ -196,47 +199,95 @@ def _session_for_tabs(rows: Sequence[PaneRow], socket: str) -> PaneRow:
         names = ", ".join(row.session_name for row in sessions.values())
         problem = f"has several sessions ({names}), and not one that is attached"
     raise ToolError(
-        f"The user's tmux server at {socket} {problem}, so it is not known where to make a tab. Ask the user to make "
-        "one, and use list_tabs then."
+        f"The user's tmux server at {socket} {problem}, so it is not known where to make a tab. "
+        "Ask the user to make one, and use list_tabs then."
     )
 
 
-async def _stop(server: UsersServer, row: PaneRow, number: signal.Signals) -> str | None:
-    """Stop what has the terminal, one process group after the other; return why it is not known to have stopped."""
-    if row.pane_dead == "1":
-        raise PaneExitedError(row.window_id, await server.command_of(row))
-    first = processes.read_stat(int(row.pane_pid))
-    if first is None or not processes.is_on_terminal(first, row.pane_tty):
-        return "the processes of that tab can't be seen from here"
-    told: set[int] = set()
-    group, since = -1, 0.0
-    with anyio.move_on_after(STOP_S):
-        while (now := processes.read_stat(first.pid)) and now.starttime == first.starttime and now.state != "Z":
-            if now.tpgid != group:
-                group, since = now.tpgid, anyio.current_time()
-            is_steady = group > 0 and anyio.current_time() > since + STEADY_S
-            if is_steady and _is_shell(group):
+class _Stop:
+    """Stops the foreground of a tab, one process group after the other, until its shell is back.
+
+    Args:
+        server: The user's tmux server.
+        row: The tab's active pane.
+        number: SIGINT, which is sent by pressing C-c, or another signal.
+    """
+
+    def __init__(self, server: UsersServer, row: PaneRow, number: signal.Signals) -> None:
+        self._server = server
+        self._row = row
+        self._number = number
+        self._signalled: set[int] = set()
+        self._group = -1
+        self._group_since = 0.0
+
+    async def run(self) -> str | None:
+        """Stop it; return None once it has stopped, else the reason why that is not known.
+
+        Raises:
+            PaneExitedError: The tab's program has ended.
+        """
+        row = self._row
+        if row.pane_dead == "1":
+            raise PaneExitedError(row.window_id, await self._server.command_of(row))
+        first = processes.read_stat(int(row.pane_pid))
+        if first is None or not processes.is_on_terminal(first, row.pane_tty):
+            return "the processes of that tab can't be seen from here"
+        with anyio.move_on_after(STOP_S):
+            return await self._until_shell(first)
+        name = await self._server.command_of(row)
+        return f"{name} still runs {STOP_S:g} s after that; {advice(self._number)}"
+
+    async def _until_shell(self, first: processes.Stat) -> str | None:
+        """Signal each foreground group once, until a shell has the terminal or the tab ends."""
+        while True:
+            leader = processes.read_stat(first.pid)
+            if leader is None or leader.starttime != first.starttime or leader.state == "Z":
                 break
-            if is_steady and group not in told:
-                told.add(group)
-                if reason := await _tell(server, row, number, group):
+            if self._is_steady(leader.tpgid):
+                if _is_shell(self._group):
+                    break
+                reason = await self._signal()
+                if reason:
                     return reason
-            await anyio.sleep(_LOOK_AGAIN_S)
-        if told:
+            await anyio.sleep(_POLL_S)
+        if self._signalled:
             return None
-        if number == signal.SIGINT:
-            await _clear_line(server, row, group)
+        if self._number == signal.SIGINT:
+            await self._clear_line()
         return "nothing runs there, the shell has the terminal"
-    return f"{await server.command_of(row)} still runs {STOP_S:g} s after that; {advice(number)}"
 
+    def _is_steady(self, group: int) -> bool:
+        """Tell whether a process group has had the terminal for a while."""
+        now = anyio.current_time()
+        if group != self._group:
+            self._group = group
+            self._group_since = now
+        return group > 0 and now > self._group_since + STEADY_S
 
-async def _clear_line(server: UsersServer, row: PaneRow, shell: int) -> None:
-    """Press C-c at a shell's prompt, and wait until it has come to the next: it may drop what is typed before."""
-    before = processes.cpu_ns(shell)
-    await server.send(row, INTERRUPT)
-    with anyio.move_on_after(_CLEAR_S):
-        while processes.cpu_ns(shell) == before or not _sleeps(shell):
-            await anyio.sleep(_LOOK_AGAIN_S)
+    async def _signal(self) -> str | None:
+        """Signal the foreground group, if it was not yet; return the reason why that fails."""
+        if self._group in self._signalled:
+            return None
+        self._signalled.add(self._group)
+        if self._number == signal.SIGINT:
+            await self._server.send(self._row, INTERRUPT)
+            return None
+        try:
+            os.killpg(self._group, self._number)
+        except ProcessLookupError:  # it has ended meanwhile
+            return None
+        except OSError as error:
+            return str(error.strerror)
+        return None
+
+    async def _clear_line(self) -> None:
+        """Press C-c at the shell's prompt, and wait for the next prompt."""
+        before = processes.cpu_ns(self._group)
+        await self._server.send(self._row, INTERRUPT)
+        with anyio.move_on_after(_CLEAR_S):
+            while processes.cpu_ns(self._group) == before or not _sleeps(self._group):
+                await anyio.sleep(_POLL_S)
 
 
 def _sleeps(pid: int) -> bool:
@@ -252,20 +303,6 @@ def _is_shell(pid: int) -> bool:
     return Shell(pid, process.comm, (0, 0)).is_interactive()
 
 
-async def _tell(server: UsersServer, row: PaneRow, number: signal.Signals, group: int) -> str | None:
-    """Tell a process group of the tab to stop; return why that can't be done."""
-    if number == signal.SIGINT:
-        await server.send(row, INTERRUPT)
-        return None
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:  # it has ended meanwhile
-        return None
-    except OSError as error:
-        return str(error.strerror)
-    return None
-
-
 def _no_log(window_id: str, reason: str) -> ToolError:
     return ToolError(
         f"Tab '{window_id[:80]}' is on the user's own tmux server, where nothing is logged: "
@@ -275,4 +312,7 @@ def _no_log(window_id: str, reason: str) -> ToolError:
 
 
 def _noted(notes: Sequence[str]) -> dict[str, str]:
-    return {"note": " ".join(notes)} if notes else {}
+    """Return the notes as the field of a result, no field without notes."""
+    if not notes:
+        return {}
+    return {"note": " ".join(notes)}
