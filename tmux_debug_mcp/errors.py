@@ -320,7 +320,10 @@ class CommandError(ToolError):
 class TmuxGoneError(ToolError):
     """Raised when the tmux server ends during a call."""
 
-    sentence = "The tmux server has ended and its panes with it. The next tmux_create_pane starts a new one."
+    sentence = (
+        "The tmux server has ended and its panes with it. The next tmux_create_pane starts a new "
+        "one."
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -202,8 +202,9 @@ class PaneShell:
         return shell
 
     async def at_empty_prompt(self, deadline: float) -> Shell:
-        """Return the shell at its prompt with nothing typed there. The keyboard's lock must be
-        held.
+        """Return the shell at its prompt with nothing typed there.
+
+        The keyboard's lock must be held.
 
         Raises:
             ToolError: As `at_prompt` does.
