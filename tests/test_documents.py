@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 import reference
 from mcp import Client, StdioServerParameters
 from sessions import facts_of, fenced, joined, sessions_of, with_facts
-from support import in_process, run_of, texts
+from support import Tools, in_process, run_directories, run_of, texts
 
 import tmux_debug_mcp.demo
 from tmux_debug_mcp.audit import AuditLog
@@ -162,6 +163,19 @@ async def test_sessions_are_what_happens(name: str, toolset: str, directory_of_s
                 found = facts_of(call.result, result)
                 assert found is not None, f"{call.tool} is shown to return\n{call.result}\nand returned\n{result}"
                 facts |= found
+
+
+async def test_person_reaches_the_panes_by_the_socket_that_is_shown(tools: Tools) -> None:
+    await tools.create("cat")
+    [command] = fenced(page("recipes.md"), "console")
+    assert command.startswith("$ ")
+    assert command.endswith(" attach -r\n")
+
+    [directory] = run_directories(os.getpid())
+    here = command.removeprefix("$ ").removesuffix(" attach -r\n").replace("DIR/", f"{directory.parent}/")
+    here = here.replace("PID", str(os.getpid()))
+    listed = subprocess.check_output(["sh", "-c", f"{here} list-sessions"], text=True)
+    assert listed.startswith("debug-")
 
 
 async def test_audit_has_the_record_that_is_shown(settings: Settings, tmp_path: Path) -> None:
