@@ -1,24 +1,120 @@
-"""What documents point at exists, and what they show can be read."""
+"""The pages in `docs/` are true: links, tables, configurations, and sessions, which are run again."""
 
+import ast
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import anyio
+import pytest
+import reference
+from mcp import Client, StdioServerParameters
+from sessions import Call, facts_of, fenced, joined, sessions_of, with_facts
+from support import PATIENCE_S, Tools, in_process, run_directories, run_of, texts
+
+import tmux_debug_mcp.demo
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.options import pane_environment
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tools.schema import parameters_of
+from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
+from tmux_debug_mcp.vt.keys import parse
+
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+DOCUMENTS = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
 TESTS = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+PACKAGE = ROOT / "tmux_debug_mcp"
+
+# Pages with sessions, each with the toolset that its calls are for.
+SESSIONS = [
+    ("recipes.md", "debug"),
+    ("logs-and-audit.md", "debug"),
+    *((f"toolsets/{name}.md", name) for name in TOOLSETS),
+]
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+def rows_of(text: str, head: str) -> list[list[str]]:
+    """Return the cells of the table that begins with this."""
+    table = text.partition(f"\n{head}")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+
+
+def anchors(document: Path) -> Iterator[str]:
+    """Yield what links to a document's sections have behind the #."""
+    for heading in re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_test_that_the_guarantees_name_exists() -> None:
-    named = re.findall(r"`(?:\w+/)*(test_\w+)(\.py)?`", (ROOT / "docs" / "guarantees.md").read_text())
+    named = re.findall(r"`(?:\w+/)*(test_\w+)(\.py)?`", page("guarantees.md"))
 
     assert len(named) > 15
     for name, is_file in named:
         assert [*(ROOT / "tests").rglob(f"{name}.py")] if is_file else f"def {name}(" in TESTS, name
 
 
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for document in DOCUMENTS:
+        for path, anchor in re.findall(
+            r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", document.read_text()
+        ):
+            target = document.parent / path if path else document
+            assert target.exists(), (document, path)
+            assert not anchor or anchor in anchors(target), (document, path, anchor)
+
+
+def test_index_has_every_page() -> None:
+    linked = {
+        (DOCS / target).resolve() for target in re.findall(r"\]\(([^)#]+)\)", page("README.md"))
+    }
+
+    assert {path.resolve() for path in DOCS.rglob("*.md")} - linked == {DOCS / "README.md"}
+
+
+def test_reference_is_that_of_the_code() -> None:
+    """After a change that is meant, write the page anew: see CONTRIBUTING.md."""
+    assert reference.PAGE.read_text() == reference.page()
+
+
+@pytest.mark.parametrize("name", TOOLSETS)
+def test_table_of_tools_is_that_of_the_code(name: str) -> None:
+    rows = [row[:2] for row in rows_of(page(f"toolsets/{name}.md"), "| tool |")]
+
+    tools = choose(name)[0].tools
+    parameters = [
+        ", ".join(
+            f"**{one.name}**" if one.is_required else one.name
+            for one in parameters_of(tool.arguments)
+        )
+        for tool in tools
+    ]
+    assert rows == [
+        [f"`{tool.name}`", shown] for tool, shown in zip(tools, parameters, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("keys", ["Enter", "C-c", "^C", "Up Up Enter", "F5", "M-x", "C-S-Left"])
+def test_keys_that_are_shown_are_pressed(keys: str) -> None:
+    assert f"`{keys}`" in page("toolsets/debug.md")
+    assert parse(keys).text == ""
+
+
 def test_every_configuration_in_json_can_be_read() -> None:
-    texts = [path.read_text() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]]
-    blocks = [block for text in texts for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    documents = [document for document in DOCUMENTS if document != DOCS / "logs-and-audit.md"]
+    blocks = [block for document in documents for block in fenced(document.read_text(), "json")]
 
     assert len(blocks) >= 3
     for block in blocks:
@@ -27,7 +123,159 @@ def test_every_configuration_in_json_can_be_read() -> None:
         assert server["command"]
 
 
-def test_every_link_between_documents_leads_somewhere() -> None:
-    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), (document, target)
+async def test_all_clients_start_the_same_server(environment: dict[str, str]) -> None:
+    text = page("clients.md")
+    configuration, opencode = map(json.loads, fenced(text, "json"))
+    [toml] = map(tomllib.loads, fenced(text, "toml"))
+    server = configuration["mcpServers"]["tmux-debug"]
+    command = server["command"]
+    assert toml["mcp_servers"]["tmux-debug"]["command"] == command
+    assert opencode["mcp"]["tmux-debug"] == {"type": "local", "command": [command], "enabled": True}
+    assert f"$ claude mcp add --scope user tmux-debug -- {command}\n" in text
+    assert f"command: {command}\n" in fenced(text, "markdown")[0]
+
+    here = Path(command.replace("/path/to/tmux-debug-mcp", str(ROOT)))
+    parameters = StdioServerParameters(
+        command=str(here) if here.exists() else "tmux-debug-mcp",
+        args=server["args"],
+        env=environment,
+    )
+    async with Client(parameters) as client:
+        assert len((await client.list_tools()).tools) == len(choose("debug")[0].tools)
+
+
+@pytest.fixture
+def directory_of_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory that pages mean: with the shop, and a vim on the PATH."""
+    directory, programs = tmp_path / "shop", tmp_path / "programs"
+    directory.mkdir()
+    programs.mkdir()
+    shutil.copy(Path(tmux_debug_mcp.demo.__file__).with_name("shop.py"), directory)
+    (programs / "python3").symlink_to(sys.executable)
+    vim = shutil.which("vim") or shutil.which("vim.tiny")
+    if vim:
+        (programs / "vim").symlink_to(vim)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    return directory
+
+
+async def repeated(
+    tools: Tools, call: Call, facts: Mapping[str, str], *, may_look_again: bool
+) -> Mapping[str, str]:
+    """Call a tool as a page shows it, and return what this run has in place of the page's facts."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        result = joined(texts(await tools.call(call.tool, **with_facts(call.arguments, facts))))
+        found = facts_of(call.result, result)
+        if found is not None:
+            return found
+        # What a program has just been told to do may take a moment.
+        if not may_look_again or time.monotonic() > deadline:
+            pytest.fail(f"{call.tool} is shown to return\n{call.result}\nand returned\n{result}")
+        await anyio.sleep(0.01)
+
+
+@pytest.mark.parametrize(("name", "toolset"), SESSIONS)
+async def test_sessions_are_what_happens(
+    name: str,
+    toolset: str,
+    directory_of_sessions: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.tools.debug._REST_S", PATIENCE_S)
+    readers = {tool.name for tool in choose(toolset)[0].tools if tool.hints.get("read_only_hint")}
+    sessions = sessions_of(page(name))
+
+    assert sessions
+    environment = pane_environment(os.environ, ["TMUX*"])
+    for number, session in enumerate(sessions):
+        settings = Settings(
+            environment, directory_of_sessions, state_dir=tmp_path / f"state-{number}"
+        )
+        archive = Archive(tmp_path / f"logs-{number}")
+        async with in_process(settings, toolsets=toolset, archive=archive) as tools:
+            tools.prefix = ""
+            facts: dict[str, str] = {"20260130T101546-4711": run_of(tools)}
+            for call in session:
+                facts |= await repeated(tools, call, facts, may_look_again=call.tool in readers)
+
+
+async def test_person_reaches_the_panes_by_the_socket_that_is_shown(tools: Tools) -> None:
+    await tools.create("cat")
+    [command] = fenced(page("recipes.md"), "console")
+    assert command.startswith("$ ")
+    assert command.endswith(" attach -r\n")
+
+    [directory] = run_directories(os.getpid())
+    here = (
+        command.removeprefix("$ ")
+        .removesuffix(" attach -r\n")
+        .replace("DIR/", f"{directory.parent}/")
+    )
+    here = here.replace("PID", str(os.getpid()))
+    listed = subprocess.check_output(["sh", "-c", f"{here} list-sessions"], text=True)
+    assert listed.startswith("debug-")
+
+
+async def test_audit_has_the_record_that_is_shown(settings: Settings, tmp_path: Path) -> None:
+    [shown] = map(json.loads, fenced(page("logs-and-audit.md"), "json"))
+    async with in_process(settings, AuditLog(tmp_path / "audit.log", None)) as tools:
+        await tools.blocks("create_pane", command="echo hello")
+        await tools.blocks("capture_pane", pane_id="debug-1", lines=200)
+    *_, record = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
+
+    assert list(record) == list(shown)
+    varying = ("ts", "output_bytes", "duration_ms")
+    assert {name: record[name] for name in record if name not in varying} == {
+        name: shown[name] for name in shown if name not in varying
+    }
+
+
+def pasted(source: str, block: str, place: str) -> str:
+    """Return the source of a module with a block in the place that CONTRIBUTING.md names."""
+    if place == "at the end":
+        return f"{source}\n\n{block}"
+    lines = source.splitlines(keepends=True)
+    if place == "with the imports":
+        after = max(
+            node.end_lineno or 0
+            for node in ast.parse(source).body
+            if isinstance(node, ast.ImportFrom)
+        )
+    elif place == "in DebugTools":
+        [after] = [
+            node.end_lineno or 0
+            for node in ast.parse(source).body
+            if isinstance(node, ast.ClassDef)
+        ]
+    else:
+        assert place == "in TOOLS", place
+        after = lines.index("TOOLS = (\n") + 1
+    return "".join([*lines[:after], "\n", block, *lines[after:]])
+
+
+async def test_tool_of_the_example_works_when_it_is_pasted(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "tmux_debug_mcp"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    blocks = fenced((ROOT / "CONTRIBUTING.md").read_text(), "python")
+    for comment, block in (block.split("\n", 1) for block in blocks):
+        path, place = comment.removeprefix("# ").split(", ")
+        (copy / path).write_text(pasted((copy / path).read_text(), block, place))
+
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tmux_debug_mcp.cli import main; main()"
+    server = StdioServerParameters(
+        command=sys.executable, args=["-I", "-c", program], env=environment
+    )
+    async with Client(server) as client:
+        assert "tmux_count_panes" in [tool.name for tool in (await client.list_tools()).tools]
+        await client.call_tool("tmux_create_pane", {"command": "exec cat"})
+        await client.call_tool("tmux_run", {"command": "true"})
+        counted = [
+            await client.call_tool("tmux_count_panes", {"running_only": only})
+            for only in (False, True)
+        ]
+
+    assert [texts(result) for result in counted] == [["2 panes"], ["1 panes"]]

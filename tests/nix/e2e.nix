@@ -48,7 +48,7 @@ let
     };
   }
   // {
-    # The README's.
+    # That of docs/nix.md.
     base = self.packages.${pkgs.stdenv.hostPlatform.system}.sandbox;
   };
 

@@ -25,7 +25,7 @@ let
     (lib.head (lib.filter (input: input.pname or null == pname) package.propagatedBuildInputs)).version;
   hasSdk = lib.versionAtLeast pkgs.python3.pkgs.mcp.version "2.2";
 
-  # The README's table of options has a row for each, with flag, variable and Nix option.
+  # The table of options in docs/reference.md has a row for each, with flag, variable and Nix option.
   variables = lib.listToAttrs (
     lib.concatMap (
       line:
@@ -33,7 +33,7 @@ let
         row = builtins.match "\\| `--[^`]+` \\| `([A-Z_]+)` \\| `([a-zA-Z]+)` \\|.*" line;
       in
       lib.optional (row != null) (lib.nameValuePair (lib.elemAt row 1) (lib.head row))
-    ) (lib.splitString "\n" (builtins.readFile ../../README.md))
+    ) (lib.splitString "\n" (builtins.readFile ../../docs/reference.md))
   );
 
   tests = {
@@ -85,11 +85,11 @@ let
       };
       expected = mkServerConfig { };
     };
-    testReadmeHasATableOfOptions = {
+    testReferenceHasATableOfOptions = {
       expr = variables ? audit;
       expected = true;
     };
-    testServerConfigHasTheOptionsOfTheReadme = {
+    testServerConfigHasTheOptionsOfTheReference = {
       expr =
         (mkServerConfig (lib.mapAttrs (_: variable: "for ${variable}") variables // { allowKill = true; }))
         .env;

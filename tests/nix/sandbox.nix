@@ -107,7 +107,7 @@ in
         mounts = [ ];
       };
     };
-    testSandboxOfTheReadme = {
+    testSandboxOfTheDocumentation = {
       expr =
         (mkSandbox { profile = profiles.rust; mcp.tmux-debug = { }; agent = pkgs.claude-code; })
         .profile.name;

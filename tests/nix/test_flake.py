@@ -1,4 +1,4 @@
-"""The flake as its users have it: commands and configurations of the README, messages, shells, what is installed.
+"""The flake as its users have it: documented commands and configurations, messages, shells, what is installed.
 
 Run by `./dev e2e`, with hostpkgs in place of nixpkgs.
 """
@@ -18,7 +18,7 @@ from tmux_debug_mcp.tools import debug
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-README = (ROOT / "README.md").read_text()
+NIX = (ROOT / "docs" / "nix.md").read_text()
 SANDBOX = (ROOT / "docs" / "sandbox.md").read_text()
 SYSTEM = f"{os.uname().machine}-linux"
 HOSTPKGS = ["--override-input", "nixpkgs", f"path:{HERE / 'hostpkgs'}"]
@@ -41,7 +41,7 @@ def evaluate(attribute: str, function: str = "x: x") -> Any:  # noqa: ANN401
     return json.loads(output("eval", "--json", attribute, "--apply", function))
 
 
-def fenced(language: str, text: str = README) -> list[str]:
+def fenced(language: str, text: str = NIX) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
@@ -83,11 +83,11 @@ def test_all_systems_evaluate() -> None:
 
 
 def nix_commands() -> list[str]:
-    """Return the README's commands for Nix."""
+    """Return the commands of docs/nix.md."""
     return [line for block in fenced("console") for line in block.splitlines() if line.startswith("$ nix ")]
 
 
-def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
+def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     run, install = [line.removeprefix("$ nix ") for line in nix_commands()[:2]]
     assert (run, install) == ("run . -- demo", "profile install .")
 
@@ -97,9 +97,7 @@ def test_the_commands_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("tmux-debug-mcp 0.")
 
 
-async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+async def test_flake_gives_a_shell_with_a_client_configuration(tmp_path: Path, environment: dict[str, str]) -> None:
     [text] = fenced("nix")[:1]
     (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
     shell = ["develop", "--no-write-lock-file", "--command"]
@@ -119,7 +117,7 @@ async def test_flake_of_the_readme_gives_a_shell_with_a_client_configuration(
     assert (tmp_path / ".mcp.json").read_text() == "{}"
 
 
-def test_line_of_the_readme_for_wrapix_is_the_one_that_is_evaluated() -> None:
+def test_line_for_wrapix_is_the_one_that_is_evaluated() -> None:
     [line] = fenced("nix")[1].splitlines()
 
     assert f"      {line}\n" in (HERE / "wrapix.nix").read_text()
@@ -134,7 +132,7 @@ def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> N
     )
 
 
-def test_line_of_the_readme_for_a_sandbox_is_the_one_that_is_evaluated() -> None:
+def test_line_for_a_sandbox_is_the_one_that_is_evaluated() -> None:
     [line] = fenced("nix")[2].splitlines()
 
     assert f"({line})" in (HERE / "sandbox.nix").read_text()

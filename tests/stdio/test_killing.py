@@ -30,7 +30,7 @@ def parts(server: Server) -> dict[str, int]:
     names = {stat.comm: stat.pid for pid in processes.children(supervisor) if (stat := processes.read_stat(pid))}
     return {
         "server": server.pid,
-        "warden": supervisor,
+        "supervisor": supervisor,
         "client": names["tmux: client"],
         "tmux": names["tmux: server"],
     }
@@ -71,7 +71,7 @@ def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(serv
     assert gone(census, server.pid)
 
 
-@pytest.mark.parametrize("victim", ["warden", "client", "tmux"])
+@pytest.mark.parametrize("victim", ["supervisor", "client", "tmux"])
 def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(server: Server, census: str, victim: str) -> None:
     fill(server)
     os.kill(parts(server)[victim], signal.SIGKILL)
@@ -79,7 +79,7 @@ def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(server: Server
     while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
         time.sleep(0.005)
     assert "Created pane" in server.text("create_pane", command="cat")
-    if victim == "warden":
+    if victim == "supervisor":
         # What it owned fell to the server, which ended it.
         deadline = time.monotonic() + PATIENCE_S
         while any("1001" in line for line in marked(census)) and time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(server: Server
     assert left(census, server.pid) == []
 
 
-@pytest.mark.parametrize("victim", ["warden", "client", "tmux"])
+@pytest.mark.parametrize("victim", ["supervisor", "client", "tmux"])
 def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
     server: Server, census: str, victim: str
 ) -> None:
@@ -105,13 +105,13 @@ def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
     assert gone(census, server.pid)
 
 
-def test_next_start_removes_what_server_and_warden_killed_at_once_leave(
+def test_next_start_removes_what_server_and_supervisor_killed_at_once_leave(
     server: Server, launch: Callable[..., Server], census: str
 ) -> None:
     fill(server)
     [directory] = run_directories(server.pid)
     server.process.send_signal(signal.SIGSTOP)
-    os.kill(parts(server)["warden"], signal.SIGKILL)
+    os.kill(parts(server)["supervisor"], signal.SIGKILL)
     server.process.kill()
     server.process.wait()
     assert any("1001" in line for line in marked(census))
@@ -143,12 +143,12 @@ def test_sigkill_of_the_server_leaves_the_users_directory_empty(
     assert list(short_path.iterdir()) == []
 
 
-def test_next_start_has_a_warden_that_was_stopped_go_on(
+def test_next_start_has_a_supervisor_that_was_stopped_go_on(
     server: Server, launch: Callable[..., Server], census: str
 ) -> None:
     fill(server)
     [directory] = run_directories(server.pid)
-    os.kill(parts(server)["warden"], signal.SIGSTOP)
+    os.kill(parts(server)["supervisor"], signal.SIGSTOP)
     server.process.kill()
     server.process.wait()
     os.utime(directory, (0, 0))
@@ -157,9 +157,9 @@ def test_next_start_has_a_warden_that_was_stopped_go_on(
     assert gone(census, server.pid)
 
 
-def test_end_of_input_ends_everything_though_the_warden_was_stopped(server: Server, census: str) -> None:
+def test_end_of_input_ends_everything_though_the_supervisor_was_stopped(server: Server, census: str) -> None:
     fill(server)
-    os.kill(parts(server)["warden"], signal.SIGSTOP)
+    os.kill(parts(server)["supervisor"], signal.SIGSTOP)
     server.finish()
 
     assert gone(census, server.pid)

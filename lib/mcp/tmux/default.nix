@@ -8,7 +8,7 @@ let
   # With the overlay, what other overlays have made of it.
   package = pkgs.tmux-debug-mcp or (pkgs.callPackage ./mcp-server.nix { });
 
-  # The README's table of options has the same rows.
+  # The table of options in docs/reference.md has the same rows.
   variables = {
     allowKill = "TMUX_DEBUG_ALLOW_KILL";
     audit = "TMUX_DEBUG_AUDIT";

@@ -1,0 +1,158 @@
+"""The page `docs/reference.md`: options and limits, made from the code.
+
+Run it after a change of either: `.venv/bin/python tests/reference.py`.
+"""
+
+import re
+from pathlib import Path
+
+from tmux_debug_mcp import wire
+from tmux_debug_mcp.options import OPTIONS, Option
+from tmux_debug_mcp.logs import archive, matching, retention, searching
+from tmux_debug_mcp.panes import creation, engine, recording, running, shell, waiting
+from tmux_debug_mcp.tmux import host, users_server
+from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
+from tmux_debug_mcp.tools.debug_arguments import CreatePane
+from tmux_debug_mcp.tools.schema import parameters_of
+from tmux_debug_mcp.tools.toolset import choose
+from tmux_debug_mcp.vt import keys, sizes, steps
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference.md"
+
+_OPENING = """\
+# Reference
+
+This page is made from the code by `tests/reference.py`.
+
+## Options
+
+Each option is a flag of `tmux-debug-mcp`, a variable in its environment, and an attribute in [Nix](nix.md). A flag wins
+over its variable. An empty variable counts as not set. `--tmux` is the package's own tmux in Nix.
+
+"""
+
+_BETWEEN = """
+## Limits
+
+A call that exceeds a limit is refused with a sentence that names the limit, but `lines` is reduced to it. A text that
+is too long is cut, and a line in it says so. Logs lose their oldest bytes.
+
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    options = [row(option) for option in OPTIONS]
+    limits = [f"| {subject} | {limit} |" for subject, limit in limits_of_the_code()]
+    return (
+        _OPENING
+        + table("| flag | variable | Nix | default | meaning |", options)
+        + _BETWEEN
+        + table("| limit | at most |", limits)
+    )
+
+
+def table(head: str, rows: list[str]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows, ""])
+
+
+def row(option: Option) -> str:
+    """Return the row of an option."""
+    first, *words = option.flag.split("-")
+    in_nix = first + "".join(map(str.capitalize, words))
+    default = f" `{option.default}` " if option.default else " "
+    flag = f"--{option.flag} {option.value}".strip()
+    return f"| `{flag}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |"
+
+
+def limits_of_the_code() -> list[tuple[str, str]]:
+    """Return what is limited, each with its limit."""
+    in_the_middle = "cut in the middle: the first quarter and the last three quarters stay"
+    with_since = "the beginning stays, and the cursor to go on from is returned"
+    assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS == searching.MAX_FOUND_CHARACTERS
+    assert debug._MAX_CAPTURE_LINES == tmux.MAX_LINES == terminal._MAX_LINES
+    return [
+        ("panes", f"{engine.MAX_PANES}; those that have ended give way"),
+        ("panes of `tmux_run` that have ended", f"the last {engine.KEPT_RUNS}"),
+        (
+            "command",
+            f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {users_server.MAX_COMMAND_BYTES:,}",
+        ),
+        ("name", f"{creation.MAX_NAME_CHARACTERS} characters"),
+        ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
+        ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
+        ("steps of one call", f"{steps.MAX_STEPS:,}"),
+        ("message of a client", _size(wire.MAX_LINE_BYTES)),
+        ("pattern", f"{matching.MAX_PATTERN_CHARACTERS:,} characters"),
+        ("`timeout_s` of a wait or a run", f"{_timeout_s():,} s"),
+        ("lines of a capture", f"{debug._MAX_CAPTURE_LINES:,}"),
+        (
+            "text of a capture",
+            f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, {in_the_middle}; with `since` {with_since}",
+        ),
+        ("text of a run", f"{running.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of a wait", f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}"),
+        (
+            "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
+            f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}",
+        ),
+        (
+            "log of a pane",
+            f"the last {_size(retention.MAX_LOG_BYTES)}, and {_size(retention.MAX_LOGS_BYTES)} for all panes",
+        ),
+        (
+            "kept logs",
+            f"the last {archive.MAX_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes",
+        ),
+        (
+            "history of a pane in tmux",
+            f"{_history_lines():,} lines, which take 10 MB, or up to 250 MB in many colours",
+        ),
+        ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
+        ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
+        ("chunk of `stream_logs_from_tab`", _size(tabs_arguments.MAX_CHUNK_BYTES)),
+        ("calls that wait for a tab", str(shell.MAX_WAITING)),
+        (
+            "text of `getContent`",
+            f"{terminal._MAX_LINES:,} lines of scrollback, the last {terminal.MAX_CONTENT_CHARACTERS:,} characters",
+        ),
+        ("size of a terminal", f"{sizes.MAX_COLUMNS} columns, {sizes.MAX_ROWS} rows"),
+        ("recording", _size(recording.MAX_RECORDING_BYTES)),
+    ]
+
+
+def _size(count: int) -> str:
+    """Return a count of bytes in the largest unit that it is a multiple of."""
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count % (1 << shift) == 0:
+            return f"{count >> shift} {unit}"
+    return f"{count:,} bytes"
+
+
+def _variables() -> int:
+    [env] = [one for one in parameters_of(CreatePane) if one.name == "env"]
+    return int(env.schema["maxProperties"])
+
+
+def _timeout_s() -> int:
+    """Return the longest wait, which all tools have in common."""
+    [longest] = {
+        int(parameter.schema["maximum"])
+        for tool in choose("debug")[0].tools
+        for parameter in parameters_of(tool.arguments)
+        if parameter.name == "timeout_s"
+    }
+    return longest
+
+
+def _history_lines() -> int:
+    """Return the history that our configuration of tmux asks for."""
+    configuration = (ROOT / "tmux_debug_mcp" / "tmux" / "tmux.conf").read_text()
+    [lines] = re.findall(r"^set -g history-limit (\d+)$", configuration, re.MULTILINE)
+    return int(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,115 @@
+"""Sessions as pages show them: calls, each with the result that it returns.
+
+A call begins with `> `, its result is indented by two blanks. A line `…` stands for any lines, `…` in a line for any
+text. What differs from run to run (times, process ids, ports, cursors) need not be equal.
+"""
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_VARIES = re.compile(
+    r"(?P<cursor>(?<=cursor )\d+)|(?P<port>(?<=127\.0\.0\.1:)\d{2,5})|(?P<run>\b\d{8}T\d{6}-\d+)"
+    r"|(?P<other>\b\d+\.\d(?= s)|(?<=pid )\d+|(?<=bash-)\d\.\d\$|…)"
+)
+_IN_ARGUMENTS = re.compile(r"(?<=127\.0\.0\.1:)\d{2,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a session.
+
+    Attributes:
+        tool: The tool's name.
+        arguments: Its arguments.
+        result: What is shown of its result, with a line feed behind each line.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    result: str
+
+
+def fenced(text: str, language: str) -> list[str]:
+    """Return the blocks of this language in a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def sessions_of(text: str) -> list[list[Call]]:
+    """Return the sessions that a page shows."""
+    return [
+        calls_of(block) for block in fenced(text, "text") if re.search("^> ", block, re.MULTILINE)
+    ]
+
+
+def calls_of(session: str) -> list[Call]:
+    """Return the calls of a session."""
+    calls = []
+    for part in re.split("^> ", session, flags=re.MULTILINE)[1:]:
+        call, *lines = part.splitlines()
+        while lines and (not lines[-1] or lines[-1].startswith("# ")):
+            lines.pop()
+        tool, arguments = _parsed(call)
+        calls.append(
+            Call(tool, arguments, "".join(line.removeprefix("  ") + "\n" for line in lines))
+        )
+    return calls
+
+
+def with_facts(arguments: Mapping[str, Any], facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return arguments with what this run has in place of what the page shows."""
+    return {name: _with_facts(value, facts) for name, value in arguments.items()}
+
+
+def facts_of(shown: str, actual: str) -> dict[str, str] | None:
+    """Return what a result has in place of cursors and ports that are shown; None when it is another result."""
+    names: list[str] = []
+    lines = (
+        r"(?:.*\n)*?" if line == "…" else _pattern(line, names) + r" *\n"
+        for line in shown.splitlines()
+    )
+    found = re.fullmatch("".join(lines), actual)
+    return dict(zip(names, found.groups(), strict=True)) if found else None
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return the texts of a result's blocks as pages show them."""
+    return "".join(f"{text.rstrip()}\n" for text in texts if text)
+
+
+def _parsed(call: str) -> tuple[str, dict[str, Any]]:
+    tree = ast.parse(
+        re.sub(r"=(true|false)\b", lambda found: f"={found[1].title()}", call), mode="eval"
+    ).body
+    assert isinstance(tree, ast.Call), call
+    arguments = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in tree.keywords}
+    return ast.unparse(tree.func), arguments
+
+
+def _pattern(line: str, names: list[str]) -> str:
+    """Return the expression for a line, and add what it has groups for to the names."""
+    pattern, end = "", 0
+    for found in _VARIES.finditer(line):
+        pattern += re.escape(line[end : found.start()])
+        if found["other"]:
+            pattern += ".*"
+        else:
+            names.append(found[0])
+            pattern += r"([\dT-]+)"
+        end = found.end()
+    return pattern + re.escape(line[end:])
+
+
+def _with_facts(value: Any, facts: Mapping[str, str]) -> Any:  # noqa: ANN401
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(facts.get(str(value), value))
+    if isinstance(value, str):
+        for shown, actual in facts.items():
+            if "-" in shown:
+                value = value.replace(shown, actual)
+        return _IN_ARGUMENTS.sub(lambda found: facts.get(found[0], found[0]), value)
+    return value
