@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from tmux_debug_mcp import wire
-from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.logs import archive, matching, retention, searching
+from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.panes import creation, engine, recording, running, shell, waiting
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
