@@ -19,7 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux.supervisor import on_end_signals, remove_abandoned
@@ -174,7 +174,7 @@ async def serve(
 ) -> None:
     """Serve on standard input and output until their end or a signal, which ends the process."""
     processes.become_subreaper()
-    processes.raise_open_files_limit()
+    limits.raise_open_files_limit()
     remove_abandoned(settings.runtime_dir)
     # What the SDK has to say about messages is not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

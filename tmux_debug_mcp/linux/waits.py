@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from . import processes
+from . import processes, terminals
 
 # System calls by machine: read, readv; poll; ppoll; select, pselect6; epoll_wait, epoll_pwait, epoll_pwait2;
 # restart_syscall, which a poll that a signal has interrupted becomes.
@@ -142,7 +142,7 @@ def _is_terminal(pid: int, number: int, tty: int) -> bool:
 
 def _is_device_of(device: int, tty: int) -> bool:
     """Tell whether a device is this terminal, possibly by its other name, /dev/tty."""
-    return device == _DEV_TTY or (device != 0 and device == processes.device(tty))
+    return device == _DEV_TTY or (device != 0 and device == terminals.device(tty))
 
 
 def _device(pid: int, number: int) -> int:
