@@ -157,3 +157,19 @@ def _gap_for(cut: list[str], last_characters: int) -> Excerpt:
 def _size(lines: Sequence[str]) -> int:
     """Return the characters of lines, each with a line feed."""
     return sum(len(line) + 1 for line in lines)
+
+
+def end_of(text: str, max_characters: int) -> str:
+    """Return the end of a text, or all of it if it fits.
+
+    The end begins with a whole line if that costs at most a tenth of the length.
+    """
+    if len(text) <= max_characters:
+        return text
+    end = text[-max_characters:]
+    if text[-max_characters - 1] == "\n":
+        return end
+    partial_line, _, lines = end.partition("\n")
+    if lines and len(partial_line) <= max_characters // 10:
+        return lines
+    return end

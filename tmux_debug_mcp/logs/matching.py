@@ -9,7 +9,7 @@ from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
 
 from .log import Log
-from .reading import transcript_from
+from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
 # What a compiled pattern may take; a larger one takes its time, too.

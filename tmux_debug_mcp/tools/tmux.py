@@ -19,7 +19,7 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.logs.reading import end_of
+from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.tmux.targets import (
