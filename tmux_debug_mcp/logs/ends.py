@@ -4,7 +4,7 @@ from .excerpts import end_of
 from .log import Log
 from .reading import MAX_READ_BYTES, Piece, clean_text
 
-# Few lines are longer on average, so that reading this much for each mostly is enough.
+# The length of a line that is assumed at first; if the lines are longer, more is read.
 _LINE_CHARACTERS = 200
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # Room for the line that a gap takes.
 GAP_CHARACTERS = 120
-# A line that repeats up to this many times is shown as often.
+# Up to this many equal lines in a row are shown as they are.
 _MAX_EQUAL_LINES = 3
 
 
@@ -84,24 +84,20 @@ def gap(lines: int, size: int, advice: str = "") -> Excerpt:
     return Excerpt([f"[{note}]"], [0], size)
 
 
-def head_of(lines: Sequence[str], max_characters: int) -> int:
-    """Return how many of the first lines fit into a length, joined by line feeds."""
-    return _count_fitting(lines, max_characters)
+def end_of(text: str, max_characters: int) -> str:
+    """Return the end of a text, or all of it if it fits.
 
-
-def tail_of(lines: Sequence[str], max_characters: int) -> int:
-    """Return how many of the last lines fit into a length, joined by line feeds."""
-    return _count_fitting(reversed(lines), max_characters)
-
-
-def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
-    size = count = 0
-    for line in lines:
-        size += len(line) + 1
-        if size > max_characters + 1:  # the last line feed does not count
-            break
-        count += 1
-    return count
+    The end begins with a whole line if that costs at most a tenth of the length.
+    """
+    if len(text) <= max_characters:
+        return text
+    end = text[-max_characters:]
+    if text[-max_characters - 1] == "\n":
+        return end
+    partial_line, _, lines = end.partition("\n")
+    if lines and len(partial_line) <= max_characters // 10:
+        return lines
+    return end
 
 
 def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
@@ -120,10 +116,10 @@ def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = No
     lines = shown.lines
     room = max_characters - GAP_CHARACTERS
     tail_room = room - room // 4
-    if keep is not None and keep >= len(lines) - tail_of(lines, room):
+    if keep is not None and keep >= len(lines) - _fitting_tail(lines, room):
         tail_room = max(tail_room, _size(lines[keep:]))
-    head_end = head_of(lines, room - tail_room)
-    tail_start = len(lines) - tail_of(lines[head_end:], tail_room)
+    head_end = _fitting_head(lines, room - tail_room)
+    tail_start = len(lines) - _fitting_tail(lines[head_end:], tail_room)
     unused = tail_room - _size(lines[tail_start:])
     if unused <= tail_room // 2:  # else whole lines alone would leave too much out
         unused = 0
@@ -132,6 +128,26 @@ def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = No
         _gap_for(lines[head_end:tail_start], unused),
         _slice(shown, tail_start, len(lines)),
     )
+
+
+def _fitting_head(lines: Sequence[str], max_characters: int) -> int:
+    """Return how many of the first lines fit into a length, joined by line feeds."""
+    return _count_fitting(lines, max_characters)
+
+
+def _fitting_tail(lines: Sequence[str], max_characters: int) -> int:
+    """Return how many of the last lines fit into a length, joined by line feeds."""
+    return _count_fitting(reversed(lines), max_characters)
+
+
+def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
+    size = count = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > max_characters + 1:  # the last line feed does not count
+            break
+        count += 1
+    return count
 
 
 def _slice(shown: Excerpt, start: int, end: int) -> Excerpt:
@@ -157,19 +173,3 @@ def _gap_for(cut: list[str], last_characters: int) -> Excerpt:
 def _size(lines: Sequence[str]) -> int:
     """Return the characters of lines, each with a line feed."""
     return sum(len(line) + 1 for line in lines)
-
-
-def end_of(text: str, max_characters: int) -> str:
-    """Return the end of a text, or all of it if it fits.
-
-    The end begins with a whole line if that costs at most a tenth of the length.
-    """
-    if len(text) <= max_characters:
-        return text
-    end = text[-max_characters:]
-    if text[-max_characters - 1] == "\n":
-        return end
-    partial_line, _, lines = end.partition("\n")
-    if lines and len(partial_line) <= max_characters // 10:
-        return lines
-    return end
