@@ -19,7 +19,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux.supervisor import remove_abandoned
@@ -199,7 +199,7 @@ async def serve(
         archive: Where logs are kept after the end, None to keep none.
     """
     processes.become_subreaper()
-    processes.raise_open_files_limit()
+    limits.raise_open_files_limit()
     remove_abandoned(settings.runtime_dir)
     # The SDK logs complaints about messages, which are not for whoever reads our standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

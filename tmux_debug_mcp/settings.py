@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Settings:
     is_subreaper: bool = False
     state_dir: Path = Path("tmux-debug-mcp")
     runtime_dir: str = ""
-    open_files: str = field(default_factory=processes.open_files_limit)
+    open_files: str = field(default_factory=limits.open_files_limit)
     size: tuple[int, int] = (120, 40)
     socket: str = ""
     allows_kill: bool = False

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_end, read_forward
+from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 
 BOX = b"\016lqk\017lqk\r\n"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tmux_debug_mcp.logs.ends import read_end, read_last_lines
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw_end
-from tmux_debug_mcp.logs.reading import read_end, read_last_lines
 
 
 class CountingLog(Log):

@@ -1,6 +1,7 @@
-"""Files, as only Linux has them: events, holes, locked directories and their safe removal.
+"""File operations that only Linux has: inotify, holes, locked directories and their safe removal.
 
-Standard library only: the supervisor (`supervise.py`) runs on this.
+A process *holds* a directory while it has a lock on it; the kernel releases the lock when the
+process ends, also by SIGKILL. Standard library only: the supervisor (`supervise.py`) uses this.
 """
 
 import contextlib
@@ -12,28 +13,37 @@ import stat
 import struct
 from collections.abc import Iterator
 
-_IN_MODIFY = 2
+# Constants of inotify(7) and fallocate(2), which Python does not have.
+_IN_MODIFY = 0x2
 _IN_ONESHOT = 0x80000000
-_FALLOC_FL_KEEP_SIZE = 1
-_FALLOC_FL_PUNCH_HOLE = 2
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A directory is gone after as many looks as it is deep.
-_MOST_LOOKS = 10_000
+_FALLOC_FL_KEEP_SIZE = 0x1
+_FALLOC_FL_PUNCH_HOLE = 0x2
+# The head of struct inotify_event: wd, mask, cookie, len. A name of `len` bytes follows.
+_EVENT = struct.Struct("iIII")
+_MAX_READ_BYTES = 1 << 16
+
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Each pass of `remove` removes one level of a tree, so this is also the deepest tree it removes.
+_MAX_PASSES = 10_000
 
 
 def open_inotify() -> int:
-    """Return a file that tells of changes to watched files, or -1 where no more of them are to be had."""
+    """Return the descriptor of a new inotify instance, or -1 if the user has too many of them."""
     return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
 def watch(inotify: int, fd: int, *, once: bool = False) -> int:
-    """Watch what is written to an open file, or only the first thing that is.
+    """Watch an open file for writes, or only for the next write.
 
     Returns:
-        The watch's number, the same for the same file, or -1 where there can't be one.
+        The number of the watch, which is the same each time for the same file; -1 if the file
+        can't be watched.
     """
-    mask = _IN_MODIFY | (_IN_ONESHOT if once else 0)
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, f"/proc/self/fd/{fd}".encode(), mask))
+    mask = _IN_MODIFY
+    if once:
+        mask |= _IN_ONESHOT
+    path = f"/proc/self/fd/{fd}".encode()
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path, mask))
 
 
 def unwatch(inotify: int, number: int) -> None:
@@ -42,31 +52,43 @@ def unwatch(inotify: int, number: int) -> None:
 
 
 def read_watches(inotify: int) -> set[int]:
-    """Return the numbers of the watches whose files have changed."""
+    """Return the numbers of the watches whose files were written, without waiting.
+
+    An event for a watch that has just ended is among them.
+    """
     numbers: set[int] = set()
     try:
-        data = os.read(inotify, 1 << 16)
+        events = os.read(inotify, _MAX_READ_BYTES)
     except BlockingIOError:
         return numbers
-    while data:
-        number, _, _, length = struct.unpack_from("iIII", data)
+    while events:
+        number, _mask, _cookie, name_bytes = _EVENT.unpack_from(events)
         numbers.add(number)
-        data = data[16 + length :]
+        events = events[_EVENT.size + name_bytes :]
     return numbers
 
 
 def punch_hole(fd: int, offset: int, length: int) -> bool:
-    """Give back the space of a part of a file, which reads as zeros from then on; tell whether that was possible.
+    """Free the disk space of a range of a file, which then reads as zeros.
 
-    Both numbers are multiples of 4096. What lies behind stays where it is, also for those who append meanwhile.
+    The rest of the file keeps its offsets, even if others append to it meanwhile.
+
+    Args:
+        fd: The file, open for writing.
+        offset: Where the range begins, a multiple of 4096.
+        length: Its bytes, a multiple of 4096.
+
+    Returns:
+        False if the file system has no holes; nothing is freed then.
     """
-    fallocate = ctypes.CDLL(None).fallocate
-    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return int(fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, offset, length)) == 0
+    mode = _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE
+    # Without these types, ctypes passes 32 bits.
+    hole = (ctypes.c_int64(offset), ctypes.c_int64(length))
+    return int(ctypes.CDLL(None).fallocate(fd, mode, *hole)) == 0
 
 
 def first_data(fd: int) -> int:
-    """Return the offset of a file's first byte that is in no hole, and 0 where there is none or it can't be told."""
+    """Return the offset of the first byte that is in no hole; 0 if there is no such byte."""
     try:
         return os.lseek(fd, 0, os.SEEK_DATA)
     except OSError:
@@ -74,10 +96,10 @@ def first_data(fd: int) -> int:
 
 
 def open_file(path: str) -> int:
-    """Return a file that is to be read, open.
+    """Return the descriptor of a regular file, open for reading.
 
     Raises:
-        OSError: There is none, or something else, such as a link or a pipe.
+        OSError: There is no such file, or the path names a symbolic link, a pipe or the like.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -87,16 +109,27 @@ def open_file(path: str) -> int:
 
 
 def hold(directory: str) -> int:
-    """Lock a directory as in use until the returned file is closed or this process ends."""
-    fd = os.open(directory, _DIRECTORY)
+    """Lock a directory as in use. Several processes can hold the same directory.
+
+    Returns:
+        A descriptor, which the caller owns. Closing it, or the end of the process, unlocks.
+
+    Raises:
+        OSError: There is no such directory.
+    """
+    fd = os.open(directory, _OPEN_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
 
 
 @contextlib.contextmanager
 def unheld(directory: str) -> Iterator[bool]:
-    """Tell whether nobody holds an existing directory, and keep it so for the time of the block."""
-    fd = os.open(directory, _DIRECTORY)
+    """Yield True if nobody holds the directory, and keep others from holding it during the block.
+
+    Raises:
+        OSError: There is no such directory.
+    """
+    fd = os.open(directory, _OPEN_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         is_free = True
@@ -109,25 +142,20 @@ def unheld(directory: str) -> Iterator[bool]:
 
 
 def remove(directory: str) -> None:
-    """Remove a directory with all that is in it, if it is there and no link.
+    """Remove a directory and everything in it. Do nothing if it is missing or a symbolic link.
 
-    Directories in it are emptied from the top, what they have being moved there: so it may be deep, and no path is
-    followed that somebody could change meanwhile.
+    Subdirectories are moved into the directory itself before they are emptied. So the tree may be
+    deeper than a path can be long, and no path is followed that somebody could replace meanwhile.
+    What can't be removed stays.
     """
     try:
         if stat.S_ISDIR(os.lstat(directory).st_mode):
             os.chmod(directory, 0o700)
-        root = os.open(directory, _DIRECTORY)
+        root = os.open(directory, _OPEN_DIRECTORY)
     except OSError:
         return
     try:
-        moved = 0
-        for _ in range(_MOST_LOOKS):
-            directories = [name for name in os.listdir(root) if not _unlinked(name, root)]
-            for name in directories:
-                moved = _emptied(name, root, moved)
-            if not directories:
-                break
+        _empty(root)
         os.rmdir(directory)
     except OSError:
         return
@@ -135,8 +163,18 @@ def remove(directory: str) -> None:
         os.close(root)
 
 
-def _unlinked(name: str, directory: int) -> bool:
-    """Remove what is no directory; tell whether it was none."""
+def _empty(root: int) -> None:
+    moved = 0
+    for _ in range(_MAX_PASSES):
+        subdirectories = [name for name in os.listdir(root) if not _unlink(name, root)]
+        if not subdirectories:
+            return
+        for name in subdirectories:
+            moved = _remove_level(name, root, moved)
+
+
+def _unlink(name: str, directory: int) -> bool:
+    """Remove a file; return False if the name is that of a directory."""
     try:
         os.unlink(name, dir_fd=directory)
     except OSError as error:
@@ -144,21 +182,35 @@ def _unlinked(name: str, directory: int) -> bool:
     return True
 
 
-def _emptied(name: str, root: int, moved: int) -> int:
-    """Remove a directory; what is in it goes, or directories to the root. Return how many have been moved there."""
+def _remove_level(name: str, root: int, moved: int) -> int:
+    """Remove a subdirectory of the root and its files; move its own subdirectories to the root.
+
+    Args:
+        name: The name of the subdirectory.
+        root: The descriptor of the directory that `remove` empties.
+        moved: How many directories were moved to the root before; their new names are numbered.
+
+    Returns:
+        How many have been moved now.
+    """
     with contextlib.suppress(OSError):
-        found = os.open(name, _DIRECTORY | os.O_PATH, dir_fd=root)
+        _make_accessible(name, root)
+        directory = os.open(name, _OPEN_DIRECTORY, dir_fd=root)
         try:
-            os.chmod(f"/proc/self/fd/{found}", 0o700)
-        finally:
-            os.close(found)
-        opened = os.open(name, _DIRECTORY, dir_fd=root)
-        try:
-            for inner in os.listdir(opened):
-                if not _unlinked(inner, opened):
+            for entry in os.listdir(directory):
+                if not _unlink(entry, directory):
                     moved += 1
-                    os.rename(inner, f".removed-{moved}", src_dir_fd=opened, dst_dir_fd=root)
+                    os.rename(entry, f".removed-{moved}", src_dir_fd=directory, dst_dir_fd=root)
         finally:
-            os.close(opened)
+            os.close(directory)
         os.rmdir(name, dir_fd=root)
     return moved
+
+
+def _make_accessible(name: str, root: int) -> None:
+    """Give ourselves all rights on a subdirectory. fchmod(2) can't be used on O_PATH files."""
+    path_fd = os.open(name, _OPEN_DIRECTORY | os.O_PATH, dir_fd=root)
+    try:
+        os.chmod(f"/proc/self/fd/{path_fd}", 0o700)
+    finally:
+        os.close(path_fd)

@@ -1,6 +1,6 @@
-"""Processes, as /proc and signals know them: trees of descendants, and how to end them.
+"""Processes: what proc(5) says about them, trees of descendants, and how to end them.
 
-Standard library only: the supervisor (`supervise.py`) runs on this.
+Standard library only: the supervisor (`supervise.py`) uses this.
 """
 
 import contextlib
@@ -8,7 +8,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import resource
 import signal
 import struct
 import termios
@@ -16,35 +15,37 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-# The environment variable by which a pane's processes are found again when they have left its
-# process tree: the name of the supervisor's directory, a slash and the pane's id.
+from . import terminals
+
+# The environment variable by which a pane's processes are found when they have left its tree.
+# Its value: the name of the supervisor's directory, a slash and the pane's id.
 TAG = "MCP_DEBUG_PANE"
 
-_TAG = f"{TAG}=".encode()
-# Of a process with more threads, only these are looked at one by one.
+# Threads of one process that are inspected; a process may have thousands.
 MAX_THREADS = 256
+# Grace period between SIGTERM and SIGKILL: clients kill their server 500 ms after asking it to end.
+GRACE_S = 0.1
+# Error numbers that mean that this process, or the system, has too many files open.
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
+_TAG_PREFIX = f"{TAG}=".encode()
+# A process that survives SIGKILL for this long hangs in the kernel or belongs to another user.
+_GIVE_UP_S = 2.0
+
+# From the kernel's linux/sched.h and linux/prctl.h.
 _PF_FORKNOEXEC = 0x40
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Grace period between SIGTERM and SIGKILL: clients kill their server 500 ms after asking it to end.
-GRACE_S = 0.1
-# A process that survives SIGKILL for this long hangs in the kernel or belongs to another user.
-_GIVE_UP_S = 2.0
-# One for each pane, and some for each call.
-_MAX_OPEN_FILES = 65_536
-# This process has too many files open, or the whole system has.
-OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
-
 
 class Stat(NamedTuple):
-    """One process in /proc/PID/stat, proc(5)'s names.
+    """A process as /proc/PID/stat has it, by the names of proc(5).
 
     Attributes:
-        is_fork: It has not started a program since it was forked, as a subshell has not.
-        reaped: Whether it has ever waited for a child that had ended: its cminflt is not 0, for no process runs
-            without page faults. Of a pane.sh, whose first child is the command, that the command has ended.
-        start_stack: Where the stack of its program begins, another address after each execve.
+        is_fork: It has not called execve(2) since it was forked, like a subshell.
+        reaped: It has waited for a child that had ended: cminflt is not 0, as no process runs
+            without page faults. For a pane.sh, whose first child is the command: the command has
+            ended.
+        start_stack: The address of the bottom of its stack, which changes with each execve(2).
     """
 
     pid: int
@@ -62,22 +63,32 @@ class Stat(NamedTuple):
 
 
 def read_stat(pid: int) -> Stat | None:
-    """Return the process's state, or None when there is no such process."""
-    data = read(f"/proc/{pid}/stat")
-    if not data:
+    """Return the state of a process, or None if there is no such process."""
+    line = read(f"/proc/{pid}/stat")
+    if not line:
         return None
-    # The name is in parentheses and may hold any byte, parentheses too.
-    name, _, rest = data.partition(b"(")[2].rpartition(b")")
-    words = rest.split()
-    ppid, pgrp, session, tty, tpgid = map(int, words[1:6])
-    comm = name.decode(errors="replace")
-    is_fork = bool(int(words[6]) & _PF_FORKNOEXEC)
-    times = words[8] != b"0", int(words[19]), int(words[25])
-    return Stat(pid, comm, chr(words[0][0]), ppid, pgrp, session, tty, tpgid, is_fork, *times)
+    # The name is in parentheses and may contain any byte, even a parenthesis.
+    comm, _, rest = line.partition(b"(")[2].rpartition(b")")
+    fields = rest.split()  # fields[N] is field N + 3 of proc(5)
+    ppid, pgrp, session, tty, tpgid, flags = map(int, fields[1:7])
+    return Stat(
+        pid=pid,
+        comm=comm.decode(errors="replace"),
+        state=chr(fields[0][0]),
+        ppid=ppid,
+        pgrp=pgrp,
+        session=session,
+        tty=tty,
+        tpgid=tpgid,
+        is_fork=bool(flags & _PF_FORKNOEXEC),
+        reaped=fields[8] != b"0",
+        starttime=int(fields[19]),
+        start_stack=int(fields[25]),
+    )
 
 
 def gone(pid: int) -> Stat:
-    """Return the stat of a process that ended before it could be read."""
+    """Return a stat for a process that ended before its own could be read."""
     return Stat(
         pid,
         comm="",
@@ -94,148 +105,62 @@ def gone(pid: int) -> Stat:
     )
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether the process exists and is not a zombie."""
+    stat = read_stat(pid)
+    return stat is not None and stat.state not in "ZX"
+
+
 def is_on_terminal(process: Stat, path: str) -> bool:
-    """Tell whether a process has this terminal, such as /dev/pts/3, as its own."""
+    """Return whether the process's controlling terminal is the one at a path like /dev/pts/3."""
     try:
-        return os.stat(path).st_rdev == device(process.tty)
+        return os.stat(path).st_rdev == terminals.device(process.tty)
     except OSError:
         return False
 
 
-def device(tty: int) -> int:
-    """Return the device number of a terminal, as os.stat() has it, for what /proc/PID/stat says."""
-    # As proc(5) has it: the minor number in bits 31 to 20 and 7 to 0, the major one in 15 to 8.
-    return os.makedev(tty >> 8 & 0xFFF, tty & 0xFF | tty >> 12 & 0xFFF00)
-
-
 def cpu_ns(pid: int, thread: str | None = None) -> int:
-    """Return the processor time of a thread, or of all threads of a process, in nanoseconds.
+    """Return the processor time of a thread, or of a whole process, in nanoseconds.
 
-    What is gone counts as 0.
+    Args:
+        pid: The process.
+        thread: The thread's id; None for all threads, of which at most `MAX_THREADS` count.
+
+    Returns:
+        The time; 0 for a process or thread that is gone.
     """
-    names = threads(pid)[:MAX_THREADS] if thread is None else [thread]
-    used = [read(f"/proc/{pid}/task/{name}/schedstat").split() for name in names]
-    return sum(int(words[0]) for words in used if words)
+    if thread is not None:
+        return _thread_cpu_ns(pid, thread)
+    return sum(_thread_cpu_ns(pid, one) for one in threads(pid)[:MAX_THREADS])
 
 
-def tag(pid: int) -> str:
-    """Return the value of `TAG` in the environment that a process was started with, "" without it."""
-    for entry in read(f"/proc/{pid}/environ").split(b"\0"):
-        if entry.startswith(_TAG):
-            return entry.removeprefix(_TAG).decode(errors="replace")
-    return ""
-
-
-def children(pid: int) -> list[int]:
-    """Return the children of all threads of the process, oldest first within a thread."""
-    found: list[int] = []
-    for thread in threads(pid):
-        found += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
-    return found
+def _thread_cpu_ns(pid: int, thread: str) -> int:
+    words = read(f"/proc/{pid}/task/{thread}/schedstat").split()
+    return int(words[0]) if words else 0
 
 
 def threads(pid: int) -> list[str]:
-    """Return the ids of the threads of a process."""
+    """Return the ids of the threads of a process; none if it is gone."""
     try:
-        # A directory of one thread has three links, and to ask for that is faster than to list it.
-        if os.stat(f"/proc/{pid}/task").st_nlink == 3:  # noqa: PLR2004
+        # A directory has 2 links and 1 for each subdirectory; stat(2) is faster than a listing.
+        has_one_thread = os.stat(f"/proc/{pid}/task").st_nlink == 3  # noqa: PLR2004
+        if has_one_thread:
             return [str(pid)]
         return os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
 
 
-def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
-    """Return the living children that are meant, oldest first; of a subreaper, none only if there are none.
-
-    Who ends while this looks leaves its children to the subreaper, behind what has been read. So it looks again until
-    all that had ended when the children were read were known to have.
-    """
-    ended: set[int] = set()
-    while True:
-        stats = {child: read_stat(child) for child in children(pid)}
-        living = {child: stat for child, stat in stats.items() if stat and stat.state not in "ZX"}
-        found = [child for child, stat in living.items() if is_meant(stat)]
-        newly_ended = stats.keys() - living.keys() - ended
-        if found or not newly_ended:
-            return found
-        ended |= newly_ended
-
-
-def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
-    """Return the children, their children and so on, parents first, without zombies and the spared and theirs.
-
-    Of a subreaper, none only if there are none.
-    """
-    found = living_children(pid, lambda stat: stat.pid not in spare)
-    for parent in found:
-        found += [child for child in children(parent) if child not in spare and is_alive(child)]
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    """Tell whether the process is there and more than a zombie."""
-    stat = read_stat(pid)
-    return stat is not None and stat.state not in "ZX"
-
-
-def open_pidfd(pid: int) -> int:
-    """Return a file that can be read once the process has ended, or -1 when it is gone."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        return -1
-
-
-def send_signals(pids: Iterable[int], *signals: int) -> None:
-    """Send each process each signal in order; those that are gone or another user's are passed over."""
-    for pid in pids:
-        for number in signals:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-
-
-def signal_exit_code(name: str) -> int:
-    """Return the exit code by which a shell tells that this signal ended a program."""
-    return 128 + signal.Signals[name.partition("+")[0]] + int(name.partition("+")[2] or 0)
-
-
-def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
-    """End all descendants of a process, but the spared ones and theirs: gently, then by SIGKILL.
-
-    A process that forks faster than it can be killed is stopped first.
-
-    Returns:
-        Whether all of them are gone.
-    """
-    begin = time.monotonic()
-    told: set[int] = set()
-    while (living := set(descendants(root, spare))) and time.monotonic() < begin + GRACE_S:
-        # Also what the ending ones start, such as the sleep of pane.sh.
-        send_signals(living - told, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
-        told |= living
-        time.sleep(0.002)
-    while living and time.monotonic() < begin + _GIVE_UP_S:
-        stopped: set[int] = set()
-        while living := set(descendants(root, spare)) - stopped:
-            send_signals(living, signal.SIGSTOP)
-            stopped |= living
-        send_signals(stopped, signal.SIGKILL)
-        time.sleep(0.001)
-        living = set(descendants(root, spare))
-    return not living
-
-
-def reap_adopted(spare: frozenset[int]) -> None:
-    """Reap our dead children but the spared ones, which whoever started them reaps."""
-    for pid in children(os.getpid()):
-        if pid not in spare and not is_alive(pid):
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+def tag(pid: int) -> str:
+    """Return the value of `TAG` in the environment that a process was started with, or ""."""
+    for variable in read(f"/proc/{pid}/environ").split(b"\0"):
+        if variable.startswith(_TAG_PREFIX):
+            return variable.removeprefix(_TAG_PREFIX).decode(errors="replace")
+    return ""
 
 
 def program(pid: int) -> str:
-    """Return the name of the file that a process runs, or nothing when that can't be told."""
+    """Return the name of the executable file of a process, or "" if we can't know it."""
     try:
         return os.path.basename(os.readlink(f"/proc/{pid}/exe")).removesuffix(" (deleted)")
     except OSError:
@@ -243,7 +168,7 @@ def program(pid: int) -> str:
 
 
 def runs(pid: int, path: str) -> bool:
-    """Tell whether a process runs the program at this path."""
+    """Return whether a process runs the executable file at this path."""
     try:
         return os.path.samefile(f"/proc/{pid}/exe", path)
     except OSError:
@@ -251,78 +176,187 @@ def runs(pid: int, path: str) -> bool:
 
 
 def arguments(pid: int) -> list[str]:
-    """Return what a process was started with, its own name first."""
+    """Return the argument vector of a process, argv[0] first; empty if it is gone or a zombie."""
     return read(f"/proc/{pid}/cmdline").decode(errors="replace").split("\0")[:-1]
 
 
 def shares_our_files(pid: int) -> bool:
-    """Tell whether a process has our user and sees the files that we see."""
+    """Return whether a process runs as our user, in our mount namespace and root directory."""
     try:
-        ours = os.stat("/proc/self/ns/mnt").st_ino, os.readlink("/proc/self/root"), os.geteuid()
-        user = os.stat(f"/proc/{pid}").st_uid
-        return ours == (os.stat(f"/proc/{pid}/ns/mnt").st_ino, os.readlink(f"/proc/{pid}/root"), user)
+        return _file_view("self", os.geteuid()) == _file_view(pid, os.stat(f"/proc/{pid}").st_uid)
     except OSError:
         return False
 
 
+def _file_view(pid: int | str, user: int) -> tuple[int, str, int]:
+    namespace = os.stat(f"/proc/{pid}/ns/mnt").st_ino
+    return namespace, os.readlink(f"/proc/{pid}/root"), user
+
+
 def open_files(pid: int) -> list[str]:
-    """Return the numbers of the files that a process has open."""
+    """Return the numbers of a process's file descriptors; none if it is gone or another user's."""
     try:
         return os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return []
 
 
+def has_open(pid: int, path: str) -> bool:
+    """Return whether a process has a file open, even if the file was removed since."""
+    for number in open_files(pid):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{number}").removesuffix(" (deleted)") == path:
+                return True
+    return False
+
+
 def has_input(pid: int) -> bool:
-    """Tell whether a process has something to read from the pipe that is its standard input, or is at work on it."""
+    """Return whether a process still has input to work on.
+
+    That is so while the pipe at its standard input has unread bytes, or the process does not sleep.
+    A process that is gone, or has no pipe there, has none.
+    """
     try:
         fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+        [unread_bytes] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))
     except OSError:
         return False
     finally:
         os.close(fd)
-    process = read_stat(pid)
-    return bool(unread) or (process is not None and process.state != "S")
+    if unread_bytes:
+        return True
+    stat = read_stat(pid)
+    return stat is not None and stat.state != "S"
 
 
-def open_files_limit_of(pid: int) -> int:
-    """Return how many files a process may have open, or 0 when it is gone."""
+def children(pid: int) -> list[int]:
+    """Return the children of all threads of a process, zombies too, oldest first in each thread.
+
+    Source: proc(5), /proc/PID/task/TID/children.
+    """
+    pids: list[int] = []
+    for thread in threads(pid):
+        pids += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
+    return pids
+
+
+def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
+    """Return the children that are no zombies and that `is_meant` accepts, oldest first.
+
+    For a subreaper, an empty list is certain. A child that ends while the kernel lists children
+    leaves its own to the subreaper, at a place in the list that may have been passed. So the list
+    is read again while children have ended since the last reading.
+    """
+    ended: set[int] = set()
+    while True:
+        stats = {child: read_stat(child) for child in children(pid)}
+        living = {child: stat for child, stat in stats.items() if stat and stat.state not in "ZX"}
+        meant = [child for child, stat in living.items() if is_meant(stat)]
+        newly_ended = stats.keys() - living.keys() - ended
+        if meant or not newly_ended:
+            return meant
+        ended |= newly_ended
+
+
+def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
+    """Return the living descendants of a process, parents before their children.
+
+    For a subreaper, an empty list is certain, as `living_children` explains.
+
+    Args:
+        pid: The process.
+        spare: Processes to leave out, with their descendants.
+    """
+    pids = living_children(pid, lambda stat: stat.pid not in spare)
+    for parent in pids:  # which grows meanwhile
+        pids += [child for child in children(parent) if child not in spare and is_alive(child)]
+    return pids
+
+
+def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
+    """End the descendants of a process: by SIGTERM, and after a grace period by SIGKILL.
+
+    Args:
+        root: The process.
+        spare: Processes to leave alone, with their descendants.
+
+    Returns:
+        Whether all of them are gone.
+    """
+    begin = time.monotonic()
+    _terminate_descendants(root, spare, begin + GRACE_S)
+    return _kill_descendants(root, spare, begin + _GIVE_UP_S)
+
+
+def _terminate_descendants(root: int, spare: frozenset[int], deadline: float) -> None:
+    """Ask descendants to end, also those started meanwhile, such as the sleep of pane.sh."""
+    signalled: set[int] = set()
+    while time.monotonic() < deadline:
+        living = set(descendants(root, spare))
+        if not living:
+            return
+        send_signals(living - signalled, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+        signalled |= living
+        time.sleep(0.002)
+
+
+def _kill_descendants(root: int, spare: frozenset[int], deadline: float) -> bool:
+    """Kill descendants until none is left or the time is over; return whether none is left."""
+    while descendants(root, spare):
+        if time.monotonic() >= deadline:
+            return False
+        stopped: set[int] = set()
+        # Stop all of them first: a program could fork faster than it is killed.
+        while running := set(descendants(root, spare)) - stopped:
+            send_signals(running, signal.SIGSTOP)
+            stopped |= running
+        send_signals(stopped, signal.SIGKILL)
+        time.sleep(0.001)
+    return True
+
+
+def send_signals(pids: Iterable[int], *signals: int) -> None:
+    """Send each process each signal, in order; ignore processes that are gone or another user's."""
+    for pid in pids:
+        for number in signals:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+
+def signal_exit_code(name: str) -> int:
+    """Return the exit code that a shell gives a program killed by a signal: 128 plus its number.
+
+    Args:
+        name: The signal's name, such as "SIGKILL" or "SIGRTMIN+3".
+    """
+    base, _, offset = name.partition("+")
+    return 128 + signal.Signals[base] + int(offset or 0)
+
+
+def open_pidfd(pid: int) -> int:
+    """Return a descriptor that becomes readable when the process ends, or -1 if it is gone."""
     try:
-        soft = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
-    except OSError:
-        return 0
-    return _MAX_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
 
 
-def has_open(pid: int, path: str) -> bool:
-    """Tell whether a process has a file open, be it removed."""
-    for name in open_files(pid):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{name}").removesuffix(" (deleted)") == path:
-                return True
-    return False
-
-
-def open_files_limit() -> str:
-    """Return our soft limit of open files, as `ulimit -n` has it."""
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
-
-
-def raise_open_files_limit() -> None:
-    """Let this process have many files open, as far as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+def reap_adopted(spare: frozenset[int]) -> None:
+    """Reap our children that have ended, except the spared ones, which another part of us reaps."""
+    for pid in children(os.getpid()):
+        if pid not in spare and not is_alive(pid):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def become_subreaper(*, is_one: bool = True) -> None:
-    """Make orphaned descendants children of this process instead of init's, or again of init."""
+    """Make this process the parent of its orphaned descendants; with False, stop being that.
+
+    Source: prctl(2), PR_SET_CHILD_SUBREAPER.
+    """
     prctl(_PR_SET_CHILD_SUBREAPER, int(is_one))
 
 
@@ -339,20 +373,27 @@ def prctl(option: int, value: int) -> None:
 
 
 def read(path: str) -> bytes:
-    """Return what a file of /proc has, or nothing where it is gone or not for us."""
+    """Return the content of a file in /proc; b"" if its process is gone or we may not read it.
+
+    Raises:
+        OSError: Too many files are open, which says nothing about the process.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in OUT_OF_FILES:  # which tells nothing of the process
+        if error.errno in OUT_OF_FILES:
             raise
         return b""
     try:
-        # ProcessLookupError and the like: it ended meanwhile.
-        data = os.read(fd, 4096)
-        while data and len(data) % 4096 == 0 and (more := os.read(fd, 65536)):
-            data += more
-    except OSError:
+        content = os.read(fd, 4096)
+        # A short read is the end. Most files of /proc are shorter than the first one.
+        while content and len(content) % 4096 == 0:
+            more = os.read(fd, 65536)
+            if not more:
+                break
+            content += more
+    except OSError:  # such as ESRCH: the process ended meanwhile
         return b""
     finally:
         os.close(fd)
-    return data
+    return content

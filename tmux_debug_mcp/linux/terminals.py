@@ -1,4 +1,8 @@
-"""Terminal devices: their modes, their size and what nobody has read of them yet."""
+"""Terminal devices: their modes, their size, and input that nobody has read yet.
+
+Sources: termios(3), ioctl_tty(2). A function that takes a pid means the terminal that is the
+process's standard input. Nothing here makes a terminal the controlling terminal of ours.
+"""
 
 import contextlib
 import fcntl
@@ -6,19 +10,25 @@ import os
 import struct
 import termios
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+# Indexes into what termios.tcgetattr() returns.
+_IFLAG, _OFLAG, _LFLAG, _CC = 0, 1, 3, 6
+# The value of a special character that is disabled, _POSIX_VDISABLE.
+_DISABLED = b"\0"
 
 
 class Modes(NamedTuple):
-    """What a terminal does with what is typed.
+    """What a terminal does with its input.
 
     Attributes:
-        is_canonical: It hands over whole lines.
-        echoes: It shows what is typed.
-        is_raw: Signal keys, the quoting key or Enter's line feed are switched off too, as line editors have it.
-        has_signal_keys: C-c is an interrupt and not a key that the program reads.
-        polls: To read it returns at once or after a while, also where nothing was typed.
-        unread_bytes: How much that was typed nobody has read yet, as far as it was handed over.
+        is_canonical: Programs read whole lines (ICANON).
+        echoes: It prints what is typed (ECHO).
+        is_raw: Signal keys, the quoting key (VLNEXT) or the translation of Enter to a line feed
+            (ICRNL) are off too, as line editors switch them.
+        has_signal_keys: C-c sends an interrupt, and is not a key that the program reads (ISIG).
+        unread_bytes: Bytes that a program could read now (FIONREAD).
+        polls: Reading returns without input, at once or after a time (VMIN is 0).
     """
 
     is_canonical: bool
@@ -30,71 +40,107 @@ class Modes(NamedTuple):
 
 
 def modes(pid: int) -> Modes | None:
-    """Return the modes of the terminal that is a process's standard input, or None when it is gone."""
+    """Return the modes of a process's terminal, or None if there is none."""
     return modes_at(f"/proc/{pid}/fd/0")
 
 
 def modes_at(path: str) -> Modes | None:
-    """Return the modes of a terminal, or None where it can't be opened."""
-    with _terminal_at(path) as fd:
+    """Return the modes of the terminal at a path, or None if it can't be opened."""
+    with _open_at(path) as fd:
         if fd is None:
             return None
         try:
-            iflag, _, _, lflag, _, _, characters = termios.tcgetattr(fd)
-            unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+            attributes = termios.tcgetattr(fd)
+            [unread_bytes] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))
         except (termios.error, OSError):
             return None
-    has_signal_keys = bool(lflag & termios.ISIG)
-    is_raw = characters[termios.VLNEXT] == b"\0" or not has_signal_keys or not iflag & termios.ICRNL
+    return _modes(attributes, unread_bytes)
+
+
+def _modes(attributes: list[Any], unread_bytes: int) -> Modes:
+    """Return the modes, given what termios.tcgetattr() returned."""
+    lflag, characters = attributes[_LFLAG], attributes[_CC]
     is_canonical = bool(lflag & termios.ICANON)
-    polls = not is_canonical and characters[termios.VMIN] in (0, b"\0")
-    return Modes(is_canonical, bool(lflag & termios.ECHO), is_raw, has_signal_keys, unread, polls)
+    has_signal_keys = bool(lflag & termios.ISIG)
+    has_quoting_key = characters[termios.VLNEXT] != _DISABLED
+    translates_enter = bool(attributes[_IFLAG] & termios.ICRNL)
+    return Modes(
+        is_canonical=is_canonical,
+        echoes=bool(lflag & termios.ECHO),
+        is_raw=not (has_signal_keys and has_quoting_key and translates_enter),
+        has_signal_keys=has_signal_keys,
+        unread_bytes=unread_bytes,
+        # Python returns VMIN as a number in non-canonical mode only.
+        polls=not is_canonical and characters[termios.VMIN] in (0, b"\0"),
+    )
 
 
 def size(pid: int) -> tuple[int, int] | None:
-    """Return the columns and rows of the terminal that is a process's standard input, or None when it is gone."""
-    with _terminal(pid) as fd, contextlib.suppress(OSError):
+    """Return the columns and rows of a process's terminal, or None if there is none."""
+    with _open(pid) as fd, contextlib.suppress(OSError):
         if fd is not None:
-            rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8)))
+            winsize = fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8))
+            rows, columns, _, _ = struct.unpack("HHHH", winsize)
             return columns, rows
     return None
 
 
+def device(tty: int) -> int:
+    """Convert the tty_nr of /proc/PID/stat to a device number, as os.stat() returns it.
+
+    Source: proc(5): the minor number is in bits 31 to 20 and 7 to 0, the major one in 15 to 8.
+    """
+    major = tty >> 8 & 0xFFF
+    minor = tty & 0xFF | tty >> 12 & 0xFFF00
+    return os.makedev(major, minor)
+
+
 def restart_output(pid: int) -> None:
-    """Have the terminal of a session leader print again after Ctrl-S."""
-    with _terminal(pid) as fd, contextlib.suppress(termios.error):
+    """Resume the output that C-s has stopped on a session leader's terminal."""
+    with _open(pid) as fd, contextlib.suppress(termios.error):
         if fd is not None:
             attributes = termios.tcgetattr(fd)
-            attributes[0] &= ~termios.IXON  # without flow control, the kernel lets go what it has held
+            # When flow control goes off, the kernel resumes stopped output.
+            attributes[_IFLAG] &= ~termios.IXON
             termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def restore(pid: int) -> bool:
-    """Have a raw terminal of a session leader hand over lines, echo and heed keys again; tell whether it was one."""
-    with _terminal(pid) as fd, contextlib.suppress(termios.error):
-        if fd is not None and not (termios.tcgetattr(fd)[3] & termios.ICANON):
-            attributes = termios.tcgetattr(fd)
-            attributes[0] |= termios.ICRNL
-            attributes[1] |= termios.OPOST
-            attributes[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
-            termios.tcsetattr(fd, termios.TCSAFLUSH, attributes)
-            return True
+    """Put a session leader's terminal back into canonical mode, with echo and signal keys.
+
+    Unread input is dropped.
+
+    Returns:
+        False if it was in canonical mode already, or there is no terminal; nothing changes then.
+    """
+    with _open(pid) as fd, contextlib.suppress(termios.error):
+        if fd is None:
+            return False
+        attributes = termios.tcgetattr(fd)
+        if attributes[_LFLAG] & termios.ICANON:
+            return False
+        attributes[_IFLAG] |= termios.ICRNL
+        attributes[_OFLAG] |= termios.OPOST
+        attributes[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(fd, termios.TCSAFLUSH, attributes)
+        return True
     return False
 
 
 def write(pid: int, data: bytes) -> None:
-    """Write to the terminal of a session leader."""
-    with _terminal(pid) as fd, contextlib.suppress(OSError):
+    """Print bytes on a session leader's terminal, as far as it takes them without waiting."""
+    with _open(pid) as fd, contextlib.suppress(OSError):
         if fd is not None:
             os.write(fd, data)
 
 
-def _terminal(pid: int) -> contextlib.AbstractContextManager[int | None]:
-    return _terminal_at(f"/proc/{pid}/fd/0")
+def _open(pid: int) -> contextlib.AbstractContextManager[int | None]:
+    return _open_at(f"/proc/{pid}/fd/0")
 
 
 @contextlib.contextmanager
-def _terminal_at(path: str) -> Iterator[int | None]:
+def _open_at(path: str) -> Iterator[int | None]:
+    """Open a terminal for the time of the block; yield None if it is no terminal or is gone."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

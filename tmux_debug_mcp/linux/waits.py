@@ -1,41 +1,65 @@
-"""What a thread waits for, told by the system call that it is in.
+"""What a thread waits for, according to the system call that it is in.
 
-A thread waits for a terminal while it is in a call that returns once something was typed: read(2)
-of the terminal, or poll(2), select(2) or epoll_wait(2) with it among the files. The kernel hides
-the threads of other users' programs from us.
+A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
+the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. The kernel
+shows us only threads of our user's programs. Source: proc(5), /proc/PID/task/TID/syscall.
 """
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from . import processes
+from . import processes, terminals
 
-# System calls by machine: read, readv; poll; ppoll; select, pselect6; epoll_wait, epoll_pwait, epoll_pwait2;
-# restart_syscall, which a poll that a signal has interrupted becomes.
-_X86_64 = {0: "read", 19: "read", 7: "poll", 271: "poll", 219: "restart", 23: "select", 270: "select"}
-_X86_64 |= dict.fromkeys((232, 281, 441), "epoll")
-_AARCH64 = {63: "read", 65: "read", 73: "poll", 72: "select", 128: "restart"} | dict.fromkeys((22, 441), "epoll")
-_CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(os.uname().machine, {})
+# System call numbers of each machine, with the call whose arguments they have. A poll that a signal
+# interrupted goes on as restart_syscall(2).
+_CALLS_OF_MACHINES = {
+    "x86_64": {
+        0: "read",
+        19: "read",  # readv
+        7: "poll",
+        271: "poll",  # ppoll
+        219: "restart",
+        23: "select",
+        270: "select",  # pselect6
+        232: "epoll",  # epoll_wait
+        281: "epoll",  # epoll_pwait
+        441: "epoll",  # epoll_pwait2
+    },
+    "aarch64": {
+        63: "read",
+        65: "read",  # readv
+        73: "poll",  # ppoll
+        128: "restart",
+        72: "select",  # pselect6
+        22: "epoll",  # epoll_pwait
+        441: "epoll",  # epoll_pwait2
+    },
+}
+# On other machines, no thread is known to wait for a terminal.
+_CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
 
-_POLLIN = 0x0001 | 0x0040
-_EPOLLIN = 0x001
-_POLL_ENTRY = struct.Struct("<ihh")
-# Who waits for more files than that is no program with a terminal.
+# POLLIN and POLLRDNORM; EPOLLIN.
+_POLL_INPUT = 0x0001 | 0x0040
+_EPOLL_INPUT = 0x001
+# struct pollfd: fd, events, revents.
+_POLLFD = struct.Struct("<ihh")
+# A program that waits for more files than this is a server, not one that reads a terminal.
 _MAX_FILES = 1024
-# The controlling terminal by its other name, /dev/tty; and what makes terminals, /dev/ptmx.
-_DEV_TTY, _DEV_PTMX = os.makedev(5, 0), os.makedev(5, 2)
+# /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
+_DEV_TTY = os.makedev(5, 0)
+_DEV_PTMX = os.makedev(5, 2)
 
 
 class Wait(NamedTuple):
-    """What a thread waits for, as far as a terminal is concerned.
+    """What a thread waits for, in relation to a terminal.
 
     Attributes:
-        is_for_terminal: For input of the terminal.
-        is_for_it_alone: And for nothing else, nor for a time.
-        is_for_others: For another terminal as well, one that the process itself has opened.
-        reads_a_byte: It reads a single byte, as shells do that run `read`.
+        is_for_terminal: It waits for input of the terminal, perhaps among other things.
+        is_for_it_alone: It waits for nothing else, and without a timeout.
+        is_for_others: It also waits for a terminal that the process itself has made.
+        reads_a_byte: It reads a single byte, as the `read` of shells does.
     """
 
     is_for_terminal: bool = False
@@ -45,26 +69,34 @@ class Wait(NamedTuple):
 
 
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
-    """Return what a thread waits for; None when the kernel hides that from us.
+    """Return what a thread waits for, or None if the kernel does not let us see it.
 
     Args:
         pid: The process.
         thread: The thread's id.
-        tty: The terminal, as /proc/PID/stat has it.
+        tty: The terminal, as tty_nr in /proc/PID/stat.
 
     Raises:
-        OSError: No more files can be opened.
+        OSError: Too many files are open.
     """
     words = _system_call(pid, thread)
     if words is None:
         return None
-    if len(words) < 4:  # noqa: PLR2004  it is gone, or in no system call
+    if len(words) < 4:  # noqa: PLR2004  "running", "-1 SP PC", or nothing: in no system call
         return Wait()
-    return _wait(pid, thread, [int(word, 0) for word in words[:7]], tty)
+    number, *arguments = [int(word, 0) for word in words[:7]]
+    return _wait(pid, thread, number, arguments, tty)
 
 
 def _system_call(pid: int, thread: str) -> list[bytes] | None:
-    """Return the words for the system call that a thread is in, none of one that has ended, None if not allowed."""
+    """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
+
+    Returns:
+        The words; none for a thread that has ended; None if we may not read them.
+
+    Raises:
+        OSError: Too many files are open.
+    """
     try:
         fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:
@@ -83,76 +115,108 @@ def _system_call(pid: int, thread: str) -> list[bytes] | None:
         os.close(fd)
 
 
-def _wait(pid: int, thread: str, call: list[int], tty: int) -> Wait:
-    """Return what a thread waits for, given the number of its system call and the arguments."""
-    number, *arguments = call
-    match _CALLS.get(number):
+def _wait(pid: int, thread: str, number: int, arguments: list[int], tty: int) -> Wait:
+    call = _CALLS.get(number)
+    if call == "restart" and _is_in_poll(pid, thread):
+        call = "restarted poll"
+    match call:
         case "read":
-            is_terminal = _is_terminal(pid, arguments[0], tty)
-            return Wait(is_terminal, is_terminal, reads_a_byte=is_terminal and arguments[2] == 1)
+            fd, _buffer, count, *_ = arguments
+            return _wait_in_read(pid, fd, count, tty)
         case "poll":
-            return _wait_for(pid, _polled(pid, arguments[0], arguments[1]), tty, arguments[2])
+            files, count, timeout, *_ = arguments
+            return _wait_among(pid, _polled(pid, files, count), timeout, tty)
+        case "restarted poll":
+            files, count, *_ = arguments
+            return _wait_among(pid, _polled(pid, files, count), 0, tty)
         case "select":
-            return _wait_for(pid, _selected(pid, arguments[0], arguments[1]), tty, arguments[4])
-        case "restart" if b"poll" in processes.read(f"/proc/{pid}/task/{thread}/wchan"):
-            return _wait_for(pid, _polled(pid, arguments[0], arguments[1]), tty, 0)
+            count, bits, _writing, _failing, timeout, *_ = arguments
+            return _wait_among(pid, _selected(pid, count, bits), timeout, tty)
         case "epoll":
-            return _wait_for(pid, _epolled(pid, arguments[0]), tty, 0)
+            return _wait_among(pid, _epolled(pid, arguments[0]), 0, tty)
     return Wait()
 
 
-def _wait_for(pid: int, files: Iterator[int], tty: int, timeout: int) -> Wait:
-    """Return what a thread waits for, given its files and the argument that limits the time."""
-    devices = [_device(pid, number) for number in files]
+def _is_in_poll(pid: int, thread: str) -> bool:
+    """Return whether a thread sleeps in the kernel's function for poll(2)."""
+    return b"poll" in processes.read(f"/proc/{pid}/task/{thread}/wchan")
+
+
+def _wait_in_read(pid: int, fd: int, count: int, tty: int) -> Wait:
+    if not _is_device_of(_device(pid, fd), tty):
+        return Wait()
+    return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
+
+
+def _wait_among(pid: int, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
+    """Return what a thread waits for.
+
+    Args:
+        pid: The process.
+        numbers: The files whose input the thread waits for.
+        timeout: The argument for the time. A null pointer and the number -1 mean no timeout.
+        tty: The terminal.
+    """
+    devices = [_device(pid, number) for number in numbers]
     are_terminal = [_is_device_of(device, tty) for device in devices]
-    has_no_timeout = timeout == 0 or timeout & 0xFFFFFFFF == 0xFFFFFFFF  # noqa: PLR2004  NULL, or -1
+    has_timeout = timeout != 0 and timeout & 0xFFFFFFFF != 0xFFFFFFFF  # noqa: PLR2004  32 bits of -1
     return Wait(
         is_for_terminal=any(are_terminal),
-        is_for_it_alone=all(are_terminal) and has_no_timeout,
+        is_for_it_alone=all(are_terminal) and not has_timeout,
         is_for_others=_DEV_PTMX in devices,
     )
 
 
 def _polled(pid: int, address: int, count: int) -> Iterator[int]:
-    if count <= _MAX_FILES:
-        data = _memory(pid, address, count * _POLL_ENTRY.size)
-        for number, events, _ in _POLL_ENTRY.iter_unpack(data[: len(data) // 8 * 8]):
-            if number >= 0 and events & _POLLIN:
-                yield number
+    """Yield the files whose input a poll(2) waits for, given its array of struct pollfd."""
+    if count > _MAX_FILES:
+        return
+    data = _memory(pid, address, count * _POLLFD.size)
+    whole_entries = len(data) // _POLLFD.size * _POLLFD.size
+    for number, events, _ in _POLLFD.iter_unpack(data[:whole_entries]):
+        if number >= 0 and events & _POLL_INPUT:
+            yield number
 
 
 def _selected(pid: int, count: int, address: int) -> Iterator[int]:
-    if address and count <= _MAX_FILES:
-        for index, byte in enumerate(_memory(pid, address, (count + 7) // 8)):
-            numbers = (index * 8 + bit for bit in range(8) if byte >> bit & 1)
-            yield from (number for number in numbers if number < count)
+    """Yield the files whose input a select(2) waits for, given its fd_set, a bit for each file."""
+    if not address or count > _MAX_FILES:
+        return
+    bits = int.from_bytes(_memory(pid, address, (count + 7) // 8), "little")
+    for number in range(count):
+        if bits >> number & 1:
+            yield number
 
 
-def _epolled(pid: int, number: int) -> Iterator[int]:
-    for line in processes.read(f"/proc/{pid}/fdinfo/{number}").splitlines():
+def _epolled(pid: int, fd: int) -> Iterator[int]:
+    """Yield the files whose input an epoll instance waits for.
+
+    Source: proc(5), /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal
+    except the first number.
+    """
+    for line in processes.read(f"/proc/{pid}/fdinfo/{fd}").splitlines():
         words = line.split()
-        if words[:1] == [b"tfd:"] and int(words[3], 16) & _EPOLLIN:
+        if words[:1] == [b"tfd:"] and int(words[3], 16) & _EPOLL_INPUT:
             yield int(words[1])
 
 
-def _is_terminal(pid: int, number: int, tty: int) -> bool:
-    """Tell whether a file of a process is this terminal."""
-    return _is_device_of(_device(pid, number), tty)
-
-
 def _is_device_of(device: int, tty: int) -> bool:
-    """Tell whether a device is this terminal, possibly by its other name, /dev/tty."""
-    return device == _DEV_TTY or (device != 0 and device == processes.device(tty))
+    """Return whether a device number is that of the terminal, or of /dev/tty, its other name."""
+    if device == 0:
+        return False
+    return device in (_DEV_TTY, terminals.device(tty))
 
 
-def _device(pid: int, number: int) -> int:
+def _device(pid: int, fd: int) -> int:
+    """Return the device number of a process's open file; 0 for other files than devices."""
     try:
-        return os.stat(f"/proc/{pid}/fd/{number}").st_rdev
+        return os.stat(f"/proc/{pid}/fd/{fd}").st_rdev
     except OSError:
         return 0
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
+    """Return bytes of a process's memory; fewer or none where we can't read it."""
     try:
         fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,23 +1,24 @@
-"""Texts that are too long for an answer: what repeats is counted, and what is left out is said. No I/O.
+"""Excerpts: text that is cut to the length of a result. Repeated lines are counted. No I/O.
 
-Lines of ours among those of a program are *marked*: an answer says which they are.
+*Marked* lines are ours, among those of a program; a result names them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-# Room for the line that tells of a cut.
+# Room for the line that a gap takes.
 GAP_CHARACTERS = 120
-# So many equal lines in a row are shown as they are.
-_MOST_EQUAL = 3
+# Up to this many equal lines in a row are shown as they are.
+_MAX_EQUAL_LINES = 3
 
 
 class Excerpt(NamedTuple):
     """Lines to show.
 
     Attributes:
-        marked: The numbers of those that are ours, from 0.
-        cut_bytes: How many bytes are left out.
+        lines: The lines, without line feeds.
+        marked: The indexes of our own lines, from 0, in order.
+        cut_bytes: How many bytes of the program's text are left out.
     """
 
     lines: list[str]
@@ -31,88 +32,144 @@ class Excerpt(NamedTuple):
 
 
 def folded(lines: Sequence[str]) -> Excerpt:
-    """Return lines with each that repeats more than 3 times shown once, and a marked line with the count.
+    """Return lines with each run of more than 3 equal lines folded.
 
-    Of blank lines only the count is shown.
+    The line is shown once, and then a marked line with the count; of blank lines only the count.
     """
     shown: list[str] = []
     marked: list[int] = []
-    at = 0
-    while at < len(lines):
-        line, begin = lines[at], at
-        while at < len(lines) and lines[at] == line:
-            at += 1
-        count = at - begin
-        if count <= _MOST_EQUAL:
+    start = 0
+    while start < len(lines):
+        line = lines[start]
+        end = start
+        while end < len(lines) and lines[end] == line:
+            end += 1
+        count = end - start
+        start = end
+        if count <= _MAX_EQUAL_LINES:
             shown += [line] * count
             continue
-        told = [line, f"[the line above: {count} times]"] if line else [f"[{count} blank lines]"]
-        shown += told
+        if line:
+            shown += [line, f"[the line above: {count} times]"]
+        else:
+            shown.append(f"[{count} blank lines]")
         marked.append(len(shown) - 1)
     return Excerpt(shown, marked)
 
 
 def joined(*parts: Excerpt) -> Excerpt:
-    """Return lines behind each other."""
+    """Return one excerpt of several, in their order."""
     lines: list[str] = []
     marked: list[int] = []
+    cut_bytes = 0
     for part in parts:
-        marked += [len(lines) + number for number in part.marked]
+        marked += [len(lines) + index for index in part.marked]
         lines += part.lines
-    return Excerpt(lines, marked, sum(part.cut_bytes for part in parts))
+        cut_bytes += part.cut_bytes
+    return Excerpt(lines, marked, cut_bytes)
 
 
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
-    """Return the marked line that tells what is left out."""
-    what = f"{lines} {'line' if lines == 1 else 'lines'}, {size} bytes left out"
-    return Excerpt([f"[{what}{': ' + advice if advice else ''}]"], [0], size)
+    """Return the marked line that stands in a gap.
+
+    Args:
+        lines: How many lines are left out.
+        size: Their bytes.
+        advice: How to read them, if that is possible.
+    """
+    noun = "line" if lines == 1 else "lines"
+    note = f"{lines} {noun}, {size} bytes left out"
+    if advice:
+        note = f"{note}: {advice}"
+    return Excerpt([f"[{note}]"], [0], size)
 
 
-def head_of(lines: Sequence[str], most: int) -> int:
-    """Return how many lines from the first on have no more characters than that, with their line feeds."""
-    return _fitting(lines, most, range(len(lines)))
+def end_of(text: str, max_characters: int) -> str:
+    """Return the end of a text, or all of it if it fits.
+
+    The end begins with a whole line if that costs at most a tenth of the length.
+    """
+    if len(text) <= max_characters:
+        return text
+    end = text[-max_characters:]
+    if text[-max_characters - 1] == "\n":
+        return end
+    partial_line, _, lines = end.partition("\n")
+    if lines and len(partial_line) <= max_characters // 10:
+        return lines
+    return end
 
 
-def tail_of(lines: Sequence[str], most: int) -> int:
-    """Return the same for the lines to the last one."""
-    return _fitting(lines, most, range(len(lines) - 1, -1, -1))
+def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
+    """Return an excerpt with a gap in the middle, if it is too long.
 
-
-def _fitting(lines: Sequence[str], most: int, numbers: range) -> int:
-    size = 0
-    for count, number in enumerate(numbers):
-        size += len(lines[number]) + 1
-        if size > most + 1:
-            return count
-    return len(lines)
-
-
-def cut_in_the_middle(shown: Excerpt, most: int, keep: int | None = None) -> Excerpt:
-    """Return lines with the middle left out where they are too long: the first quarter stays, and the last three.
+    A quarter of the room goes to the beginning, the rest to the end.
 
     Args:
         shown: The lines.
-        most: The most characters to show.
-        keep: The number of a line that has to stay.
+        max_characters: The length of the result, with its line feeds.
+        keep: The index of a line that must stay, if the room suffices: the end begins there or
+            before it.
     """
-    lines = shown.lines
-    if len(shown.text) <= most:
+    if len(shown.text) <= max_characters:
         return shown
-    most -= GAP_CHARACTERS
-    room = most - most // 4
-    if keep is not None and keep >= len(lines) - tail_of(lines, most):
-        room = max(room, sum(len(line) + 1 for line in lines[keep:]))
-    head = head_of(lines, most - room)
-    tail = tail_of(lines[head:], room)
-    last = len(lines) - tail
-    cut = [*lines[head:last]]
-    rest: list[str] = []
-    left = room - sum(len(line) + 1 for line in lines[last:])
-    if left > room // 2:  # whole lines would leave too much out
-        rest = [cut[-1][-left:]]
-        cut[-1] = cut[-1][: len(cut[-1]) - left]
-    remaining_bytes = sum(len(line.encode()) + 1 for line in cut) - len(rest)  # whose line feed is shown
-    before = Excerpt(lines[:head], [number for number in shown.marked if number < head])
-    marked = [len(rest) + number - last for number in shown.marked if number >= last]
-    behind = Excerpt([*rest, *lines[last:]], marked)
-    return joined(before, gap(len(cut), remaining_bytes), behind)
+    lines = shown.lines
+    room = max_characters - GAP_CHARACTERS
+    tail_room = room - room // 4
+    if keep is not None and keep >= len(lines) - _fitting_tail(lines, room):
+        tail_room = max(tail_room, _size(lines[keep:]))
+    head_end = _fitting_head(lines, room - tail_room)
+    tail_start = len(lines) - _fitting_tail(lines[head_end:], tail_room)
+    unused = tail_room - _size(lines[tail_start:])
+    if unused <= tail_room // 2:  # else whole lines alone would leave too much out
+        unused = 0
+    return joined(
+        _slice(shown, 0, head_end),
+        _gap_for(lines[head_end:tail_start], unused),
+        _slice(shown, tail_start, len(lines)),
+    )
+
+
+def _fitting_head(lines: Sequence[str], max_characters: int) -> int:
+    """Return how many of the first lines fit into a length, joined by line feeds."""
+    return _count_fitting(lines, max_characters)
+
+
+def _fitting_tail(lines: Sequence[str], max_characters: int) -> int:
+    """Return how many of the last lines fit into a length, joined by line feeds."""
+    return _count_fitting(reversed(lines), max_characters)
+
+
+def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
+    size = count = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > max_characters + 1:  # the last line feed does not count
+            break
+        count += 1
+    return count
+
+
+def _slice(shown: Excerpt, start: int, end: int) -> Excerpt:
+    marked = [index - start for index in shown.marked if start <= index < end]
+    return Excerpt(shown.lines[start:end], marked)
+
+
+def _gap_for(cut: list[str], last_characters: int) -> Excerpt:
+    """Return the gap that replaces lines, and the end of the last line if that is to stay.
+
+    Args:
+        cut: The lines.
+        last_characters: How much of the last line stays, less than all of it.
+    """
+    size = sum(len(line.encode()) + 1 for line in cut)
+    if not last_characters:
+        return gap(len(cut), size)
+    rest = cut[-1][-last_characters:]
+    size -= len(rest.encode()) + 1  # its line feed stays too
+    return joined(gap(len(cut), size), Excerpt([rest], []))
+
+
+def _size(lines: Sequence[str]) -> int:
+    """Return the characters of lines, each with a line feed."""
+    return sum(len(line) + 1 for line in lines)

@@ -1,7 +1,7 @@
-"""The log of a pane: all that its terminal got, byte for byte, written by tmux's pipe-pane.
+"""The log of a pane: every byte that its terminal got, in a file that tmux's pipe-pane writes.
 
-A *cursor* is an offset into the log, in bytes. Behind the program's last byte stands the mark with its exit
-code, which pane.sh writes; the cursor of an ended pane stands before the mark.
+A *cursor* is an offset into the log, in bytes. pane.sh writes the end mark, with the exit code,
+behind the last byte of the program; the cursor of a pane that has ended is that of its end mark.
 """
 
 import contextlib
@@ -15,49 +15,58 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.marks import PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
-# Marks are found by reading back from the end in pieces of this size.
+# The end mark is searched backwards in pieces, which overlap by the length of a mark.
 _PIECE_BYTES = 1 << 16
 _MAX_MARK_BYTES = 128
+_MAX_EXIT_CODE = 255
+# Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
-_APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_OPEN_APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
 class Mark(NamedTuple):
-    """The end of a pane's program: where in the log, and its exit code as a shell tells it."""
+    """The end mark of a pane's program.
+
+    Attributes:
+        offset: Its cursor.
+        exit_code: The program's exit code, from 0 to 255, as a shell has it in `$?`.
+    """
 
     offset: int
     exit_code: int
 
 
 class Log:
-    """A pane's log, open from before its first byte until `close`.
+    """A pane's log, which exists from before the first byte until `close`.
 
     Args:
-        path: Where to make it.
-        mark: The nonce of the mark that the pane's program has ended, or its digest.
-        on_close: Called when the file is closed, which is kept then; without it, it is removed.
+        path: The file to create.
+        mark: The nonce of the pane's end mark, or the digest of the nonce.
+        on_close: Called when the log is closed. The file is kept then; without it, it is removed.
 
     Attributes:
+        path: The file.
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
-        rows: Its height.
+        rows: The height of the terminal.
+
+    Raises:
+        OSError: The file exists or can't be created, or the disk is full.
     """
 
-    def __init__(self, path: Path, mark: str, *, on_close: Callable[["Log"], None] | None = None) -> None:
+    def __init__(
+        self, path: Path, mark: str, *, on_close: Callable[["Log"], None] | None = None
+    ) -> None:
         self.path = path
         self._on_close = on_close
         self._mark = mark
         self._fd = self._open()
-        self._last: os.stat_result | None = None
+        self._status_at_close: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(self._fd)
 
-    def resize(self, columns: int, rows: int) -> None:
-        """Take note of the terminal's size, which decides where its lines wrap."""
-        self.columns, self.rows = columns, rows
-
     def _open(self) -> int:
-        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _APPEND, 0o600)
+        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _OPEN_APPEND, 0o600)
         try:
             _check_room(fd)
         except OSError:
@@ -66,133 +75,171 @@ class Log:
         return fd
 
     def close(self) -> None:
-        """Close and remove it, unless it is kept. What it was can still be asked."""
-        if self._last:
+        """Close the log, and remove its file unless it is kept. A second call does nothing.
+
+        A closed log reads as empty, but still has its size and times.
+        """
+        if self._status_at_close:
             return
-        self._last = os.fstat(self._fd)
+        self._status_at_close = os.fstat(self._fd)
         os.close(self._fd)
         self._fd = -1
         if self._on_close:
             self._on_close(self)
-        else:
-            with contextlib.suppress(OSError):
-                self.path.unlink()
+            return
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Record the size of the terminal, which decides where lines wrap."""
+        self.columns, self.rows = columns, rows
 
     @property
     def fd(self) -> int:
-        """The open file, or -1."""
+        """The file descriptor, which the log owns; -1 when it is closed."""
         return self._fd
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has been closed."""
-        return self._last is not None
+        """Whether `close` was called."""
+        return self._status_at_close is not None
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
-        return self._stat().st_size
+        """The bytes that were written, also those that are no longer kept: the next cursor."""
+        return self._status().st_size
 
     @property
     def written_at(self) -> float:
-        """When bytes were last added, in seconds since the epoch, as time.time() has it."""
-        return self._stat().st_mtime
+        """When the log last grew, in seconds since the epoch."""
+        return self._status().st_mtime
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes can still be read: all, or those behind `kept_from`."""
+        """The number of bytes that can be read, from `kept_from` on."""
         return self.size - self.kept_from
-
-    def is_at(self, path: str) -> bool:
-        """Tell whether a path leads to its file."""
-        with contextlib.suppress(OSError):
-            return os.path.samestat(os.stat(path), self._stat())
-        return False
 
     @property
     def writable(self) -> str:
-        """A path that leads to the file through us, wherever it is, and without what a shell would act on."""
+        """A path by which other processes open the file. It needs no quoting in a shell.
+
+        The path leads through our descriptor, so it works for a file without a name, too.
+        """
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
+    def is_at(self, path: str) -> bool:
+        """Return whether a path leads to this log's file."""
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.stat(path), self._status())
+        return False
+
+    def _status(self) -> os.stat_result:
+        return self._status_at_close or os.fstat(self._fd)
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return bytes from a cursor on: fewer at the end of the log, none of a closed log."""
+        if self.is_closed or size <= 0:
+            return b""
+        return os.pread(self._fd, size, start)
+
     def trim(self, keep_bytes: int) -> bool:
-        """Give back the oldest bytes, so that little more than this many are kept. Cursors stay what they are.
+        """Free the disk space of the oldest bytes. Cursors do not change.
+
+        Args:
+            keep_bytes: How many of the newest bytes to keep; up to 4 KiB more are kept.
 
         Returns:
-            Whether the file system can do that; where it can't, all is kept.
+            False if the file system has no holes; everything is kept then.
         """
         end = (self.size - keep_bytes) // _BLOCK_BYTES * _BLOCK_BYTES
-        if self._last or end <= self.kept_from:
+        if self.is_closed or end <= self.kept_from:
             return True
         if not files.punch_hole(self._fd, self.kept_from, end - self.kept_from):
             return False
         self.kept_from = end
         return True
 
+    def find_mark(self) -> Mark | None:
+        """Return the program's end mark, the last one if there are several; None without one."""
+        if self.is_closed:
+            return None
+        end = self.size
+        while end > 0:
+            start = max(0, end - _PIECE_BYTES)
+            mark = self._last_mark(start, end)
+            if mark is not None or start == 0:
+                return mark
+            end = start + _MAX_MARK_BYTES
+        return None
+
+    def _last_mark(self, start: int, end: int) -> Mark | None:
+        piece = os.pread(self._fd, end - start, start)
+        for match in reversed(list(PANE_MARK.finditer(piece))):
+            nonce, exit_code = match[1].decode(), int(match[2])
+            if exit_code <= _MAX_EXIT_CODE and self._is_ours(nonce):
+                return Mark(start + match.start(), exit_code)
+        return None
+
     def _is_ours(self, nonce: str) -> bool:
         return self._mark in (nonce, mark_digest(nonce))
 
-    def _stat(self) -> os.stat_result:
-        return self._last or os.fstat(self._fd)
-
-    def read(self, start: int, size: int) -> bytes:
-        """Return bytes from a cursor on, fewer at the end."""
-        return b"" if self._last or size <= 0 else os.pread(self._fd, size, start)
-
-    def find_mark(self) -> Mark | None:
-        """Return the mark that the program has ended, or None while there is none."""
-        end = 0 if self._last else self.size
-        while end > 0:
-            start = max(0, end - _PIECE_BYTES)
-            piece = os.pread(self._fd, end - start, start)
-            for found in reversed(list(PANE_MARK.finditer(piece))):
-                exit_code = int(found[2])
-                if exit_code <= 255 and self._is_ours(found[1].decode()):  # noqa: PLR2004
-                    return Mark(start + found.start(), exit_code)
-            # Pieces overlap by a mark, so that none is cut in two.
-            end = start + _MAX_MARK_BYTES if start else 0
-        return None
-
 
 class UnnamedLog(Log):
-    """A log in a directory, without a name: it is gone when nobody has it open.
+    """A log whose file has no name, so that it vanishes when nobody has it open any more.
+
+    Args:
+        directory: A directory on the file system to use.
+        mark: The nonce of the pane's end mark.
 
     Raises:
-        OSError: The file system can't do that (EOPNOTSUPP or EISDIR), or there is no room.
+        OSError: The file system has no such files (EOPNOTSUPP or EISDIR), or the disk is full.
     """
 
     def __init__(self, directory: Path, mark: str) -> None:
-        super().__init__(directory, mark, on_close=lambda _log: None)
+        super().__init__(directory, mark, on_close=_leave_file)
 
     def _open(self) -> int:
-        fd = os.open(self.path, os.O_TMPFILE | _APPEND, 0o600)
+        fd = os.open(self.path, os.O_TMPFILE | _OPEN_APPEND, 0o600)
         _check_room(fd)
         return fd
 
 
+class PastLog(Log):
+    """A log that an earlier server has kept, open for reading only.
+
+    Args:
+        path: Its file.
+        mark: The nonce of the pane's end mark, or the digest of the nonce.
+
+    Raises:
+        OSError: There is no such file, or it is no regular file.
+    """
+
+    def __init__(self, path: Path, mark: str) -> None:
+        super().__init__(path, mark, on_close=_leave_file)
+
+    def _open(self) -> int:
+        return files.open_file(str(self.path))
+
+
+def mark_digest(nonce: str) -> str:
+    """Return the SHA-256 of a nonce: enough to recognize an end mark, not enough to write one."""
+    return hashlib.sha256(nonce.encode()).hexdigest()
+
+
+def _leave_file(_log: Log) -> None:
+    """Leave the file of a closed log where it is."""
+
+
 def _check_room(fd: int) -> None:
-    """See that there is room for something in a new file, which is closed where there is none."""
+    """Check that a new file can grow; close it if not.
+
+    Raises:
+        OSError: The disk is full.
+    """
     try:
         os.posix_fallocate(fd, 0, _BLOCK_BYTES)
         os.ftruncate(fd, 0)
     except OSError:
         os.close(fd)
         raise
-
-
-def mark_digest(nonce: str) -> str:
-    """Return what tells a mark that is found from others, and does not tell how to write it."""
-    return hashlib.sha256(nonce.encode()).hexdigest()
-
-
-class PastLog(Log):
-    """A log that was kept by an earlier server, to be read.
-
-    Raises:
-        OSError: There is none, or something else than a file.
-    """
-
-    def __init__(self, path: Path, mark: str) -> None:
-        super().__init__(path, mark, on_close=lambda _log: None)
-
-    def _open(self) -> int:
-        return files.open_file(str(self.path))

@@ -1,4 +1,4 @@
-"""Lines that a log gets, and patterns for them."""
+"""Patterns of a wait, and the lines to match them with, as a log gets them."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,115 +9,148 @@ from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
 
 from .log import Log
-from .reading import transcript_from
+from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
-# What a compiled pattern may take; a larger one takes its time, too.
+# The memory of a compiled pattern, which limits the time for it too.
 _MAX_PATTERN_BYTES = 1 << 20
+# The flag for `^` and `$` to match at each line, before the client's pattern.
+_MULTILINE = "(?m)"
 
 
 class Matcher:
     """The patterns of a wait.
 
+    Args:
+        pattern: The pattern to wait for, if any.
+        stop_pattern: The pattern that ends the wait without success, if any.
+
     Raises:
-        ArgumentError: One can't be used.
+        ArgumentError: A pattern is invalid or too long.
     """
 
     def __init__(self, pattern: str | None, stop_pattern: str | None) -> None:
-        self._patterns = [
-            (reason, compiled(name, text))
-            for reason, name, text in (
-                ("matched", "pattern", pattern),
-                ("stopped", "stop_pattern", stop_pattern),
-            )
-            if text is not None
-        ]
+        self._patterns: list[tuple[str, Any]] = []
+        if pattern is not None:
+            self._patterns.append(("matched", compiled("pattern", pattern)))
+        if stop_pattern is not None:
+            self._patterns.append(("stopped", compiled("stop_pattern", stop_pattern)))
 
     @property
     def has_patterns(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a pattern at all."""
         return bool(self._patterns)
 
     def first(self, lines: Sequence[str]) -> str | None:
-        """Return which pattern matches a line first: `matched`, `stopped` or None."""
+        """Return which pattern matches first in some lines.
+
+        Returns:
+            "matched" or "stopped", "matched" if both match at the same place; None for no match.
+        """
         if not self._patterns or not lines:
             return None
         text = "\n".join(lines)
-        found = [(match.start(), reason) for reason, pattern in self._patterns if (match := pattern.search(text))]
-        return min(found)[1] if found else None
+        matches: list[tuple[int, str]] = []
+        for reason, pattern in self._patterns:
+            match = pattern.search(text)
+            if match:
+                matches.append((match.start(), reason))
+        if not matches:
+            return None
+        _, first_reason = min(matches)
+        return first_reason
 
 
 def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # noqa: ANN401  re2 has no types
-    """Return a pattern to search in lines joined by line feeds, of which it matches one at a time.
+    """Compile a pattern for searching text of several lines. It matches within one line.
 
     Args:
-        name: The parameter that has it.
-        pattern: A regular expression of RE2, which needs time in proportion to the text at most.
-        is_for_bytes: The text is UTF-8, and not characters.
+        name: The parameter that has the pattern, for the error.
+        pattern: A regular expression of RE2, whose time is linear in the length of the text.
+        is_for_bytes: The text is UTF-8 bytes, and not a string.
 
     Raises:
         ArgumentError: It is no regular expression, or too long.
     """
-    import re2  # noqa: PLC0415  only who waits for a pattern needs it
+    import re2  # noqa: PLC0415  loaded for the first pattern: most servers never need it
 
-    options = re2.Options()
-    options.never_nl = True  # no match goes on in the next line
-    options.log_errors = False
-    options.max_mem = _MAX_PATTERN_BYTES
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise ArgumentError(
-            f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. Give a shorter one."
+            f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. "
+            "Give a shorter one."
         )
+    options = re2.Options()
+    options.never_nl = True  # a match does not extend over a line feed
+    options.log_errors = False
+    options.max_mem = _MAX_PATTERN_BYTES
+    text = _MULTILINE + pattern
     try:
-        text = f"(?m){pattern}"
         return re2.compile(text.encode() if is_for_bytes else text, options=options)
     except re2.error as error:
-        reason = error.args[0].decode(errors="replace").replace("(?m)", "", 1) if error.args else ""
         raise ArgumentError(
-            f"Parameter '{name}' is no regular expression of RE2 ({reason}). "
+            f"Parameter '{name}' is no regular expression of RE2 ({_reason(error)}). "
             "Escape what is meant literally; look-around and back references are not available."
         ) from None
 
 
+def _reason(error: Exception) -> str:
+    """Return RE2's explanation of an error, without the flag that is ours."""
+    if not error.args:
+        return ""
+    explanation: bytes = error.args[0]
+    return explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
+
+
 class Scan:
-    """The lines that a log gets from a cursor on, without the echo of keys.
+    """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
+
+    Args:
+        log: The log.
+        start: The cursor.
+        sent: The keys that were sent to the pane, oldest first. More may be added meanwhile.
 
     Attributes:
-        position: How far it has come.
-        unseen_bytes: How much was gone before it came there.
-        is_at_line_end: What was read last ended with a line feed.
+        position: The cursor that it has reached.
+        unseen_bytes: How many bytes were trimmed before it reached them.
+        is_at_line_end: The last bytes that it read end with a line feed.
     """
 
     def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
         self._log = log
         self._sent = sent
-        self._taken = max((keys.at for keys in sent if keys.cursor < start), default=0.0)
-        self._echo = Echo(keys for keys in sent if keys.cursor < start)
+        sent_before = [keys for keys in sent if keys.cursor < start]
+        self._echo = Echo(sent_before)
+        self._expected_at = max((keys.at for keys in sent_before), default=0.0)
         self.unseen_bytes = 0
         self.is_at_line_end = False
         self._begin_at(start)
 
+    def _begin_at(self, cursor: int) -> None:
+        """Begin with the screen as it was at a cursor, whose lines are not new."""
+        self.position = cursor
+        self._transcript = transcript_from(self._log, cursor)
+
     @property
     def seen_to(self) -> int:
-        """The cursor behind what was understood."""
+        """The cursor before what is unfinished at the position."""
         return self.position - self._transcript.held_bytes
 
-    def step(self, end: int, most_bytes: int, drawing: Drawing) -> list[str]:
-        """Go on by some bytes, not beyond `end`; return the lines that are new, or may have changed."""
-        if self.position < (kept_from := self._log.kept_from):
-            self.unseen_bytes += kept_from - self.position
-            self._begin_at(kept_from)
-        for keys in [keys for keys in self._sent if keys.at > self._taken]:
-            if keys.cursor > self.position:
-                end = min(end, keys.cursor)
-                break
-            self._taken = keys.at
-            if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
-                keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)  # noqa: PLW2901
-            if keys.echoes is Echoes.EDITOR:
-                self._transcript.keys_sent()
-            self._echo.expect(keys)
-        data = self._log.read(self.position, min(most_bytes, end - self.position))
+    def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
+        """Read the next bytes.
+
+        Args:
+            end: Where to stop at the latest.
+            max_bytes: How many bytes to read at most.
+            drawing: Gets the same bytes.
+
+        Returns:
+            The lines that are new, or may have changed.
+        """
+        self._skip_trimmed()
+        next_keys = self._expect_echo()
+        if next_keys is not None:
+            end = min(end, next_keys.cursor)
+        data = self._log.read(self.position, min(max_bytes, end - self.position))
         self._transcript.feed(data)
         drawing.feed(data)
         self.position += len(data)
@@ -125,7 +158,26 @@ class Scan:
             self.is_at_line_end = data.endswith(b"\n")
         return self._echo.without(self._transcript.take_settled(), self._transcript.main_lines())
 
-    def _begin_at(self, start: int) -> None:
-        """Begin with the screen as it was at this cursor, showing nothing of it."""
-        self.position = start
-        self._transcript = transcript_from(self._log, start)
+    def _skip_trimmed(self) -> None:
+        """Go on at the oldest byte that is kept, if that is behind the position."""
+        kept_from = self._log.kept_from
+        if self.position < kept_from:
+            self.unseen_bytes += kept_from - self.position
+            self._begin_at(kept_from)
+
+    def _expect_echo(self) -> Sent | None:
+        """Expect the echo of the keys that were sent up to the position; return the next ones."""
+        not_expected = [keys for keys in self._sent if keys.at > self._expected_at]
+        for keys in not_expected:
+            if keys.cursor > self.position:
+                return keys
+            self._expected_at = keys.at
+            self._expect_echo_of(keys)
+        return None
+
+    def _expect_echo_of(self, keys: Sent) -> None:
+        if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
+            keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)
+        if keys.echoes is Echoes.EDITOR:
+            self._transcript.keys_sent()
+        self._echo.expect(keys)

@@ -1,11 +1,11 @@
-"""Searching the log of a pane for lines that match, without reading all of it as text.
+"""Searches a log for lines that match a pattern, the newest first, with the lines around them.
 
-Lines are looked through as bytes without colours and the like, the newest first. What is found is then read as a
-terminal shows it, with the lines around it.
+Only what is found is read as a terminal shows it. The search itself uses the bytes without colours
+and other sequences, which is much faster.
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.lowlevel
 
@@ -16,169 +16,265 @@ from .log import Log
 from .reading import read_lines_at
 
 MAX_FOUND_CHARACTERS = 40_000
+# Lines that are shown before and after a line that matches.
 _CONTEXT_LINES = 2
-# Pieces grow where nothing is found, and shrink where many lines match, which takes time.
-_LEAST_PIECE_BYTES, _MOST_PIECE_BYTES = 1 << 15, 1 << 20
-_MOST_MATCHES = 2000
-# A line may begin that far before a piece, and its neighbours so far around it.
-_LINE_BYTES = 1 << 14
-# Of a longer line, so much is shown around what matches.
+# Pieces grow while nothing is found, and shrink where many lines match, which take time.
+_MIN_PIECE_BYTES = 1 << 15
+_MAX_PIECE_BYTES = 1 << 20
+# A larger piece than the smallest may have fewer matches than this.
+_MAX_MATCHES = 2000
+# How far to look for the beginning of a line, and for the lines around it.
+_MAX_LINE_BYTES = 1 << 14
+# How much of a longer line is shown before the match; three times as much is shown after it.
 _AROUND_BYTES = 1000
+
+# Sequences and controls that show nothing: CSI, OSC, other strings, character sets, bell and NUL.
 _INVISIBLE = re.compile(
-    rb"\033(?:\[[0-?]*[ -/]*[@-~]|\][^\a\033\n]*(?:\a|\033\\)|[PX^_k][^\033\n]*\033\\|[()][0-9A-Z]|[0-Z\\^-~])|[\a\0]"
+    rb"\033(?:"
+    rb"\[[0-?]*[ -/]*[@-~]"
+    rb"|\][^\a\033\n]*(?:\a|\033\\)"
+    rb"|[PX^_k][^\033\n]*\033\\"
+    rb"|[()][0-9A-Z]"
+    rb"|[0-Z\\^-~]"
+    rb")|[\a\0]"
 )
 _CONTROLS = (b"\033", b"\a", b"\0")
+# Carriage returns, backspaces, or text between them.
 _MOVES = re.compile(rb"\r+|\x08+|[^\r\x08]+")
+_CARRIAGE_RETURN = ord("\r")
+_BACKSPACE = ord("\b")
 
 
-async def search(log: Log, start: int, end: int, pattern: Any, most_lines: int) -> tuple[Excerpt, int]:  # noqa: ANN401
-    """Return the lines that match, with two lines around each, and how many were found.
+class _Match(NamedTuple):
+    """A line that matches.
 
-    A marked line with its cursor stands before each group.
+    Attributes:
+        line: The cursor where it begins.
+        offset: Where in the line the pattern matches, about, in bytes.
+    """
+
+    line: int
+    offset: int
+
+
+class _Groups(NamedTuple):
+    """Lines to show.
+
+    Attributes:
+        parts: The start and end cursors of groups of lines, the newest first.
+        matches: How many matches are in them.
+    """
+
+    parts: list[tuple[int, int]]
+    matches: int
+
+
+async def search(
+    log: Log,
+    start: int,
+    end: int,
+    pattern: Any,  # noqa: ANN401  re2 has no types
+    max_lines: int,
+) -> tuple[Excerpt, int]:
+    """Return the newest lines that match, oldest first, with two lines before and after each.
+
+    A marked line with the cursor is before each group of lines.
 
     Args:
         log: The log.
-        start: Where to begin.
+        start: Where to begin; bytes that are no longer kept are skipped.
         end: Where to end.
-        pattern: A compiled pattern, for bytes; re2 has no types.
-        most_lines: How many lines to find: the newest.
+        pattern: A pattern that `matching.compiled` has returned for bytes.
+        max_lines: How many matching lines to find at most.
+
+    Returns:
+        At most 40,000 characters, and how many lines were found.
     """
     start = max(start, log.kept_from)
-    found = await _cursors(log, start, end, pattern, most_lines)
-    groups: list[tuple[int, int]] = []
+    matches = await _find(log, start, end, pattern, max_lines)
+    groups = _groups(log, matches, start, end)
+    parts: list[Excerpt] = []
+    older = len(matches) - groups.matches
+    if older:
+        parts.append(Excerpt([f"[{older} older lines that match left out]"], [0]))
+    for first, last in reversed(groups.parts):
+        text = await read_lines_at(log, first, last)
+        lines = text.removesuffix("\n").split("\n")
+        parts.append(Excerpt([f"[cursor {first}]", *lines], [0]))
+        await anyio.lowlevel.checkpoint()
+    return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
+
+
+def _groups(log: Log, matches: list[_Match], start: int, end: int) -> _Groups:
+    """Return matches with the lines around them, as many as a result has room for.
+
+    Args:
+        log: The log.
+        matches: The matches, the newest first. Those whose lines overlap make one group.
+        start: Where the search began.
+        end: Where it ended.
+    """
+    parts: list[tuple[int, int]] = []
     size = count = 0
-    for cursor, at in found:  # the newest first
-        first, last = _around(log, cursor, at, start, end)
-        if groups and last >= groups[-1][0]:
-            size += max(0, groups[-1][0] - first)
-            groups[-1] = min(first, groups[-1][0]), groups[-1][1]
+    for match in matches:
+        first, last = _around(log, match, start, end)
+        if parts and last >= parts[-1][0]:
+            newer_first, newer_last = parts[-1]
+            size += max(0, newer_first - first)
+            parts[-1] = (min(first, newer_first), newer_last)
         else:
             size += last - first
-            groups.append((first, last))
+            parts.append((first, last))
         count += 1
         if size > MAX_FOUND_CHARACTERS:
             break
-    shown = [Excerpt([f"[{len(found) - count} older lines that match left out]"], [0])] if count < len(found) else []
-    for first, last in reversed(groups):
-        text = (await read_lines_at(log, first, last)).removesuffix("\n")
-        shown.append(Excerpt([f"[cursor {first}]", *text.split("\n")], [0]))
-        await anyio.lowlevel.checkpoint()
-    return cut_in_the_middle(joined(*shown), MAX_FOUND_CHARACTERS), len(found)
+    return _Groups(parts, count)
 
 
-def _around(log: Log, cursor: int, at: int, start: int, end: int) -> tuple[int, int]:
-    """Return where the lines around a line begin and end, given where in the line something matches."""
-    first = _lines_back(log, max(start, cursor - _LINE_BYTES), cursor)
-    last = _lines_on(log, cursor, end)
-    if cursor + at + _AROUND_BYTES > last and last - cursor >= _LINE_BYTES:  # a line that is too long
-        return max(cursor, cursor + at - _AROUND_BYTES), min(end, cursor + at + 3 * _AROUND_BYTES)
+def _around(log: Log, match: _Match, start: int, end: int) -> tuple[int, int]:
+    """Return the cursors of the first and behind the last line around a match.
+
+    Of a line that is too long, it is the part around the match.
+    """
+    first = _context_start(log, max(start, match.line - _MAX_LINE_BYTES), match.line)
+    last = _context_end(log, match.line, end)
+    at = match.line + match.offset
+    is_long = last - match.line >= _MAX_LINE_BYTES
+    if is_long and at + _AROUND_BYTES > last:
+        return max(match.line, at - _AROUND_BYTES), min(end, at + 3 * _AROUND_BYTES)
     return first, last
 
 
-async def _cursors(log: Log, start: int, end: int, pattern: Any, most: int) -> list[tuple[int, int]]:  # noqa: ANN401
-    """Return where lines begin that match, the newest first, and about where in them."""
-    found: list[tuple[int, int]] = []
-    size = _LEAST_PIECE_BYTES
-    while end > start and len(found) < most:
+def _context_start(log: Log, oldest: int, line: int) -> int:
+    """Return the cursor of the lines before a line, or the line's if they are too long."""
+    data = log.read(oldest, line - oldest)
+    line_end = len(data)
+    for _ in range(_CONTEXT_LINES + 1):
+        line_end = data.rfind(b"\n", 0, max(line_end, 0))
+        if line_end < 0:
+            is_beginning = len(data) < _MAX_LINE_BYTES
+            return oldest if is_beginning else line
+    return oldest + line_end + 1
+
+
+def _context_end(log: Log, line: int, end: int) -> int:
+    """Return the cursor behind a line and the lines after it, as far as they are not too long."""
+    data = log.read(line, min(_MAX_LINE_BYTES, end - line))
+    position = 0
+    for _ in range(_CONTEXT_LINES + 1):
+        line_end = data.find(b"\n", position)
+        if line_end < 0:
+            return line + len(data)
+        position = line_end + 1
+    return line + position
+
+
+async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Match]:  # noqa: ANN401
+    """Return the newest lines that match, the newest first."""
+    found: list[_Match] = []
+    size = _MIN_PIECE_BYTES
+    while end > start and len(found) < max_lines:
         begin = _line_start(log, max(start, end - size), start)
         data = log.read(begin, end - begin)
-        most_here = _MOST_MATCHES if size > _LEAST_PIECE_BYTES else len(data) + 1
-        matches = _matching(data, pattern, most_here)
-        if len(matches) == most_here:  # the newest of them are to be found
-            size = max(size // 8, _LEAST_PIECE_BYTES)
+        max_matches = _MAX_MATCHES
+        if size == _MIN_PIECE_BYTES:
+            max_matches = len(data) + 1  # more than there can be
+        numbered = _matching_lines(data, pattern, max_matches)
+        if len(numbered) == max_matches:
+            # These are the oldest in the piece; the newest are in a smaller one.
+            size = max(size // 8, _MIN_PIECE_BYTES)
             continue
-        starts = _line_starts(data, [number for number, _ in matches])
-        found += [(begin + starts[number], at) for number, at in reversed(matches)]
-        size = _LEAST_PIECE_BYTES if matches else min(2 * size, _MOST_PIECE_BYTES)
+        starts = _line_starts(data, [number for number, _ in numbered])
+        for number, offset in reversed(numbered):
+            found.append(_Match(begin + starts[number], offset))
+        size = min(2 * size, _MAX_PIECE_BYTES)
+        if numbered:
+            size = _MIN_PIECE_BYTES
         end = begin
         await anyio.lowlevel.checkpoint()
-    return found[:most]
+    return found[:max_lines]
 
 
-def _line_start(log: Log, cursor: int, least: int) -> int:
-    """Return where the line begins that a cursor is in, or the cursor where the line is too long."""
-    if cursor <= least:
-        return least
-    begin = max(least, cursor - _LINE_BYTES)
-    at = log.read(begin, cursor - begin).rfind(b"\n")
-    return begin + at + 1 if at >= 0 else cursor
+def _line_start(log: Log, cursor: int, oldest: int) -> int:
+    """Return where the line begins that a cursor is in, or the cursor if the line is too long."""
+    if cursor <= oldest:
+        return oldest
+    begin = max(oldest, cursor - _MAX_LINE_BYTES)
+    line_end = log.read(begin, cursor - begin).rfind(b"\n")
+    if line_end < 0:
+        return cursor
+    return begin + line_end + 1
 
 
-def _matching(data: bytes, pattern: Any, most: int) -> list[tuple[int, int]]:  # noqa: ANN401
-    """Return the numbers of the first lines that match, and where in them."""
+def _matching_lines(data: bytes, pattern: Any, max_matches: int) -> list[tuple[int, int]]:  # noqa: ANN401
+    """Return the first lines that match: their numbers, from 0, and where in them."""
     text = _plain(data)
     matches: list[tuple[int, int]] = []
-    number = line = at = 0
+    number = line = position = 0
     end = len(text) - text.endswith(b"\n")
-    while at <= end and len(matches) < most and (match := pattern.search(text, at)):
-        if match.start() > end or not text:
+    while text and position <= end and len(matches) < max_matches:
+        match = pattern.search(text, position)
+        if match is None or match.start() > end:
             break
         number += text.count(b"\n", line, match.start())
         line = text.rfind(b"\n", 0, match.start()) + 1
         matches.append((number, match.start() - line))
-        at = text.find(b"\n", match.start()) + 1 or end + 1
+        next_line = text.find(b"\n", match.start()) + 1
+        if not next_line:
+            break
+        position = next_line
     return matches
 
 
-def _plain(data: bytes) -> bytes:
-    """Return what a terminal shows of data, nearly: without colours, and with lines as they are in the end."""
-    if FILES.encode() in data:
-        data = without_paths(readable(data)).encode()
-    # Most lines end in both, and to remove one byte is faster than two.
-    is_usual = data.count(b"\r") == data.count(b"\n")
-    text = data.replace(b"\r", b"") if is_usual else data.replace(b"\r\n", b"\n")
-    if any(control in text for control in _CONTROLS):
-        text = _INVISIBLE.sub(b"", text)
-    if b"\r" in text or b"\b" in text:
-        text = b"\n".join(_overwritten(line) if b"\r" in line or b"\b" in line else line for line in text.split(b"\n"))
-    return text
-
-
-def _overwritten(line: bytes) -> bytes:
-    """Return a line in which a program went back, as it is in the end; a byte is taken for a cell."""
-    shown, at = bytearray(), 0
-    for move in _MOVES.finditer(line):
-        text = move[0]
-        if text[0] == ord("\r"):
-            at = 0
-        elif text[0] == ord("\b"):
-            at = max(0, at - len(text))
-        else:
-            shown[at : at + len(text)] = text
-            at += len(text)
-    return bytes(shown)
-
-
 def _line_starts(data: bytes, numbers: list[int]) -> dict[int, int]:
-    """Return where lines begin, by their numbers."""
+    """Return where lines begin in data, by their numbers, which are in order."""
     starts: dict[int, int] = {}
-    number = at = 0
+    number = position = 0
     for wanted in numbers:
         while number < wanted:
-            at = data.index(b"\n", at) + 1
+            position = data.index(b"\n", position) + 1
             number += 1
-        starts[wanted] = at
+        starts[wanted] = position
     return starts
 
 
-def _lines_back(log: Log, least: int, cursor: int) -> int:
-    """Return where the lines before a line begin."""
-    data = log.read(least, cursor - least)
-    at = len(data)
-    for _ in range(_CONTEXT_LINES + 1):
-        at = data.rfind(b"\n", 0, max(at, 0))
-        if at < 0:
-            return least if len(data) < _LINE_BYTES else cursor
-    return least + at + 1
+def _plain(data: bytes) -> bytes:
+    """Return nearly what a terminal shows of data: as many lines, without sequences."""
+    if FILES.encode() in data:
+        data = without_paths(readable(data)).encode()
+    text = _with_line_feeds(data)
+    if any(control in text for control in _CONTROLS):
+        text = _INVISIBLE.sub(b"", text)
+    if _moves_back(text):
+        text = b"\n".join(map(_overwritten, text.split(b"\n")))
+    return text
 
 
-def _lines_on(log: Log, cursor: int, end: int) -> int:
-    """Return where a line and those behind it end."""
-    data = log.read(cursor, min(_LINE_BYTES, end - cursor))
-    at = 0
-    for _ in range(_CONTEXT_LINES + 1):
-        line_end = data.find(b"\n", at)
-        if line_end < 0:
-            return cursor + len(data)
-        at = line_end + 1
-    return cursor + at
+def _with_line_feeds(data: bytes) -> bytes:
+    """Return data with line feeds alone between lines."""
+    has_usual_line_ends = data.count(b"\r") == data.count(b"\n")
+    if has_usual_line_ends:
+        return data.replace(b"\r", b"")  # faster than to replace two bytes
+    return data.replace(b"\r\n", b"\n")
+
+
+def _moves_back(text: bytes) -> bool:
+    return b"\r" in text or b"\b" in text
+
+
+def _overwritten(line: bytes) -> bytes:
+    """Return a line after its carriage returns and backspaces, as if each byte took a cell."""
+    if not _moves_back(line):
+        return line
+    shown = bytearray()
+    column = 0
+    for move in _MOVES.finditer(line):
+        text = move[0]
+        if text[0] == _CARRIAGE_RETURN:
+            column = 0
+        elif text[0] == _BACKSPACE:
+            column = max(0, column - len(text))
+        else:
+            shown[column : column + len(text)] = text
+            column += len(text)
+    return bytes(shown)

@@ -13,7 +13,7 @@ import secrets
 import time
 
 from tmux_debug_mcp.errors import StorageError
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import Keystrokes
@@ -30,7 +30,7 @@ _EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 def _free_fd(pid: int) -> int:
     """Return a number that a shell has no file open at, may have one, and that nobody is likely to choose."""
     taken = processes.open_files(pid)
-    highest = min(197, processes.open_files_limit_of(pid) - 1)
+    highest = min(197, limits.open_files_limit_of(pid) - 1)
     return next(number for number in range(highest, 2, -1) if str(number) not in taken)
 
 

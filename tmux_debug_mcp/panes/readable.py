@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from tmux_debug_mcp.logs.archive import KeptLog
+from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
+from tmux_debug_mcp.logs.reading import read_screen
 
 from .capturing import capture, capture_screen
 from .pane import Pane

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, StorageError
-from tmux_debug_mcp.logs.reading import sets_at
+from tmux_debug_mcp.logs.positioning import sets_at
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
 
 from .capturing import capture_screen_as_text

@@ -13,7 +13,7 @@ from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import may_be_answered
+from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.subscriptions import Subscription
 
 from .activity import QUIET_S, Activity, ActivityTracker, Awaits, Snapshot

@@ -22,7 +22,7 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import processes, terminals
-from tmux_debug_mcp.logs.reading import may_be_answered
+from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 

@@ -174,6 +174,6 @@ def _behind(relay: Stat, printed: int) -> Snapshot | None:
         if stat and stat.tty not in (0, relay.tty) and stat.session == stat.pid:
             members = _members(stat)
             # Its standard input may be another terminal.
-            modes = terminals.modes_at(f"/dev/pts/{os.minor(processes.device(stat.tty))}")
+            modes = terminals.modes_at(f"/dev/pts/{os.minor(terminals.device(stat.tty))}")
             return _look_at(stat, [stat, *members] if stat.pgrp == stat.tpgid else members, modes, printed)
     return None

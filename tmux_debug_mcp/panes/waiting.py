@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import anyio
 
 from tmux_debug_mcp.errors import CursorError, PaneLostError
+from tmux_debug_mcp.logs.abridging import read_middle
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, joined
 from tmux_debug_mcp.logs.matching import Matcher, Scan
-from tmux_debug_mcp.logs.reading import Pace, is_alternate_at, read_middle
+from tmux_debug_mcp.logs.pacing import Pace
+from tmux_debug_mcp.logs.positioning import is_alternate_at
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.subscriptions import Subscription
 from tmux_debug_mcp.vt.drawing import Drawing

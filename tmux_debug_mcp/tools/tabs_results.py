@@ -5,10 +5,10 @@ from typing import Any
 
 import orjson
 
+from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import read_raw_end
-from tmux_debug_mcp.logs.reading import read_end
 from tmux_debug_mcp.panes.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS, Outcome

@@ -23,7 +23,7 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.logs.archive import names_run
-from tmux_debug_mcp.logs.reading import end_of
+from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import clear, resize

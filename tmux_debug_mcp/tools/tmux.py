@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from tmux_debug_mcp.errors import (
     ArgumentError,
 )
-from tmux_debug_mcp.logs.reading import end_of
+from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.tmux.targets import (

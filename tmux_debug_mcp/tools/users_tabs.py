@@ -14,7 +14,7 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.logs.reading import end_of
+from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.activity import STEADY_S
 from tmux_debug_mcp.panes.creation import NewPane, check, directory
 from tmux_debug_mcp.panes.dialects import DIALECTS, Shell

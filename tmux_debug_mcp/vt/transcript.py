@@ -45,15 +45,13 @@ class Transcript:
         rows: Its height.
 
     Attributes:
-        shows_commands: In the place of what was typed for a command that a shell was given, show the command.
         is_editing: Whether a line editor is at work.
         sets: The character sets in use.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
-        self.shows_commands = False
         self._fed = 0  # characters since the last mark of a command
-        self.is_editing = False
+        self.shows_commands = self.is_editing = False
         self.sets = CharacterSets()
         self._columns, self._height = columns, rows
         self._rows = [Row()]
@@ -65,6 +63,14 @@ class Transcript:
         self._held = b""
         self._settled: list[Line] = []
         self._begun: list[Row] = []  # the settled rows of a line that goes on on the screen
+
+    def restore(self, *, sets: CharacterSets, is_editing: bool = False) -> None:
+        """Begin with the character sets that are in use, and with a line editor that is at work."""
+        self.sets, self.is_editing = sets, is_editing
+
+    def show_commands(self) -> None:
+        """From now on, show commands that a shell was given in the place of what was typed."""
+        self.shows_commands = True
 
     @property
     def held_bytes(self) -> int:

@@ -1,0 +1,78 @@
+"""Work in short turns of the event loop, so that a long log does not delay other calls."""
+
+import time
+
+import anyio.lowlevel
+
+from tmux_debug_mcp.vt.marks import without_paths
+from tmux_debug_mcp.vt.rows import text_of
+from tmux_debug_mcp.vt.transcript import Transcript
+
+# The time that a turn should not exceed.
+_MAX_TURN_S = 0.008
+# Bytes of a turn. A transcript takes most output at 30 MB/s, and some a thousand times slower.
+_MIN_BYTES = 1 << 10
+_MAX_BYTES = 1 << 16
+
+
+class Pace:
+    """Decides how many bytes to process in one turn of the event loop.
+
+    Attributes:
+        bytes: How many bytes the next turn should take, from 1 KiB to 64 KiB.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = _MIN_BYTES
+        self._begun_at = 0.0
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self._begun_at = time.thread_time()
+
+    def end(self) -> None:
+        """End a turn, and adapt `bytes` to the processor time that it took."""
+        took_s = time.thread_time() - self._begun_at
+        if took_s < _MAX_TURN_S / 4:
+            self.bytes = min(2 * self.bytes, _MAX_BYTES)
+        elif took_s > _MAX_TURN_S:
+            self.bytes = max(self.bytes // 4, _MIN_BYTES)
+
+
+class PacedTranscript:
+    """A transcript that is fed in turns, between which other tasks run.
+
+    Args:
+        transcript: The transcript, which belongs to this object from now on.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._settled: list[str] = []
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes at the end of what was fed are unfinished, and so not shown."""
+        return self._transcript.held_bytes
+
+    async def feed(self, data: bytes | bytearray) -> None:
+        """Feed the next bytes."""
+        pace = Pace()
+        position = 0
+        while position < len(data):
+            pace.begin()
+            piece = data[position : position + pace.bytes]
+            self._transcript.feed(piece)
+            self._settled.append(text_of(self._transcript.take_settled()))
+            pace.end()
+            position += len(piece)
+            await anyio.lowlevel.checkpoint()
+
+    def text(self) -> str:
+        """Return the clean text of everything that was fed."""
+        open_lines = text_of(self._transcript.open_lines())[:-1]
+        return without_paths("".join(self._settled) + open_lines)
+
+    def screen(self) -> str:
+        """Return the rows of the screen, without blanks at their ends."""
+        return self._transcript.screen()

@@ -1,0 +1,97 @@
+"""The state of a terminal at a cursor of its log, and transcripts that begin with it.
+
+A log has no snapshots of its terminal. So the state is derived from the bytes before the cursor, as
+far back as is needed for nearly all programs.
+"""
+
+from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
+from tmux_debug_mcp.vt.drawing import last_switch
+from tmux_debug_mcp.vt.transcript import Transcript
+
+from .log import Log
+
+# How far back to look for what the screen shows, and for the line editor and the character sets.
+_SCREEN_BYTES = 8192
+_MODE_BYTES = 1 << 18
+# How far back to look for a switch to the alternate screen, in pieces. They overlap by the length
+# of the longest sequence that switches.
+_ALTERNATE_BYTES = 4 << 20
+_PIECE_BYTES = 1 << 16
+_OVERLAP_BYTES = 16
+# Line editors switch bracketed paste on while they edit: this and "h". With "l" they switch it off.
+_BRACKETED_PASTE = b"\033[?2004"
+
+
+def transcript_from(log: Log, cursor: int) -> Transcript:
+    """Return a transcript whose screen is as it was at a cursor.
+
+    None of what the screen showed then is in the transcript's text.
+    """
+    before = _modes_before(log, cursor)
+    transcript = Transcript(log.columns, log.rows)
+    transcript.restore(sets=sets_after(before), is_editing=_is_editing_after(before))
+    transcript.feed(before[-_SCREEN_BYTES:])
+    if is_alternate_at(log, cursor):
+        transcript.begin_alternate()
+    transcript.forget()
+    return transcript
+
+
+def blank_transcript(log: Log, cursor: int) -> Transcript:
+    """Return a transcript with a blank screen and the character sets in use at a cursor."""
+    transcript = Transcript(log.columns, log.rows)
+    transcript.restore(sets=sets_at(log, cursor))
+    return transcript
+
+
+def reading_transcript(log: Log, cursor: int, *, is_line: bool = False) -> Transcript:
+    """Return a transcript for reading clean text from a cursor on, with commands shown.
+
+    Args:
+        log: The log.
+        cursor: Where the text begins. It most likely is the beginning of a line, where it does not
+            matter what the screen showed before.
+        is_line: Take the cursor for the beginning of a line, even if no line feed is before it.
+    """
+    if is_line or _is_line_start(log, cursor):
+        transcript = blank_transcript(log, cursor)
+    else:
+        transcript = transcript_from(log, cursor)
+    transcript.show_commands()
+    return transcript
+
+
+def _is_line_start(log: Log, cursor: int) -> bool:
+    return cursor <= log.kept_from or log.read(cursor - 1, 1) == b"\n"
+
+
+def is_alternate_at(log: Log, cursor: int) -> bool:
+    """Return whether the alternate screen was on at a cursor."""
+    oldest = max(log.kept_from, cursor - _ALTERNATE_BYTES)
+    end = cursor
+    while end > oldest:
+        start = max(oldest, end - _PIECE_BYTES)
+        is_on = last_switch(log.read(start, end - start))
+        if is_on is not None:
+            return is_on
+        if start == oldest:
+            break
+        end = start + _OVERLAP_BYTES
+    return False
+
+
+def sets_at(log: Log, cursor: int) -> CharacterSets:
+    """Return the character sets in use at a cursor."""
+    return sets_after(_modes_before(log, cursor))
+
+
+def _modes_before(log: Log, cursor: int) -> bytes:
+    """Return the bytes before a cursor that decide about its modes."""
+    start = max(log.kept_from, cursor - _MODE_BYTES)
+    return log.read(start, cursor - start)
+
+
+def _is_editing_after(data: bytes) -> bool:
+    """Return whether a line editor is at work after these bytes."""
+    switch = data.rfind(_BRACKETED_PASTE)
+    return switch >= 0 and data.startswith(b"h", switch + len(_BRACKETED_PASTE))
