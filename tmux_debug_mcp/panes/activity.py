@@ -1,11 +1,18 @@
-"""What a pane is doing, from looks at it: no I/O and no clock.
+"""What a pane is doing, decided from snapshots of it. Pure: no I/O and no clock.
 
-A program *awaits* input (a line), hidden input (a secret) or keys when one of its threads waits for the terminal, and
-nothing that was typed is unread. One look may come before that was read; so it takes two, between which nothing was
-printed and that thread did not run. Where the kernel can't tell, nothing is claimed.
+What a program awaits:
 
-A pane is *at rest* when it has ended, awaits something, or was quiet for a while. A program that waits for other things
-as well, such as one that watches files, has to be quiet too: it would take keys, but may have more to do first.
+- A program *awaits* something when one of its threads waits for the terminal and everything that
+  was typed has been read. The terminal's modes tell what: input, hidden input or keys.
+- One snapshot is not enough, since it may come before the program has read what was typed. Two
+  snapshots have to agree, with no output and no run of the waiting thread between them.
+- Where the kernel hides which threads wait, only hidden input is claimed, from the modes alone.
+
+When a pane is at rest:
+
+- It has ended, or its program is awaiting something, or it was quiet for `QUIET_S`.
+- A program that also waits for other things, such as one that watches files, has to be quiet as
+  well. It would take keys, but may have more to do first.
 """
 
 from dataclasses import dataclass
@@ -15,30 +22,31 @@ from tmux_debug_mcp.linux.terminals import Modes
 
 from .dialects import Shell
 
-# Between the two looks that tell an awaiting program.
+# Minimum time between the two snapshots that show that a program awaits something.
 CONFIRM_S = 0.002
-# Nothing printed and no processor time used for so long is rest.
+# A pane is at rest after this long without output and without processor time.
 QUIET_S = 0.3
 # Programs that wake up now and then, such as to look at a clock, are quiet: 1 % of a processor.
 _IDLE_CPU_NS = 3_000_000
-# What was typed has been read by then, or has left a trace.
+# After this time, typed text counts as read even if that left no trace.
 _TAKE_S = 0.1
-# A shell that starts and is quiet for so long asks for something.
+# A starting shell that does nothing for this long asks for something.
 _ASKING_S = 0.5
-# A shell that is at work may be on its way to its prompt, on a busy machine.
+# A shell that is at work may take this long to reach its prompt on a busy machine.
 _COMING_S = 0.5
-# What has the terminal is told once it has had it for so long. A C-c that comes while bash starts a program can leave
-# the terminal with that, and then bash takes its end of input for its own.
+# A group has had the terminal for this long before it is signalled. A C-c while bash starts a
+# program can leave the terminal with that program, and bash then sees end of input.
 STEADY_S = 0.05
-# Programs that come and go are told after so long.
+# A stop signals whatever has the terminal after this long, since programs may come and go.
 _LATE_S = 0.5
-# Looks come soon while things change, and then more rarely.
-_LEAST_LOOK_S, _MOST_LOOK_S = 0.002, 0.05
-_LOOKS_PER_WAIT = 10
+# The poll interval is a tenth of the time for which nothing has changed, within these limits.
+_MIN_POLL_S = 0.002
+_MAX_POLL_S = 0.05
+_POLLS_PER_WAIT = 10
 
 
 class Awaits(Enum):
-    """What a program awaits of its terminal."""
+    """What a program awaits from its terminal."""
 
     INPUT = "input"
     HIDDEN_INPUT = "hidden input"
@@ -46,14 +54,17 @@ class Awaits(Enum):
 
 
 class Reader(IntEnum):
-    """Who of the foreground waits for the terminal.
+    """How the foreground waits for the terminal.
+
+    A process has the highest kind of its threads, and a pane the highest kind of its processes.
 
     Attributes:
-        NOBODY: No thread does.
-        UNKNOWN: None is seen to, and some can't be looked at.
-        AMONG_OTHERS: One does, for other files or a time as well, or beside other threads.
-        ALONE: One does, and the process has no other.
-        BYTES: The same, for a single byte, as shells do that run `read`.
+        NOBODY: No thread waits for the terminal.
+        UNKNOWN: No thread is seen to wait, and the kernel hides some threads from us.
+        AMONG_OTHERS: A thread waits for the terminal, but also for other files or a timeout, or
+            beside other threads.
+        ALONE: The only thread of a process waits for the terminal and nothing else.
+        BYTES: Like ALONE, and it reads a single byte, as shells do that run `read`.
     """
 
     NOBODY = 0
@@ -65,22 +76,22 @@ class Reader(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One look at a pane.
+    """One look at a pane through /proc.
 
     Attributes:
         is_over: Its program has ended.
-        group: The foreground process group.
-        pid: The process that has the terminal: that group's leader.
-        foreground: Its name.
-        shell: The same, where it is a shell that we know.
-        modes: What the terminal does with what is typed; None when that can't be told.
-        reader: Who waits for what is typed.
-        relays: That one passes keys on to a program that we can't see.
-        readers: The threads that do: process and thread.
-        reader_ns: The processor time that they have used.
-        is_at_work: One of the group wants a processor or waits for a disk.
-        cpu_ns: The processor time that the group has used.
-        printed: How many bytes the pane has printed.
+        group: The foreground process group, -1 if there is none.
+        pid: The process that has the terminal: the leader of that group.
+        foreground: The name of that process.
+        shell: That process as a shell, if it is one that we know.
+        modes: The terminal's modes, None if they can't be read.
+        reader: How the foreground waits for the terminal.
+        relays: A reader passes keys on to a program that we can't see, as ssh does.
+        readers: The threads that wait for the terminal, as process and thread id.
+        reader_ns: The processor time of these threads, in nanoseconds.
+        is_at_work: A process of the group wants a processor or waits for a disk.
+        cpu_ns: The processor time of the group, in nanoseconds.
+        printed: The bytes that the pane has printed.
     """
 
     is_over: bool = False
@@ -98,14 +109,14 @@ class Snapshot:
     printed: int = 0
 
     @property
-    def wait(self) -> object:
-        """What stays the same as long as the terminal is waited for."""
+    def wait_key(self) -> object:
+        """A value that stays equal as long as the same wait for the terminal goes on."""
         return self.group, self.shell, self.modes, self.reader, self.reader_ns, self.printed
 
     @property
-    def trace(self) -> object:
-        """What changes when something happens."""
-        return self.is_over, self.pid, self.cpu_ns, self.wait
+    def change_key(self) -> object:
+        """A value that stays equal as long as nothing at all happens."""
+        return self.is_over, self.pid, self.cpu_ns, self.wait_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +124,17 @@ class Activity:
     """What a pane is doing.
 
     Attributes:
-        snapshot: The last look.
-        awaits: What it awaits; None also where that is not known.
-        is_likely: One look tells so, and a second one is to confirm it.
-        shell: The shell that is at its prompt.
-        is_awaiting: It awaits something, and will do nothing else until it gets that.
-        is_unclear: The kernel can't tell whether it does.
-        is_at_rest: It has ended, is awaiting something, or was quiet for a while.
-        quiet_s: For how long it has been quiet.
-        same_s: For how long nothing at all has happened.
-        look_again_s: When to look again, if that is not all.
+        snapshot: The last snapshot.
+        awaits: What the program awaits, None if nothing or if that is not known.
+        is_likely: The last snapshot shows a program that awaits something or a shell at its
+            prompt. A second snapshot can confirm it.
+        shell: The shell that is at its prompt, if one is.
+        is_awaiting: The program awaits something and does nothing else until it gets it.
+        is_unclear: The kernel can't tell whether the program awaits something.
+        is_at_rest: The program has ended, is awaiting something, or was quiet for `QUIET_S`.
+        quiet_s: Seconds since the pane last printed or worked.
+        same_s: Seconds since anything at all changed.
+        look_again_s: Seconds to wait before the next snapshot.
     """
 
     snapshot: Snapshot
@@ -138,118 +150,175 @@ class Activity:
 
 
 def awaited(snapshot: Snapshot) -> Awaits | None:
-    """Return what a program awaits, as far as one look can tell."""
+    """Return what the program seems to await, judged by one snapshot."""
     modes = snapshot.modes
-    if snapshot.is_over or modes is None or modes.unread_bytes:
+    reader = snapshot.reader
+    if snapshot.is_over or reader is Reader.NOBODY:
         return None
-    is_hidden = modes.is_canonical and not modes.echoes
-    if snapshot.reader is Reader.UNKNOWN:
-        # Only who asks for a secret has such a terminal. Programs that do are often another user's.
-        return Awaits.HIDDEN_INPUT if is_hidden else None
-    if snapshot.reader is Reader.NOBODY:
+    if modes is None or modes.unread_bytes:
         return None
-    if is_hidden:
+    # Only prompts for a secret set these modes, often in programs of another user, such as sudo.
+    if modes.is_canonical and not modes.echoes:
         return Awaits.HIDDEN_INPUT
-    if snapshot.relays and snapshot.reader is Reader.AMONG_OTHERS:  # it waits for what it passes on, too
+    # A relay also waits for its other side, so its wait says nothing about the program there.
+    is_relaying = snapshot.relays and reader is Reader.AMONG_OTHERS
+    if reader is Reader.UNKNOWN or is_relaying:
         return None
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
 
 def prompting(snapshot: Snapshot) -> Shell | None:
-    """Return the shell that waits for a command, as far as one look can tell."""
-    shell, modes = snapshot.shell, snapshot.modes
-    if shell is None or modes is None or modes.unread_bytes or snapshot.reader is Reader.NOBODY:
+    """Return the shell that seems to be at its prompt, judged by one snapshot."""
+    shell = snapshot.shell
+    modes = snapshot.modes
+    if shell is None or snapshot.reader is Reader.NOBODY:
+        return None
+    if modes is None or modes.unread_bytes:
         return None
     if shell.dialect.edits(modes):
-        is_editing = not modes.is_canonical and not modes.echoes and modes.is_raw
-        return shell if is_editing else None
-    return shell if modes.is_canonical and snapshot.reader is not Reader.BYTES else None
+        # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
+        is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
+    else:
+        # Without a line editor, a shell reads its commands by lines, and for `read` by bytes.
+        is_at_prompt = modes.is_canonical and snapshot.reader is not Reader.BYTES
+    if is_at_prompt:
+        return shell
+    return None
 
 
 class ActivityTracker:
-    """What a pane is doing, look by look.
+    """Decides what a pane is doing, snapshot by snapshot.
 
     Args:
-        before: The last look before something was typed: what is awaited since is told only once that left a trace.
+        before: The last snapshot before something was typed. Until the typed text leaves a trace,
+            or `_TAKE_S` has passed, the program is not reported to await anything.
     """
 
     def __init__(self, before: Snapshot | None = None) -> None:
         self._before = before
-        self._trace: object = None
-        self._wait: object = None
-        self._begun_at = self._same_since = self._waits_since = self._quiet_since = -1.0
-        self._printed = self._cpu_ns = self._group = -1
+        self._begun_at: float | None = None
+        self._same = _Unchanged()
+        self._wait = _Unchanged()
+        self._quiet = _Quiet()
 
     def step(self, snapshot: Snapshot, now: float) -> Activity:
-        """Return what a pane is doing, given the next look at it."""
-        if self._begun_at < 0:
+        """Return what the pane is doing, given the next snapshot and its time in seconds."""
+        if self._begun_at is None:
             self._begun_at = now
-        if snapshot.trace != self._trace or snapshot.is_at_work:
-            self._trace, self._same_since = snapshot.trace, now
-        if snapshot.wait != self._wait:
-            self._wait, self._waits_since = snapshot.wait, now
-        self._note_work(snapshot, now)
-        quiet_s = now - self._quiet_since
-        same_s = now - self._same_since
-        awaits, shell = awaited(snapshot), prompting(snapshot)
-        is_likely = (awaits or shell) is not None and self._is_taken(snapshot, now)
-        is_confirmed = is_likely and now - self._waits_since >= CONFIRM_S
-        waits_for_more = snapshot.reader in (Reader.AMONG_OTHERS, Reader.UNKNOWN) and shell is None
-        is_awaiting = is_confirmed and (not waits_for_more or quiet_s >= QUIET_S)
+        same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
+        wait_s = self._wait.step(snapshot.wait_key, now)
+        quiet_s = self._quiet.step(snapshot, now)
+
+        awaits = awaited(snapshot)
+        shell = prompting(snapshot)
+        is_ready = awaits is not None or shell is not None
+        is_likely = is_ready and self._is_typed_text_read(snapshot, now - self._begun_at)
+        is_confirmed = is_likely and wait_s >= CONFIRM_S
+        if not is_confirmed:
+            awaits = shell = None
+        has_other_work = snapshot.reader in (Reader.AMONG_OTHERS, Reader.UNKNOWN) and shell is None
+        is_quiet = quiet_s >= QUIET_S
+        is_awaiting = is_confirmed and (is_quiet or not has_other_work)
         return Activity(
             snapshot=snapshot,
-            awaits=awaits if is_confirmed else None,
+            awaits=awaits,
             is_likely=is_likely,
-            shell=shell if is_confirmed else None,
+            shell=shell,
             is_awaiting=is_awaiting,
-            is_unclear=snapshot.modes is None or snapshot.relays or snapshot.reader is Reader.UNKNOWN,
-            is_at_rest=snapshot.is_over or is_awaiting or quiet_s >= QUIET_S,
+            is_unclear=_is_unclear(snapshot),
+            is_at_rest=snapshot.is_over or is_awaiting or is_quiet,
             quiet_s=quiet_s,
             same_s=same_s,
-            look_again_s=max(_LEAST_LOOK_S, min(_MOST_LOOK_S, same_s / _LOOKS_PER_WAIT)),
+            look_again_s=_poll_interval_s(same_s),
         )
 
-    def _note_work(self, snapshot: Snapshot, now: float) -> None:
-        """Begin to count quiet time anew where something was printed or done."""
-        has_printed = snapshot.printed != self._printed or snapshot.group != self._group
-        has_worked = abs(snapshot.cpu_ns - self._cpu_ns) > _IDLE_CPU_NS
-        if has_printed or has_worked or snapshot.is_at_work:
-            self._quiet_since = now
-            self._printed, self._cpu_ns, self._group = snapshot.printed, snapshot.cpu_ns, snapshot.group
+    def _is_typed_text_read(self, snapshot: Snapshot, tracked_s: float) -> bool:
+        """Tell whether the program has read what was typed after the snapshot `before`."""
+        if self._before is None or tracked_s >= _TAKE_S:
+            return True
+        return snapshot.wait_key != self._before.wait_key
 
-    def _is_taken(self, snapshot: Snapshot, now: float) -> bool:
-        """Tell whether what was typed before has come to the program."""
-        before = self._before
-        return before is None or snapshot.wait != before.wait or now >= self._begun_at + _TAKE_S
+
+def _is_unclear(snapshot: Snapshot) -> bool:
+    return snapshot.modes is None or snapshot.relays or snapshot.reader is Reader.UNKNOWN
+
+
+def _poll_interval_s(same_s: float) -> float:
+    return max(_MIN_POLL_S, min(_MAX_POLL_S, same_s / _POLLS_PER_WAIT))
+
+
+class _Unchanged:
+    """Measures for how long a value has stayed equal."""
+
+    def __init__(self) -> None:
+        self._value: object = None
+        self._since = 0.0
+
+    def step(self, value: object, now: float, *, is_changing: bool = False) -> float:
+        """Return the seconds since the value changed; 0 if it is changing, or not None at first."""
+        if value != self._value or is_changing:
+            self._value = value
+            self._since = now
+        return now - self._since
+
+
+class _Quiet:
+    """Measures for how long a pane has printed nothing and used no processor time."""
+
+    def __init__(self) -> None:
+        self._last_active: Snapshot | None = None
+        self._since = 0.0
+
+    def step(self, snapshot: Snapshot, now: float) -> float:
+        """Return the seconds since the pane was last active."""
+        if self._is_active(snapshot):
+            self._last_active = snapshot
+            self._since = now
+        return now - self._since
+
+    def _is_active(self, snapshot: Snapshot) -> bool:
+        last = self._last_active
+        if last is None or snapshot.is_at_work:
+            return True
+        if snapshot.printed != last.printed or snapshot.group != last.group:
+            return True
+        return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
 class PromptWait:
-    """Whether it is worth waiting for a shell to come to its prompt.
+    """Decides how long to wait for a shell to reach its prompt.
+
+    - A shell that was at its prompt before gets `patience_s`, but up to `_COMING_S` while it does
+      something.
+    - A starting shell gets up to `starting_s` as long as it is busy: it does something, or runs a
+      program that has to be waited for.
 
     Args:
-        patience_s: How long to wait for a shell that has been at its prompt before.
-        starting_s: How long to wait for one that has not, as long as it is at work.
+        patience_s: Seconds for a shell that has been at its prompt before.
+        starting_s: Seconds for one that has not, as long as it is busy.
     """
 
     def __init__(self, patience_s: float, starting_s: float) -> None:
         self._patience_s = patience_s
         self._starting_s = starting_s
-        self._begun_at = -1.0
+        self._begun_at: float | None = None
 
-    def step(self, activity: Activity, now: float, *, is_starting: bool, has_children: bool) -> bool:
-        """Tell whether to look again.
+    def step(
+        self, activity: Activity, now: float, *, is_starting: bool, has_children: bool
+    ) -> bool:
+        """Tell whether to go on waiting.
 
         Args:
             activity: What the pane is doing.
-            now: The time.
-            is_starting: The shell that has the terminal takes commands there, and was not at its prompt yet.
-            has_children: It runs something that is to be waited for.
+            now: The time in seconds.
+            is_starting: The shell in the foreground is interactive and was not at its prompt yet.
+            has_children: That shell runs a program that has to be waited for.
         """
-        if self._begun_at < 0:
+        if self._begun_at is None:
             self._begun_at = now
         waited_s = now - self._begun_at
         is_busy = has_children or activity.same_s < _ASKING_S
-        if is_starting and waited_s < self._starting_s and is_busy:
+        if is_starting and is_busy and waited_s < self._starting_s:
             return True
         if activity.same_s < self._patience_s and waited_s < _COMING_S:
             return True
@@ -257,55 +326,69 @@ class PromptWait:
 
 
 class StopAction(Enum):
-    """What to do to stop a program."""
+    """The next action of a stop."""
 
-    WAIT = "wait"
-    SIGNAL = "tell the process group that has the terminal"
+    WAIT = "take another snapshot later"
+    SIGNAL = "signal the foreground process group"
     RESTORE = "restore the terminal's modes"
-    REFUSE = "refuse"
+    REFUSE = "give up, since a signal would end the shell"
 
 
 class StopPlan:
-    """When to tell what runs in a shell to stop, program after program, until the shell has the terminal.
+    """Decides how to stop what runs in a shell until the shell itself has the terminal.
+
+    - Each process group gets the signal once, after it has had the terminal for `STEADY_S`.
+    - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
+    - A shell that is at work itself gets C-c, which it heeds, and no other signal.
 
     Args:
-        is_interrupt: It is told by C-c, which a shell heeds as well.
+        is_interrupt: The signal is SIGINT, sent by pressing C-c.
     """
 
     def __init__(self, *, is_interrupt: bool) -> None:
         self._is_interrupt = is_interrupt
-        self._begun_at = self._since = -1.0
+        self._begun_at: float | None = None
         self._group = -1
-        self._told: set[int] = set()
+        self._group_since = 0.0
+        self._signalled: set[int] = set()
 
     def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
-        """Return what to do after a look.
+        """Return what to do now.
 
         Args:
-            snapshot: The look.
-            now: The time.
-            is_interactive: A shell has the terminal that takes commands there.
+            snapshot: The next snapshot.
+            now: Its time in seconds.
+            is_interactive: A shell that takes commands from the terminal is in the foreground.
         """
-        if self._begun_at < 0:
+        if self._begun_at is None:
             self._begun_at = now
         if snapshot.group != self._group:
-            self._group, self._since = snapshot.group, now
+            self._group = snapshot.group
+            self._group_since = now
         is_late = now > self._begun_at + _LATE_S
-        if now <= self._since + STEADY_S and not is_late:
+        is_steady = now > self._group_since + STEADY_S
+        if not is_steady and not is_late:
             return StopAction.WAIT
         if not is_interactive:
-            return self._tell(snapshot.group)
-        # A shell without a line editor does not set the modes which a program left behind.
-        if snapshot.shell and not snapshot.shell.dialect.has_editor and self._told:
-            return StopAction.RESTORE
-        if self._told:
-            return StopAction.WAIT
+            return self._signal_once(snapshot.group)
+        if self._signalled:
+            return _after_stopped_program(snapshot)
         if self._is_interrupt:
-            return self._tell(snapshot.group)
-        return StopAction.REFUSE if is_late else StopAction.WAIT
+            return self._signal_once(snapshot.group)
+        if is_late:
+            return StopAction.REFUSE
+        return StopAction.WAIT
 
-    def _tell(self, group: int) -> StopAction:
-        if group in self._told:
+    def _signal_once(self, group: int) -> StopAction:
+        if group in self._signalled:
             return StopAction.WAIT
-        self._told.add(group)
+        self._signalled.add(group)
         return StopAction.SIGNAL
+
+
+def _after_stopped_program(snapshot: Snapshot) -> StopAction:
+    """Return what to do when the shell has the terminal back from a program that was signalled."""
+    # Only a shell with a line editor resets the modes that a program left behind.
+    if snapshot.shell and not snapshot.shell.dialect.has_editor:
+        return StopAction.RESTORE
+    return StopAction.WAIT

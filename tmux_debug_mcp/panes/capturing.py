@@ -1,6 +1,6 @@
 """Captures of what a pane's terminal shows, and of its history.
 
-They come in files: text that programs choose is nothing for control mode.
+A capture comes in a file, since control mode could mistake a program's text for its own lines.
 """
 
 import secrets
@@ -14,19 +14,43 @@ from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.tmux.captures import first_rows, is_enough, more_rows
 from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.marks import with_commands
-from tmux_debug_mcp.vt.screen import Screen, captured_cells, captured_lines, row_alone, with_line_drawing
+from tmux_debug_mcp.vt.screen import (
+    Screen,
+    captured_cells,
+    captured_lines,
+    row_alone,
+    with_line_drawing,
+)
 
 from .pane import Pane
 
-# From this version on tmux joins emoji and what makes others of them.
+# From this version on, tmux joins emoji with the characters that modify them.
 _WIDENS_EMOJI = (3, 4)
 
+# The options of capture-pane, tmux(1): -e keeps colours and attributes, -J joins wrapped lines,
+# -N keeps blanks at the ends of rows.
+_JOINED_LINES = ("capture-pane", "-J", "-e")
+_ROWS = ("capture-pane", "-e")
+_WHOLE_ROWS = ("capture-pane", "-e", "-N")
+
+# The formats that are asked at the moment of a capture; all are numbers. Source: tmux(1), FORMATS.
 _FACTS = (
-    *("alternate_on", "history_size", "pane_width", "pane_height", "cursor_x", "cursor_y", "cursor_flag"),
+    *("alternate_on", "history_size", "pane_width", "pane_height"),
+    *("cursor_x", "cursor_y", "cursor_flag"),
     *("scroll_region_upper", "scroll_region_lower", "origin_flag", "insert_flag", "wrap_flag"),
 )
-# Modes of a terminal: what they are in a new one, and what changes them.
-_MODES = (("insert_flag", 0, "\033[4h"), ("wrap_flag", 1, "\033[?7l"), ("cursor_flag", 1, "\033[?25l"))
+
+# Modes of a terminal by their formats: the value in a new terminal, and the sequence that sets the
+# other one: IRM, DECAWM and DECTCEM. Source: ECMA-48, xterm control sequences.
+_MODES = (
+    ("insert_flag", 0, "\033[4h"),
+    ("wrap_flag", 1, "\033[?7l"),
+    ("cursor_flag", 1, "\033[?25l"),
+)
+_ALTERNATE_SCREEN = "\033[?1049h"
+_ORIGIN_MODE = "\033[?6h"
+_HOME = "\033[H"
+_NO_ATTRIBUTES = "\033[0m"
 
 
 async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
@@ -34,7 +58,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
 
     Args:
         pane: The pane.
-        lines: At most how many logical lines; a line that the terminal wrapped is one.
+        lines: The maximum number of logical lines. A line that the terminal wrapped is one.
         ansi: Keep colours and attributes as escape sequences.
 
     Returns:
@@ -44,121 +68,148 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-J", "-e"]
     rows = first_rows(lines)
     while True:
-        captured, facts = await _captured(pane, [*words, "-S", f"-{rows}"], words)
-        found = captured_lines(captured, ansi=ansi)
-        if rows >= facts["history_size"] or is_enough(found, lines):
-            return with_commands("\n".join(found[-lines:]), pane.shell.commands)
+        with_history = (*_JOINED_LINES, "-S", f"-{rows}")
+        data, facts = await _capture(pane, with_history, _JOINED_LINES)
+        captured = captured_lines(data, ansi=ansi)
+        is_all = rows >= facts["history_size"]
+        if is_all or is_enough(captured, lines):
+            text = "\n".join(captured[-lines:])
+            return with_commands(text, pane.shell.commands)
         rows = more_rows(rows, lines)
 
 
 async def capture_screen(pane: Pane) -> Screen:
-    """Return what the terminal shows: cells, with their colours and attributes, and the cursor.
+    """Return the screen: its cells with their colours and attributes, and the cursor.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-e", "-N"]
-    captured, facts = await _captured(pane, words, words)
-    columns, height = facts["pane_width"], facts["pane_height"]
-    cursor = min(facts["cursor_x"], columns - 1), facts["cursor_y"]
-    parse = partial(captured_cells, captured, widens_emoji=pane.client.is_at_least(_WIDENS_EMOJI))
-    rows = await anyio.to_thread.run_sync(parse)  # of 100,000 cells, while others are served
-    return Screen(columns, height, cursor, bool(facts["cursor_flag"]), rows)
+    data, facts = await _capture(pane, _WHOLE_ROWS)
+    columns = facts["pane_width"]
+    # Behind the last column, the cursor is drawn on it.
+    x = min(facts["cursor_x"], columns - 1)
+    widens_emoji = pane.client.is_at_least(_WIDENS_EMOJI)
+    # In a thread, since 100,000 cells take a while.
+    parse = partial(captured_cells, data, widens_emoji=widens_emoji)
+    cells = await anyio.to_thread.run_sync(parse)
+    cursor = (x, facts["cursor_y"])
+    return Screen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
 
 
 async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
-    """Return the rows that the terminal shows, without blanks, and whether these are the alternate screen's.
+    """Return the lines of the screen, and whether it is the alternate screen.
+
+    A line that the terminal wrapped is one. Lines have no blanks at their ends.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-J", "-e"]  # joined, as captures are
-    captured, facts = await _captured(pane, words, words)
-    text = with_commands("\n".join(captured_lines(captured)), pane.shell.commands)
+    data, facts = await _capture(pane, _JOINED_LINES)
+    text = with_commands("\n".join(captured_lines(data)), pane.shell.commands)
     return text.split("\n"), bool(facts["alternate_on"])
 
 
 async def capture_rows(pane: Pane, start: int, end: int) -> str:
-    """Return rows of the screen and its history as they are shown, without blanks at their ends.
+    """Return rows of the screen and its history, without blanks at their ends.
 
     Args:
         pane: The pane.
-        start: The first row: 0 is the screen's first, -1 the last of the history.
+        start: The first row: 0 is the screen's first row, -1 the last row of the history.
         end: The last row.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-e", "-S", str(start), "-E", str(end)]
-    captured, _ = await _captured(pane, words, words)
-    return with_commands("\n".join(captured_lines(captured)), pane.shell.commands)
+    data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
+    return with_commands("\n".join(captured_lines(data)), pane.shell.commands)
 
 
 async def capture_screen_as_text(pane: Pane) -> str:
-    """Return what a terminal that is new has to be sent to show the same, and go on in the same way.
+    """Return the text that makes a new terminal show the same screen and behave the same.
 
-    What tmux does not tell is missing: the colours and attributes of what is printed next, tabs and what is saved.
+    What tmux does not tell is missing: the colours and attributes of the next output, tab stops,
+    and the saved cursor.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
-    words = ["capture-pane", "-e", "-N"]
-    captured, facts = await _captured(pane, words, words)
-    text = with_line_drawing(captured.decode(errors="replace")).removesuffix("\n")
-    before = "\033[?1049h" if facts["alternate_on"] else ""
-    after = _state(facts, text.split("\n"))
-    return before + "\033[H" + text.rstrip("\n").replace("\n", "\r\n") + "\033[0m" + after
+    data, facts = await _capture(pane, _WHOLE_ROWS)
+    text = with_line_drawing(data.decode(errors="replace")).removesuffix("\n")
+    rows = text.split("\n")
+    screen = text.rstrip("\n").replace("\n", "\r\n")
+    before = _HOME
+    if facts["alternate_on"]:
+        before = _ALTERNATE_SCREEN + _HOME
+    return before + screen + _NO_ATTRIBUTES + _sequences_for_state(facts, rows)
 
 
-def _state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
-    """Return what brings a terminal that shows these rows to the same state."""
-    columns, x, y = facts["pane_width"], facts["cursor_x"], facts["cursor_y"]
-    first, last = facts["scroll_region_upper"], facts["scroll_region_lower"]
-    text = f"\033[{first + 1};{last + 1}r" if (first, last) != (0, facts["pane_height"] - 1) else ""
+def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
+    """Return the sequences that set margins, cursor and modes of a terminal with these rows."""
+    columns = facts["pane_width"]
+    x = facts["cursor_x"]
+    y = facts["cursor_y"]
+    top = facts["scroll_region_upper"]
+    bottom = facts["scroll_region_lower"]
+    text = ""
+    if (top, bottom) != (0, facts["pane_height"] - 1):
+        text += f"\033[{top + 1};{bottom + 1}r"
     if facts["origin_flag"]:
-        text += "\033[?6h"
-        y -= first
+        # Rows count from the upper margin then.
+        text += _ORIGIN_MODE
+        y -= top
     text += f"\033[{y + 1};{min(x, columns - 1) + 1}H"
     if x >= columns:
-        # The cursor is behind the last column, where only printing there brings it.
+        # Only printing in the last column puts the cursor behind it.
         text += "\r" + row_alone(rows, facts["cursor_y"], columns)
-    return text + "".join(sequence for name, usual, sequence in _MODES if facts[name] != usual)
+    for name, initial, sequence in _MODES:
+        if facts[name] != initial:
+            text += sequence
+    return text
 
 
-async def _captured(pane: Pane, words: Command, alternate_words: Command) -> tuple[bytes, dict[str, int]]:
+async def _capture(
+    pane: Pane, command: Command, alternate_command: Command | None = None
+) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
     Args:
         pane: The pane.
-        words: The command.
-        alternate_words: The command for the alternate screen, which has no history.
+        command: The capture-pane command.
+        alternate_command: Another one for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
-    target = ("-b", buffer, "-t", pane.target)
-    facts = ("display-message", "-p", "-t", pane.target, " ".join(f"#{{{name}}}" for name in _FACTS))
-    size = ("list-buffers", "-F", "#{buffer_size}", "-f", f"#{{==:#{{buffer_name}},{buffer}}}")
-    data = b""
-    with anyio.CancelScope(shield=True):  # else a buffer could stay behind in tmux
-        [[line], _, sizes] = await pane.tmux(facts, (*words, *target), size)
-        values = dict(zip(_FACTS, map(int, line.split()), strict=True))
-        if values["alternate_on"] and words != alternate_words:
-            # As before, in case that the program has left it meanwhile: then this is an empty history.
-            [_, sizes] = await pane.tmux((*alternate_words, *target), size)
-            values["history_size"] = 0
+    into_buffer = ("-b", buffer, "-t", pane.target)
+    formats = " ".join(f"#{{{name}}}" for name in _FACTS)
+    ask_facts = ("display-message", "-p", "-t", pane.target, formats)
+    is_buffer = f"#{{==:#{{buffer_name}},{buffer}}}"
+    ask_size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
+    # Shielded, since a cancelled call would leave the buffer in tmux.
+    with anyio.CancelScope(shield=True):
+        [[line], _, sizes] = await pane.tmux(ask_facts, (*command, *into_buffer), ask_size)
+        facts = dict(zip(_FACTS, map(int, line.split()), strict=True))
+        if facts["alternate_on"] and alternate_command:
+            [_, sizes] = await pane.tmux((*alternate_command, *into_buffer), ask_size)
+            # As it was when the facts were asked. The program may have left the screen meanwhile.
+            facts["history_size"] = 0
+        # tmux makes no buffer for an empty capture.
+        data = b""
         if sizes:
-            data = await _buffer(pane, buffer, int(sizes[0]))
-    return data, values
+            data = await _take_buffer(pane, buffer, int(sizes[0]))
+    return data, facts
 
 
-async def _buffer(pane: Pane, buffer: str, size: int) -> bytes:
-    """Return a buffer of tmux and delete it."""
+async def _take_buffer(pane: Pane, buffer: str, size: int) -> bytes:
+    """Return the data of a tmux buffer and delete the buffer.
+
+    Raises:
+        StorageError: There is no room for all of it in a file.
+    """
     file = pane.client.file(buffer)
     try:
         await pane.tmux(("save-buffer", "-b", buffer, str(file)))
@@ -168,7 +219,7 @@ async def _buffer(pane: Pane, buffer: str, size: int) -> bytes:
     finally:
         file.unlink(missing_ok=True)
         await pane.tmux(("delete-buffer", "-b", buffer))
+    # tmux does not check whether everything was written.
     if len(data) != size:
-        # tmux does not look whether all was written.
         raise StorageError(str(file.parent), f"{len(data)} of {size} bytes written")
     return data

@@ -1,4 +1,4 @@
-"""What a new pane is made of, and what it may be made of."""
+"""What a new pane is made from, and the checks of that."""
 
 import os
 import re
@@ -13,27 +13,30 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 from .dialects import SHELLS
 
-# One argument of a program, MAX_ARG_STRLEN in the kernel, with the zero at its end.
+# One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1
 
 MAX_NAME_CHARACTERS = 64
 MAX_ENV_VALUE_BYTES = 32 << 10
 
+# The ids that we give panes.
 _ID = re.compile(r"debug-\d+")
-# The arguments and environment of a program, with room for what tmux and the shell add.
-_ARGUMENTS_SLACK_BYTES = 16 << 10
+# Room for the arguments and variables that tmux and the shell add.
+_ADDED_BYTES = 16 << 10
+# Each variable also takes a pointer, an equals sign and a final zero.
+_VARIABLE_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where in tmux to make a pane.
+    """Where in tmux to make a pane, as tmux commands.
 
     Attributes:
-        command: The beginning of the tmux command that makes it.
-        target: What means the pane once that is done.
-        first: Commands to run before that, of which one fails where the pane can't be made.
-        then: A command to run at last.
-        undo: A command that removes it, whichever of the others failed.
+        command: The beginning of the command that makes the pane.
+        target: The target that means the pane once it is made.
+        first: Commands to run before that. One of them fails if the pane can't be made.
+        then: A command to run at the end.
+        undo: A command that removes the pane after any other command has failed.
     """
 
     command: Sequence[str]
@@ -48,16 +51,16 @@ class NewPane:
     """A pane to make.
 
     Attributes:
-        command: What a shell is to run in it; of a pane with a program of its own, what to call that.
-        name: Its name, which is its id otherwise.
-        cwd: Its directory, from that of the settings.
-        env: Variables in addition to the settings'.
-        program: A program and its arguments to run, and no command.
-        columns: Its width.
-        rows: Its height.
-        is_shown: A person who is attached is shown it at once.
-        gives_way: It may be removed once its program has ended, where there is no room for another one.
-        destination: Where to make it; None for a window of its own among the others.
+        command: The command that a shell runs in the pane. With a `program`, only its description.
+        name: The pane's name, None to name it after its id.
+        cwd: The directory to start in, relative to that of the settings. None means the latter.
+        env: Environment variables in addition to those of the settings.
+        program: A program and its arguments to run instead of the command.
+        columns: The width of the terminal.
+        rows: The height of the terminal.
+        is_shown: A person who is attached is shown the pane at once.
+        is_evictable: The pane may be removed once its program has ended, to make room.
+        destination: Where to make the pane, None for a window of its own.
     """
 
     command: str
@@ -73,53 +76,75 @@ class NewPane:
 
 
 def check(new: NewPane) -> None:
-    """See that a pane can be made like this.
+    """Check the command, the name and the variables of a new pane.
 
     Raises:
-        ArgumentError: It can't.
+        ArgumentError: The command is blank or too long, the name is not printable or looks like
+            an id, or a variable is too long.
     """
-    if not new.command.strip():
-        raise ArgumentError("Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'.")
-    if (size := len(new.command.encode())) > MAX_COMMAND_BYTES:
-        raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. Write a script and run that."
-        )
-    if new.name is not None and not (new.name.isprintable() and new.name.strip()):
-        raise ArgumentError(f"Parameter 'name' is {new.name!a}. It must be printable and not blank.")
-    if new.name is not None and _ID.fullmatch(new.name):
-        raise ArgumentError(f"Parameter 'name' is '{new.name}', which looks like an id. Give another name.")
+    _check_command(new.command)
+    if new.name is not None:
+        _check_name(new.name)
     for name, value in new.env.items():
-        if (size := len(value.encode())) > MAX_ENV_VALUE_BYTES:
+        size = len(value.encode())
+        if size > MAX_ENV_VALUE_BYTES:
             raise ArgumentError(
-                f"Parameter 'env.{name}' has {size} bytes; at most {MAX_ENV_VALUE_BYTES}. Put it into a file."
+                f"Parameter 'env.{name}' has {size} bytes; at most {MAX_ENV_VALUE_BYTES}. "
+                "Put it into a file."
             )
+
+
+def _check_command(command: str) -> None:
+    if not command.strip():
+        raise ArgumentError(
+            "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
+        )
+    size = len(command.encode())
+    if size > MAX_COMMAND_BYTES:
+        raise ArgumentError(
+            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. "
+            "Write a script and run that."
+        )
+
+
+def _check_name(name: str) -> None:
+    if not name.isprintable() or not name.strip():
+        raise ArgumentError(f"Parameter 'name' is {name!a}. It must be printable and not blank.")
+    if _ID.fullmatch(name):
+        raise ArgumentError(
+            f"Parameter 'name' is '{name}', which looks like an id. Give another name."
+        )
 
 
 def directory(settings: Settings, cwd: str | None) -> Path:
     """Return the directory that a pane starts in.
 
     Raises:
-        ArgumentError: There is no such directory.
+        ArgumentError: There is no such directory, or we may not enter it.
     """
     path = os.path.join(settings.cwd, os.path.expanduser(cwd or "."))
     if not os.path.isdir(path):
-        raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists.")
+        raise ArgumentError(
+            f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists."
+        )
     if not os.access(path, os.X_OK):
-        raise ArgumentError(f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory.")
+        raise ArgumentError(
+            f"Parameter 'cwd' is '{cwd}', which we may not enter. Give another directory."
+        )
     return Path(path)
 
 
 def check_size(settings: Settings, new: NewPane) -> None:
-    """See that the system takes the command and the environment.
+    """Check that the kernel takes the command and the environment together. Source: execve(2).
 
     Raises:
         ArgumentError: They are too large.
     """
-    size = len(new.command.encode()) + _ARGUMENTS_SLACK_BYTES
+    size = len(new.command.encode()) + _ADDED_BYTES
     for name, value in (*settings.env.items(), *new.env.items()):
-        # A pointer to each, and a zero at its end.
-        size += len(os.fsencode(name)) + len(os.fsencode(value)) + 10
-    if size > (limit := os.sysconf("SC_ARG_MAX")):
+        size += len(os.fsencode(name)) + len(os.fsencode(value)) + _VARIABLE_BYTES
+    limit = os.sysconf("SC_ARG_MAX")
+    if size > limit:
         raise ArgumentError(
             f"Parameters 'command' and 'env' come to {size} bytes with the inherited environment; "
             f"the system takes {limit}. Put large values into files."
@@ -127,23 +152,29 @@ def check_size(settings: Settings, new: NewPane) -> None:
 
 
 def interactive_shell(settings: Settings) -> str:
-    """Return the shell that a person has: $SHELL where it can be run, else bash, else sh."""
+    """Return the shell of the user: $SHELL if that can be run, else bash, else sh."""
     shell = settings.env.get("SHELL", "")
     if os.path.isabs(shell) and os.path.isfile(shell) and os.access(shell, os.X_OK):
         return shell
     return _bash(settings)
 
 
-def title(name: str) -> str:
-    """Return the name as a person sees it: without what tmux or a terminal would act on."""
-    return "".join(character if character.isalnum() or character in "_.-" else "_" for character in name)
-
-
 def command_shell(settings: Settings) -> str:
-    """Return the shell that runs commands: $SHELL where it is one that we know, else bash, else sh."""
+    """Return the shell that runs commands: $SHELL if it is a known one, else bash, else sh."""
     shell = settings.env.get("SHELL", "")
-    return shell if Path(shell).name in SHELLS and os.access(shell, os.X_OK) else _bash(settings)
+    if Path(shell).name in SHELLS and os.access(shell, os.X_OK):
+        return shell
+    return _bash(settings)
 
 
 def _bash(settings: Settings) -> str:
     return shutil.which("bash", path=settings.env.get("PATH")) or "/bin/sh"
+
+
+def title(name: str) -> str:
+    """Return a name for tmux, with `_` for all that tmux or a terminal would interpret."""
+    characters = []
+    for character in name:
+        is_safe = character.isalnum() or character in "_.-"
+        characters.append(character if is_safe else "_")
+    return "".join(characters)

@@ -1,6 +1,6 @@
-"""Shells in terminals: which one has a terminal, how to run a file in it, and what else differs between shells.
+"""The shells that may be in the foreground: which one is, and how each one runs a file.
 
-No shell is set up for this, and no hook is used.
+A shell needs no setup and no hook for this.
 """
 
 import re
@@ -13,46 +13,56 @@ import anyio
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import Modes
 
-# Shells that understand `-c -- COMMAND` as POSIX has it.
+# Shells that take `-c -- COMMAND`. Source: POSIX, sh.
 SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 
-# What bash 5.2 corrupts its memory at when it is not finished at the end of a file.
+# If such a substitution is not closed at the end of a file, bash 5.2 corrupts its memory.
 _SUBSTITUTION = re.compile(r"[$<>]\(")
-# Where systems have bash.
-_BASHES = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
-# It parses a command of 128 kB in some milliseconds.
-_CHECK_S = 1.0
+# Where systems install bash.
+_BASH_PATHS = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
+# Time for bash to parse a command: 128 kB takes some milliseconds.
+_PARSE_S = 1.0
 
-# What is traced with `set -x` is the command, not this. A trap or option for errors would act on a code that is
-# restored, so that is done only for a command that asks for it.
+# The options of shells that take the next word as their argument.
+_OPTIONS_WITH_ARGUMENT = (
+    *("--rcfile", "--init-file", "--init-command"),
+    *("-C", "-O", "+O", "-o", "+o"),
+)
+_BUSYBOX_SHELLS = ("sh", "ash")
+
+# Sets `$?` to the exit code from before the job. `set -e` or an ERR trap would act on that
+# code, so only a command that reads it gets this line.
 _RESTORE = 'case $- in *e*) ;; *) (exit "$mcp_status") ;; esac'
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between shells.
+    """The differences between shells.
 
     Attributes:
-        script: The lines of the file that runs another and tells its exit code, with the places `{file}`, `{itself}`,
-            `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. While it runs, the shell has it open.
-        source: The command that reads a file.
-        restore: The line that makes an exit code the last one.
-        edits: Tells whether its line editor is at work at a prompt, given the terminal's modes.
-        has_editor: It has one, which sets the modes of the terminal that it needs.
-        asks: It asks its terminal something at each prompt.
-        asks_when_starting: It does when it starts.
+        script: The lines of a job's script, a template for str.format() with the places `{file}`,
+            `{itself}`, `{fd}`, `{begin}`, `{end}`, `{command}` and `{restore}`. The shell has the
+            script open while it runs.
+        source: The command that runs a file in the shell itself.
+        restore: The line that sets `$?` to the exit code in `mcp_status`.
+        edits: A function that tells from the terminal's modes whether the shell's line editor
+            reads the prompt.
+        has_editor: The shell has a line editor, which sets the terminal's modes at each prompt.
+        asks: The shell sends a query to its terminal at each prompt.
+        asks_when_starting: The shell sends a query to its terminal when it starts.
     """
 
     script: str
-    source: str = r"\."  # which no alias stands for
-    restore: str = _RESTORE
-    edits: Callable[[Modes], bool] = lambda _modes: True
+    source: str
+    restore: str
+    edits: Callable[[Modes], bool]
     has_editor: bool = True
     asks: bool = False
     asks_when_starting: bool = False
 
 
-# Each is one command, so that a shell has read all of it before the file is emptied; no alias stands for a quoted word.
+# A script is one command, so a shell has read it all before the file is emptied. Backslashes
+# keep words from being aliases, and `2>/dev/null` keeps the lines out of a `set -x` trace.
 _POSIX = r"""{{
 {{ mcp_status=$?
 \: >|'{itself}'
@@ -67,7 +77,7 @@ _POSIX = r"""{{
 }}
 """
 
-# Bash reads a file whole and closes it, so it is held open.
+# Bash reads the whole file and closes it, so the script holds it open as `{fd}`.
 _BASH = r"""{{
 {{ mcp_status=$?
 \builtin : >|'{itself}'
@@ -86,9 +96,10 @@ esac
 {{ \builtin eval "\builtin unset mcp_status; \builtin return $mcp_status"; }} 2>/dev/null
 """
 
-_ZSH = _POSIX.replace("command ", "builtin ")  # its `command` runs programs only
+# The `command` of zsh runs programs only.
+_ZSH = _POSIX.replace("command ", "builtin ")
 
-# In a file that it reads, fish gives programs a process group of their own only if it is told to.
+# While fish reads a file, its programs get their own process groups only with full job control.
 _FISH = r"""begin
 set -l mcp_status $status
 builtin printf '' >'{itself}'
@@ -106,26 +117,42 @@ end
 """
 _FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 
-# By the names of their programs. One called busybox is many, and tells by its first argument.
+# The backslash keeps `.` from being an alias.
+_POSIX_SOURCE = r"\."
+
+
+def _always(_modes: Modes) -> bool:
+    return True
+
+
+def _never(_modes: Modes) -> bool:
+    return False
+
+
+def _busybox_edits(modes: Modes) -> bool:
+    # After `stty -echo`, busybox does not use its line editor and reads whole lines.
+    return modes.echoes or not modes.is_canonical
+
+
+# The dialects by the name of the shell's program.
 DIALECTS: Mapping[str, Dialect] = {
-    "bash": Dialect(_BASH),
-    "zsh": Dialect(_ZSH),
-    "dash": Dialect(_POSIX, edits=lambda _modes: False, has_editor=False),
-    "busybox": Dialect(_POSIX, edits=lambda modes: modes.echoes or not modes.is_canonical, asks=True),
-    "fish": Dialect(_FISH, "builtin source", _FISH_RESTORE, asks_when_starting=True),
+    "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, _always),
+    "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, _always),
+    "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _never, has_editor=False),
+    "busybox": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _busybox_edits, asks=True),
+    "fish": Dialect(_FISH, "builtin source", _FISH_RESTORE, _always, asks_when_starting=True),
 }
-_OPTIONS_WITH_ARGUMENT = ("--rcfile", "--init-file", "--init-command", "-C", "-O", "+O", "-o", "+o")
-_BUSYBOX_SHELLS = ("sh", "ash")
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A shell that has a terminal.
+    """A shell in the foreground of a terminal.
 
     Attributes:
         pid: Its process.
-        name: Of its program; one of `KINDS`.
-        start: What tells it from another process of this id and from what replaces its program.
+        name: The name of its program, a key of `DIALECTS`.
+        start: Its start time and the start of its stack, which together identify it among all
+            programs that this pid ever runs. An `exec` changes the stack.
     """
 
     pid: int
@@ -134,59 +161,101 @@ class Shell:
 
     @property
     def dialect(self) -> Dialect:
-        """How to run a file in it."""
+        """Its dialect."""
         return DIALECTS[self.name]
 
     def is_running(self) -> bool:
-        """Tell whether it is still there, and not replaced by what `exec` was given."""
+        """Tell whether the shell still runs, and was not replaced by `exec`."""
         stat = processes.read_stat(self.pid)
-        return stat is not None and stat.state != "Z" and (stat.starttime, stat.start_stack) == self.start
+        if stat is None or stat.state == "Z":
+            return False
+        return (stat.starttime, stat.start_stack) == self.start
 
     def is_interactive(self) -> bool:
-        """Tell whether it takes commands from the terminal: it was started without a script or command."""
+        """Tell whether the shell was started without a script and without a command."""
         words = iter(processes.arguments(self.pid)[1:])
         for word in words:
             if word in _OPTIONS_WITH_ARGUMENT:
                 next(words, None)
-            elif word[:1] not in ("-", "+"):
+            elif not word.startswith(("-", "+")):
+                # The first operand is a script, or the name of the shell in `busybox sh`.
                 return self.name == "busybox" and word in _BUSYBOX_SHELLS
-            elif word[:2] not in ("--", "-o") and "c" in word:
+            elif "c" in word and not word.startswith(("--", "-o")):
                 return False
         return True
 
 
 def foreground_shell(pane_pid: int) -> Shell | None:
-    """Return the shell that has a pane's terminal, or None when something else has it, be it a part of a shell."""
+    """Return the shell that is in the foreground of a pane.
+
+    Args:
+        pane_pid: The process of pane.sh.
+
+    Returns:
+        The shell, None if another program or a subshell is in the foreground.
+    """
+    process = _foreground_process(pane_pid)
+    if process is None or process.is_fork:
+        return None
+    name = processes.program(process.pid)
+    if name not in DIALECTS:
+        return None
+    if name == "busybox" and not _is_busybox_shell(process.pid):
+        return None
+    return Shell(process.pid, name, (process.starttime, process.start_stack))
+
+
+def _foreground_process(pane_pid: int) -> processes.Stat | None:
+    """Return the leader of the foreground group, or the pane's command in pane.sh's own group."""
     stat = processes.read_stat(pane_pid)
     if stat is None:
         return None
     pid = stat.tpgid
-    if pid == stat.pgrp:  # the command is in pane.sh's own group
-        below = processes.children(pane_pid)
-        pid = below[0] if below else -1
-    leader = processes.read_stat(pid) if pid > 0 else None
-    if leader is None or leader.is_fork:
+    if pid == stat.pgrp:
+        children = processes.children(pane_pid)
+        if not children:
+            return None
+        pid = children[0]
+    if pid <= 0:
         return None
-    name = processes.program(leader.pid)
-    if name == "busybox":
-        words = [word.rpartition("/")[2] for word in processes.arguments(leader.pid)[:2]]
-        word = (words[1:] if words[:1] == ["busybox"] else words)[:1]
-        name = name if word and word[0].removeprefix("-") in _BUSYBOX_SHELLS else ""
-    return Shell(leader.pid, name, (leader.starttime, leader.start_stack)) if name in DIALECTS else None
+    return processes.read_stat(pid)
+
+
+def _is_busybox_shell(pid: int) -> bool:
+    """Tell whether a busybox is a shell, by the name that it was started with."""
+    words = [word.rpartition("/")[2] for word in processes.arguments(pid)[:2]]
+    if words and words[0] == "busybox":
+        words = words[1:]
+    return bool(words) and words[0].removeprefix("-") in _BUSYBOX_SHELLS
 
 
 async def unfinished(shell: Shell, command: str) -> str | None:
-    """Return what bash says of a command whose substitution does not end."""
+    """Check that a command closes its substitutions, which bash would crash on.
+
+    Returns:
+        The error message of bash, None if the command can be run.
+    """
     if shell.name != "bash" or not _SUBSTITUTION.search(command):
         return None
-    # A program may have the name of one, and is not to be started by us.
-    bash = next((path for path in (shutil.which("bash"), *_BASHES) if path and processes.runs(shell.pid, path)), None)
+    bash = _bash_of(shell)
     if bash is None:
         return None
     argv = [bash, "--norc", "-O", "extglob", "-n"]
-    with anyio.move_on_after(_CHECK_S):
-        checked = await anyio.run_process(argv, input=command.encode() + b"\n", check=False, env={"LC_ALL": "C"})
-        said = checked.stderr.decode(errors="replace").replace(argv[0], shell.name)
-        if checked.returncode and "matching `)'" in said:
-            return said
+    script = command.encode() + b"\n"
+    with anyio.move_on_after(_PARSE_S):
+        check = await anyio.run_process(argv, input=script, check=False, env={"LC_ALL": "C"})
+        message = check.stderr.decode(errors="replace").replace(bash, shell.name)
+        if check.returncode and "matching `)'" in message:
+            return message
+    return None
+
+
+def _bash_of(shell: Shell) -> str | None:
+    """Return the path of the bash that a shell runs, None if it is not a bash of the system.
+
+    The shell's program may only be called bash, and must not be started by us then.
+    """
+    for path in (shutil.which("bash"), *_BASH_PATHS):
+        if path and processes.runs(shell.pid, path):
+            return path
     return None

@@ -1,4 +1,4 @@
-"""What is done to a pane's terminal itself: another size, a clear screen."""
+"""Changes to a pane's terminal itself: another size, a clear screen."""
 
 import anyio
 
@@ -10,18 +10,20 @@ from .sending import send_one
 
 _REDRAW = pressed(("C-l",))
 _NEW_PROMPT = pressed(("Enter",))
+# Cursor to the first column of the first row, then erase the display. Source: ECMA-48, CUP and ED.
 _CLEAR = b"\033[H\033[2J"
-# A shell draws its prompt anew at once, and is through with that when it has been quiet for so long.
+# Time for a shell to draw its prompt again. It has done so once it printed nothing for this long.
 _REDRAW_S = 0.3
-_QUIET_S = 0.02
+_REDRAWN_QUIET_S = 0.02
+# Time for a shell to reach its prompt, if it is about to.
 _PROMPT_S = 0.05
-# tmux tells a terminal of one size in 0.25 s, and of the last one of several then.
+# tmux passes a new size on to the terminal within 0.25 s, and only the last one of several.
 _RESIZE_S = 1.0
-_LOOK_AGAIN_S = 0.005
+_POLL_S = 0.005
 
 
 async def resize(pane: Pane, columns: int, rows: int) -> None:
-    """Give a pane's window another size; the programs in it have that when this returns.
+    """Resize a pane's window, and wait until the terminal has the new size.
 
     Raises:
         PaneLostError: The pane is gone.
@@ -31,20 +33,22 @@ async def resize(pane: Pane, columns: int, rows: int) -> None:
 
 
 async def take_size(pane: Pane, columns: int, rows: int) -> None:
-    """Take note of the size that a pane has got, and wait until its terminal has it, too."""
-    if (pane.log.columns, pane.log.rows) == (columns, rows):
+    """Note the size that tmux has given a pane, and wait until the terminal has it, too."""
+    log = pane.log
+    if (log.columns, log.rows) == (columns, rows):
         return
-    pane.log.resize(columns, rows)
-    pane.events.notify(pane.log)
+    log.resize(columns, rows)
+    pane.events.notify(log)
     with anyio.move_on_after(_RESIZE_S):
         while terminals.size(pane.leader.pid) not in (None, (columns, rows)):
-            await anyio.sleep(_LOOK_AGAIN_S)
+            await anyio.sleep(_POLL_S)
 
 
 async def clear(pane: Pane) -> None:
-    """Clear a terminal's screen and its history; a shell at its prompt shows that again.
+    """Clear the screen and the history of a terminal.
 
-    The screen of a full-screen program is its own, and stays.
+    A shell at its prompt draws the prompt again. The alternate screen stays as it is, since it
+    belongs to the program that draws on it.
 
     Raises:
         PaneExitedError: The pane's program has ended.
@@ -52,17 +56,27 @@ async def clear(pane: Pane) -> None:
     """
     await pane.check_running()
     shell = await pane.terminal.prompt(_PROMPT_S)
-    [[is_alternate]] = await pane.tmux(("display-message", "-p", "-t", pane.target, "#{alternate_on}"))
     has_editor = shell is not None and shell.dialect.has_editor
+    ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
+    [[is_alternate]] = await pane.tmux(ask)
+    # A line editor clears the screen itself, at C-l.
     if is_alternate == b"0" and not has_editor:
         terminals.write(pane.leader.pid, _CLEAR)
     if shell:
-        async with pane.subscribe() as subscription:
-            await send_one(pane, _REDRAW if has_editor else _NEW_PROMPT)
-            size = -1
-            with anyio.move_on_after(_REDRAW_S):
-                await subscription.wait(_REDRAW_S)
-                while size != pane.log.size:
-                    size = pane.log.size
-                    await anyio.sleep(_QUIET_S)
+        await _redraw_prompt(pane, has_editor=has_editor)
     await pane.tmux(("display-message", "-p", ""), ("clear-history", "-t", pane.target))
+
+
+async def _redraw_prompt(pane: Pane, *, has_editor: bool) -> None:
+    """Have a shell at its prompt draw that again, and wait until it has."""
+    keystrokes = _NEW_PROMPT
+    if has_editor:
+        keystrokes = _REDRAW
+    async with pane.subscribe() as subscription:
+        await send_one(pane, keystrokes)
+        with anyio.move_on_after(_REDRAW_S):
+            await subscription.wait(_REDRAW_S)
+            size = -1
+            while size != pane.log.size:
+                size = pane.log.size
+                await anyio.sleep(_REDRAWN_QUIET_S)

@@ -36,10 +36,10 @@ from tmux_debug_mcp.tmux.users_server import UsersServer
 
 from .creation import NewPane, check_size, directory
 from .pane import Identity, Pane
+from .place import PaneId
 from .readable import LivePane, PastPane, Readable
 from .starting import Start, own_window, remove, start
 from .state import State
-from .tmux_pane import PaneId
 
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.

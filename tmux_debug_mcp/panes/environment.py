@@ -1,9 +1,11 @@
-"""Runs a program with variables that no shell passes on, in addition to those that it was started with.
+"""Runs a program with variables that no shell passes on, in addition to the inherited ones.
 
     python -I -S environment.py FILE PROGRAM [ARGUMENT...]
 
-In the file, each variable has a zero byte behind it. They are no arguments, for other users can read those. This is a
-program, and imports only the standard library.
+FILE has the variables, each followed by a zero byte. They are not arguments, since other users can
+read those. The file is removed.
+
+This is a program of its own and imports the standard library only.
 """
 
 import os
@@ -11,14 +13,19 @@ import sys
 
 
 def main(path: str, argv: list[str]) -> None:
-    """Replace this process by the program."""
-    # Python itself may have changed what it was started with.
+    """Replace this process by the program.
+
+    Args:
+        path: The file of variables.
+        argv: The program and its arguments.
+    """
+    # Read from the kernel, since Python may change its variables when it starts. Source: proc(5).
     with open("/proc/self/environ", "rb") as file:
         entries = file.read().split(b"\0")
     with open(path, "rb") as file:
         entries += file.read().split(b"\0")
-    env = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry[1:])
     os.unlink(path)
+    env = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry[1:])
     os.execvpe(argv[0], argv, env)  # noqa: S606
 
 

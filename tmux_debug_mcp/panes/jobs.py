@@ -1,9 +1,12 @@
-"""A job: a command that the shell in a pane was given to run, in two files.
+"""A job: a command that the shell in a pane runs from a file.
 
-The command goes to a file as it is. Another file runs it, and marks in the log where its output begins and ends and
-with which exit code. What is typed is one short line that reads the second file. The shell has that open until it is
-through with it: so a shell that gave the command up can be told from one that asks for input within it. It
-empties itself before the command runs, so that the command can't read the mark of its end.
+Two files are written for a job. One has the command as it is. The other is a script that runs the
+command and prints two marks: one where the output begins, and one with the exit code where it
+ends. What is typed is one short line that has the shell read the script.
+
+The shell has the script open until it is done with it. That tells a shell that gave the command up
+from a program of the command that asks for input. The script empties its own file first, so that
+the command can't read the nonce of its end mark there.
 """
 
 import contextlib
@@ -21,42 +24,43 @@ from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, encoded, job_marks
 
 from .dialects import Shell
 
+# The log is searched for marks in pieces of this size.
 _PIECE_BYTES = 1 << 20
+# The part of a command that makes a file name, and the length of that name.
+_SLUG_SOURCE_CHARACTERS = 200
 _MAX_SLUG_CHARACTERS = 24
-# What asks for the exit code of the command before.
-_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
-
-
-def _free_fd(pid: int) -> int:
-    """Return a number that a shell has no file open at, may have one, and that nobody is likely to choose."""
-    taken = processes.open_files(pid)
-    highest = min(197, limits.open_files_limit_of(pid) - 1)
-    return next(number for number in range(highest, 2, -1) if str(number) not in taken)
+# A command with one of these may read the exit code of the command before it.
+_READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
+# A script holds itself open at a high number, which a command is not likely to use.
+_HIGHEST_FD = 197
 
 
 class Job:
-    """A command that a shell was given.
+    """A command that a shell was given to run.
 
     Args:
         command: The command.
         shell: The shell.
         log: The log of the shell's pane.
-        client: The tmux server of that pane, which has a place for files.
-        name: For the file to be read; what was made of the command is added to that.
+        client: The connection to the pane's tmux server, whose directory gets the files.
+        name: The beginning of the files' name, which goes on with a slug of the command.
 
     Attributes:
         command: The command.
         shell: The shell.
-        start: The cursor where the output begins, once it does.
-        end: The cursor where it ends, once it has.
-        exit_code: The command's exit code then.
-        code_before: The exit code of what the shell ran before, once the output begins.
+        start: The cursor where the command's output begins, None before that.
+        end: The cursor where the output ends, None before that.
+        exit_code: The command's exit code, None before its end.
+        code_before: The exit code of the shell's last command before this one, None until `start`
+            is known.
 
     Raises:
         StorageError: There is no room for the files.
     """
 
-    def __init__(self, command: str, shell: Shell, log: Log, client: ControlClient, name: str) -> None:
+    def __init__(
+        self, command: str, shell: Shell, log: Log, client: ControlClient, name: str
+    ) -> None:
         self.command = command
         self.shell = shell
         self.start: int | None = None
@@ -64,77 +68,116 @@ class Job:
         self.exit_code: int | None = None
         self.code_before: int | None = None
         self._begun_at = time.monotonic()
-        self._is_empty = all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
+        self._is_empty = _is_empty(command)
         self._log = log
         self._position = log.size
-        begin, end = secrets.token_hex(8), secrets.token_hex(8)
-        self._marks = job_marks(begin, end)
-        slug = re.sub("[^a-z0-9]+", "-", command[:200].lower()).strip("-")[:_MAX_SLUG_CHARACTERS].strip("-")
-        self._file = client.file(f"{name}-{slug or 'run'}")
-        self._command_file = self._file.with_name(f"{self._file.name}.command")
-        restore = shell.dialect.restore if _EXIT_CODE.search(command) else ""
-        script = shell.dialect.script.format(
+        begin_nonce = secrets.token_hex(8)
+        end_nonce = secrets.token_hex(8)
+        self._marks = job_marks(begin_nonce, end_nonce)
+        self._script_file = client.file(f"{name}-{_slug(command)}")
+        self._command_file = self._script_file.with_name(f"{self._script_file.name}.command")
+        self._write_files(client, self._script(begin_nonce, end_nonce))
+
+    def _script(self, begin_nonce: str, end_nonce: str) -> str:
+        dialect = self.shell.dialect
+        restore = ""
+        if _READS_EXIT_CODE.search(self.command):
+            restore = dialect.restore
+        return dialect.script.format(
             file=self._command_file,
-            itself=self._file,
-            fd=_free_fd(shell.pid),
-            begin=begin,
-            end=end,
-            command=encoded(command),
+            itself=self._script_file,
+            fd=_free_fd(self.shell.pid),
+            begin=begin_nonce,
+            end=end_nonce,
+            command=encoded(self.command),
             restore=restore,
         )
+
+    def _write_files(self, client: ControlClient, script: str) -> None:
+        lines = self.command.replace("\r\n", "\n").encode() + b"\n"
         try:
-            client.write(self._command_file.name, command.replace("\r\n", "\n").encode() + b"\n")
-            client.write(self._file.name, script.encode())
+            client.write(self._command_file.name, lines)
+            client.write(self._script_file.name, script.encode())
         except StorageError:
             self.remove()
             raise
 
     @property
     def file_name(self) -> str:
-        """The name of the file that is read, as it stands in what is typed."""
-        return self._file.name
+        """The name of the script's file, as it is typed."""
+        return self._script_file.name
 
     @property
     def runtime_s(self) -> float:
-        """Seconds since it was given."""
+        """Seconds since the job was made."""
         return time.monotonic() - self._begun_at
 
     @property
     def line(self) -> Keystrokes:
-        """What to type. The blank before it keeps it from the history of most shells."""
-        text = f" {self.shell.dialect.source} {self._file}"
+        """The line to type. Its leading blank keeps it out of the history of most shells."""
+        text = f" {self.shell.dialect.source} {self._script_file}"
         return Keystrokes(text, is_paste=False, keys=("Enter",), done="")
 
     def is_done(self) -> bool:
-        """Look for marks in what is new in the log; tell whether the command is done."""
+        """Search the new part of the log for marks; tell whether the command has ended."""
         size = self._log.size
         while self.end is None and self._position < size:
             start = max(self._position, self._log.kept_from)
             data = self._log.read(start, _PIECE_BYTES)
-            for found in self._marks.finditer(data):
-                if found[1] and self.start is None:
-                    self.start, self.code_before = start + found.end(), int(found[1])
-                elif found[2]:
-                    # Where there is nothing to run, some shells keep the code of what they ran before.
-                    self.end, self.exit_code = start + found.start(), 0 if self._is_empty else int(found[2])
-                    break
+            self._take_marks(data, start)
             if len(data) <= MAX_MARK_BYTES:
                 break
-            # Pieces overlap by a mark, so that none is cut in two.
+            # Pieces overlap by the length of a mark, so that none is cut in two.
             self._position = start + len(data) - MAX_MARK_BYTES
         return self.end is not None
 
+    def _take_marks(self, data: bytes, cursor: int) -> None:
+        """Take the job's marks from a piece of the log that begins at a cursor."""
+        for mark in self._marks.finditer(data):
+            code_before, exit_code = mark.groups()
+            if code_before and self.start is None:
+                self.start = cursor + mark.end()
+                self.code_before = int(code_before)
+            elif exit_code:
+                self.end = cursor + mark.start()
+                self.exit_code = int(exit_code)
+                if self._is_empty:
+                    # Some shells keep the exit code from before if a file has no command.
+                    self.exit_code = 0
+                return
+
     def is_closed(self) -> bool:
-        """Tell whether the shell is through with it, or gone."""
-        return not self.shell.is_running() or not processes.has_open(self.shell.pid, str(self._file))
+        """Tell whether the shell is done with the script, or gone."""
+        if not self.shell.is_running():
+            return True
+        return not processes.has_open(self.shell.pid, str(self._script_file))
 
     def cancel(self) -> None:
-        """Make what was typed do nothing when it is read."""
+        """Empty the script, so that the typed line does nothing when the shell reads it."""
         with contextlib.suppress(OSError):
-            os.truncate(self._file, 0)
+            os.truncate(self._script_file, 0)
 
     def remove(self) -> None:
-        """Remove its files, which the shell may still have open."""
-        for file in (self._file, self._command_file):
+        """Remove the job's files, which the shell may still have open."""
+        for file in (self._script_file, self._command_file):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
+
+
+def _is_empty(command: str) -> bool:
+    """Tell whether a command has only blank lines and comments."""
+    return all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
+
+
+def _slug(command: str) -> str:
+    """Return the first words of a command for a file name, `run` if it has no word."""
+    start = command[:_SLUG_SOURCE_CHARACTERS].lower()
+    slug = re.sub("[^a-z0-9]+", "-", start).strip("-")
+    return slug[:_MAX_SLUG_CHARACTERS].strip("-") or "run"
+
+
+def _free_fd(pid: int) -> int:
+    """Return a file descriptor that a process has not open and is allowed to open."""
+    taken = processes.open_files(pid)
+    highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
+    return next(number for number in range(highest, 2, -1) if str(number) not in taken)

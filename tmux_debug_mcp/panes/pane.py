@@ -8,8 +8,9 @@ from tmux_debug_mcp.logs.subscriptions import LogEvents
 
 from .activity import Snapshot
 from .keyboard import Keyboard
+from .place import PaneId, Place
 from .shell import PaneShell
-from .tmux_pane import PaneId, Place, TmuxPane
+from .tmux_pane import TmuxPane
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
-"""Recordings of what panes print, with the times: asciicast v2, a line of JSON for a header and each event.
+"""Recordings of what panes print, with the times: asciicast v2, a header and one event per line.
 
-https://docs.asciinema.org/manual/asciicast/v2/. A recording begins with what the screen shows then. Each event is in
-the file as soon as it has happened, so a recording is good whatever ends it.
+Source: https://docs.asciinema.org/manual/asciicast/v2/
+
+A recording begins with what the screen shows then. Each event is written as soon as it happens, so
+the file is complete whatever ends the recording.
 """
 
 import codecs
@@ -21,100 +23,124 @@ from .capturing import capture_screen_as_text
 from .pane import Pane
 
 MAX_RECORDING_BYTES = 256 << 20
+# The log is read in pieces of this size.
 _PIECE_BYTES = 1 << 16
-_LOOK_AGAIN_S = 3600.0
+# A subscription needs a timeout, but nothing has to be done when this one is over.
+_WAIT_S = 3600.0
 
 
 class Recording:
-    """A recording that goes on until `stop`, or the end of the pane's program.
+    """A recording that goes on until `stop`, or until the end of the pane's program.
+
+    Args:
+        pane: The pane to record.
+        path: The file to make. Directories on its way are made, too.
 
     Attributes:
-        pane: What it is of.
-        path: Its file.
-        events: How many it has.
-        is_over: Whether it has ended.
-        reason: Why it ended before its time, if it did.
+        pane: The pane.
+        path: The file.
+        events: The number of events in the file.
+        is_over: The recording has ended.
+        reason: Why the recording ended by itself, "" if it did not.
+        duration_s: The length of the recording in seconds, 0 until it has ended.
+
+    Raises:
+        ArgumentError: The file exists already or can't be made.
     """
 
     def __init__(self, pane: Pane, path: Path) -> None:
+        self.pane = pane
         self.path = path
         self.events = 0
         self.is_over = False
         self.reason = ""
-        self.pane = pane
+        self.duration_s = 0.0
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._position = pane.log.size
-        self._size = pane.log.columns, pane.log.rows
+        self._size = (pane.log.columns, pane.log.rows)
         self._written = 0
         self._begun_at = time.monotonic()
-        self.duration_s = 0.0
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            raise ArgumentError(f"Parameter 'path' is '{path}', which is there already. Give another one.") from None
-        except OSError as error:
-            raise ArgumentError(
-                f"Parameter 'path' is '{path}', which can't be written ({error.strerror}). Give another one."
-            ) from error
+        self._fd = _create(path)
 
     async def begin(self) -> None:
         """Write the header, and what the screen shows.
 
         Raises:
             PaneLostError: The pane is gone.
-            StorageError: There is no room.
+            StorageError: There is no room in the file.
         """
-        header = {"version": 2, "width": self._size[0], "height": self._size[1], "timestamp": int(time.time())}
-        self._write(header | {"title": self.pane.name, "env": {"TERM": "tmux-256color"}})
+        columns, rows = self._size
+        header = {
+            "version": 2,
+            "width": columns,
+            "height": rows,
+            "timestamp": int(time.time()),
+            "title": self.pane.name,
+            "env": {"TERM": "tmux-256color"},
+        }
+        self._write(header)
         self._position = self.pane.log.size
         sets = sets_at(self.pane.log, self._position)
-        self._event("o", await capture_screen_as_text(self.pane) + sets.sequences)
+        screen = await capture_screen_as_text(self.pane)
+        self._write_event("o", screen + sets.sequences)
 
     async def serve(self) -> None:
-        """Record until the end, or until there is no more room."""
+        """Record until the recording is stopped, the program ends or there is no more room."""
         async with self.pane.subscribe() as subscription:
             while not self.is_over:
-                ended = await self.pane.ending()
+                # Asked before the output is taken, which is complete if the program has ended.
+                ending = await self.pane.ending()
                 with contextlib.suppress(StorageError):
                     self.take()
-                if ended:
+                if ending:
                     self.stop()
                 else:
-                    await subscription.wait(_LOOK_AGAIN_S)
+                    await subscription.wait(_WAIT_S)
 
     def take(self) -> None:
-        """Write what has been printed since the last time.
+        """Write what was printed since the last time.
 
         Raises:
-            StorageError: There is no room; the recording is over then.
+            StorageError: There is no room in the file. The recording has ended then.
         """
         log = self.pane.log
-        if (size := (log.columns, log.rows)) != self._size:
+        self._take_size((log.columns, log.rows))
+        while not self.is_over:
+            start = max(self._position, log.kept_from)
+            data = _without_partial_mark(log.read(start, _PIECE_BYTES))
+            if not data:
+                return
+            self._position = start + len(data)
+            printed = JOB_MARK.sub(b"", PANE_MARK.sub(b"", data))
+            text = self._decoder.decode(printed)
+            if text:
+                self._write_event("o", text)
+
+    def _take_size(self, size: tuple[int, int]) -> None:
+        if size != self._size:
             self._size = size
-            self._event("r", f"{size[0]}x{size[1]}")
-        while not self.is_over and (data := log.read(max(self._position, log.kept_from), _PIECE_BYTES)):
-            part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
-            whole = data[: part.start()] if part else data
-            if not whole:
-                break
-            self._position = max(self._position, log.kept_from) + len(whole)
-            if text := self._decoder.decode(JOB_MARK.sub(b"", PANE_MARK.sub(b"", whole))):
-                self._event("o", text)
+            self._write_event("r", f"{size[0]}x{size[1]}")
 
     def stop(self, reason: str = "") -> None:
-        """End it, for a reason if it is none of the user's."""
-        if not self.is_over:
-            self.is_over = True
-            self.reason = reason
-            self.duration_s = time.monotonic() - self._begun_at
-            os.close(self._fd)
+        """End the recording.
 
-    def _event(self, kind: str, data: str) -> None:
-        self._write([round(time.monotonic() - self._begun_at, 6), kind, data])
+        Args:
+            reason: Why the recording ends by itself, "" if the user ends it.
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        self.reason = reason
+        self.duration_s = time.monotonic() - self._begun_at
+        os.close(self._fd)
+
+    def _write_event(self, kind: str, data: str) -> None:
+        elapsed_s = time.monotonic() - self._begun_at
+        self._write([round(elapsed_s, 6), kind, data])
         self.events += 1
 
     def _write(self, value: object) -> None:
+        """Write a line, or end the recording if there is no room for it."""
         line = orjson.dumps(value) + b"\n"
         if self.is_over:
             return
@@ -129,6 +155,32 @@ class Recording:
 
     def _append(self, line: bytes) -> None:
         if os.write(self._fd, line) < len(line):
-            os.ftruncate(self._fd, self._written)  # players want whole lines
+            # Players read whole lines only.
+            os.ftruncate(self._fd, self._written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._written += len(line)
+
+
+def _create(path: Path) -> int:
+    """Make the file of a recording and return its descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+    except FileExistsError:
+        raise ArgumentError(
+            f"Parameter 'path' is '{path}', which is there already. Give another one."
+        ) from None
+    except OSError as error:
+        raise ArgumentError(
+            f"Parameter 'path' is '{path}', which can't be written ({error.strerror}). "
+            "Give another one."
+        ) from error
+
+
+def _without_partial_mark(data: bytes) -> bytes:
+    """Return data without the beginning of a mark at its end, which is read again later."""
+    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
+    if part:
+        return data[: part.start()]
+    return data

@@ -1,16 +1,16 @@
-"""One look at the terminal of a pane: who has it, what it does with keys, and who waits for them.
+"""Snapshots of a pane: who has its terminal, in which modes, and who waits for it.
 
-All of it is asked of the kernel, through /proc; nothing is guessed from what the screen shows. What follows from it is
-decided in `doing`, which does no I/O.
+All facts come from the kernel through /proc, and none from what the screen shows. `activity`
+decides what follows from them.
 
-A thread waits for the terminal when it is in a system call that returns once something was typed: read(2) of it, or
-poll(2), select(2) or epoll_wait(2) with it. That may be hidden from us, as of programs of other users.
+A thread waits for a terminal while it is in a system call that returns once something was typed:
+read(2) of the terminal, or poll(2), select(2) or epoll_wait(2) with it. The kernel may hide that
+call from us, as of another user's programs.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
@@ -21,90 +21,71 @@ from tmux_debug_mcp.vt.sequences import plain_name
 from .activity import Reader, Snapshot
 from .dialects import SHELLS, foreground_shell
 
-# Programs with more processes or threads are not looked at one by one.
+# The children of this many processes are listed, which bounds the time that a snapshot takes.
 _MAX_PROCESSES = 256
 
-# They wait for keys in raw mode all the time, for a program that we can't see.
-_RELAYS = frozenset(
-    (
-        *("ssh", "mosh-client", "telnet", "rlogin", "nc", "ncat", "socat", "minicom", "picocom", "cu", "adb"),
-        *("docker", "podman", "kubectl", "oc", "lxc", "machinectl", "systemd-run", "runc", "crun", "nsenter"),
-        *("tmux", "screen", "dtach", "abduco", "vagrant", "gcloud", "aws", "fly", "heroku"),
-    )
-)
+# Programs that always wait for keys in raw mode, on behalf of a program that we can't see.
+_REMOTE_SHELLS = ("ssh", "mosh-client", "telnet", "rlogin", "adb")
+_CONNECTIONS = ("nc", "ncat", "socat", "minicom", "picocom", "cu")
+_CONTAINERS = ("docker", "podman", "kubectl", "oc", "lxc", "runc", "crun", "nsenter")
+_MACHINES = ("machinectl", "systemd-run", "vagrant", "gcloud", "aws", "fly", "heroku")
+_MULTIPLEXERS = ("tmux", "screen", "dtach", "abduco")
+_RELAYS = frozenset((*_REMOTE_SHELLS, *_CONNECTIONS, *_CONTAINERS, *_MACHINES, *_MULTIPLEXERS))
 
 
-class _Readers(NamedTuple):
-    """Those threads of a process that wait for a terminal.
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A process that a snapshot looks at, with those of its threads that wait for the terminal.
 
     Attributes:
-        kind: The one that tells most.
-        relays: They wait for terminals as well that the process has made for others.
-        threads: Their ids, with that of the process.
-        cpu_ns: The processor time that they have used.
+        stat: The process.
+        reader: How it waits for the terminal.
+        has_own_terminals: It also waits for terminals that it has made for other programs.
+        threads: Its waiting threads, as process and thread id.
+        threads_ns: The processor time that these threads have used, in nanoseconds.
     """
 
-    kind: Reader = Reader.NOBODY
-    relays: bool = False
+    stat: Stat
+    reader: Reader = Reader.NOBODY
+    has_own_terminals: bool = False
     threads: tuple[tuple[int, str], ...] = ()
-    cpu_ns: int = 0
+    threads_ns: int = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a thread is seen to wait for the terminal."""
+        return self.reader >= Reader.AMONG_OTHERS
+
+    @property
+    def is_only_waiting(self) -> bool:
+        """Whether the process waits for the terminal and for nothing else."""
+        return self.reader > Reader.AMONG_OTHERS
 
 
 def look(pane_pid: int, printed: int) -> Snapshot:
-    """Return what the kernel tells of a pane at this moment.
+    """Return a snapshot of a pane.
+
+    Source: proc(5), termios(3).
 
     Args:
-        pane_pid: The process of pane.sh.
-        printed: How many bytes its log has.
+        pane_pid: The process of pane.sh, the leader of the pane's session.
+        printed: The size of the pane's log in bytes.
     """
     leader = processes.read_stat(pane_pid)
     if leader is None or leader.reaped or leader.state == "Z":
         return Snapshot(is_over=True, printed=printed)
-    # pane.sh only waits for the others.
-    snapshot = _look_at(leader, _members(leader), terminals.modes(leader.pid), printed)
+    # Not pane.sh itself, which only waits for its command.
+    candidates = _foreground_processes(leader)
+    snapshot = _look_at_terminal(leader, candidates, terminals.modes(leader.pid), printed)
     return replace(snapshot, shell=foreground_shell(pane_pid))
 
 
-def _look_at(leader: Stat, members: list[Stat], modes: Modes | None, printed: int) -> Snapshot:
-    """Return what is to be seen at the terminal of a session leader, given those of the foreground group."""
-    group = leader.tpgid
-    found = {member.pid: _readers(member, leader.tty) for member in members}
-    members = [member for member in members if member.pgrp == group or found[member.pid].kind >= Reader.AMONG_OTHERS]
-    found = {member.pid: found[member.pid] for member in members}
-    reader = max((one.kind for one in found.values()), default=Reader.NOBODY)
-    if reader > Reader.AMONG_OTHERS and ((modes and modes.polls) or not _is_last(members, found)):
-        reader = Reader.AMONG_OTHERS
-    waiting = tuple(thread for one in found.values() for thread in one.threads)
-    reader_ns = sum(one.cpu_ns for one in found.values())
-    front = _front(leader, group, members)
-    relays = any(processes.program(pid) in _RELAYS for pid, one in found.items() if one.kind >= Reader.AMONG_OTHERS)
-    cpu_ns = sum(processes.cpu_ns(member.pid) for member in members)
-    for member in members if modes and not modes.is_canonical else ():
-        if not found[member.pid].relays:
-            continue
-        relays = True
-        if behind := _behind(member, printed):
-            modes, reader, relays = behind.modes, behind.reader, behind.relays
-            waiting, reader_ns = behind.readers, behind.reader_ns
-            cpu_ns += behind.cpu_ns
-    return Snapshot(
-        group=group,
-        pid=front.pid if front else None,
-        foreground=plain_name(front.comm) if front else None,
-        modes=modes,
-        reader=reader,
-        relays=relays,
-        readers=waiting,
-        reader_ns=reader_ns,
-        is_at_work=any(member.state in "RD" for member in members),
-        cpu_ns=cpu_ns,
-        printed=printed,
-    )
+def _foreground_processes(leader: Stat) -> list[Stat]:
+    """Return the living processes below a session leader that may read its terminal.
 
-
-def _members(leader: Stat) -> list[Stat]:
-    """Return the living processes of the foreground group below a session leader, and those without a terminal."""
-    found: list[Stat] = []
+    These are the foreground group, and those that have left for a session without a terminal.
+    """
+    candidates: list[Stat] = []
     parents = [leader.pid]
     for _ in range(_MAX_PROCESSES):
         if not parents:
@@ -114,66 +95,162 @@ def _members(leader: Stat) -> list[Stat]:
             if stat is None:
                 continue
             parents.append(child)
-            # Who has left for a session without a terminal, as `su -c` does, may still read this one.
-            is_apart = stat.session != leader.session and stat.tty == 0
-            if (stat.pgrp == leader.tpgid or is_apart) and stat.state not in "ZX":
-                found.append(stat)
-    return found
+            if stat.state not in "ZX" and _may_read_terminal(stat, leader):
+                candidates.append(stat)
+    return candidates
 
 
-def _is_last(members: list[Stat], found: Mapping[int, _Readers]) -> bool:
-    """Tell whether those that do not wait for the terminal are the parents of one that does, and wait for that."""
-    parents = {member.pid: member.ppid for member in members}
-    pid: int | None = next(pid for pid, one in found.items() if one.kind > Reader.AMONG_OTHERS)
-    line = set()
-    while pid in parents and pid not in line:
-        line.add(pid)
-        pid = parents[pid]
-    return all(pid in line or one.kind > Reader.AMONG_OTHERS for pid, one in found.items())
+def _may_read_terminal(process: Stat, leader: Stat) -> bool:
+    # The child of `su -c` is in a session without a terminal, and still reads this one.
+    is_apart = process.session != leader.session and process.tty == 0
+    return is_apart or process.pgrp == leader.tpgid
 
 
-def _front(leader: Stat, group: int, members: list[Stat]) -> Stat | None:
-    """Return the process to name: the leader of the group, or who has its place once that has ended."""
-    members = [stat for stat in members if stat.pgrp == group]
-    first = next((stat for stat in members if stat.pid == group), members[0] if members else None)
-    if first is None or leader.pgrp != group:
-        return first
-    # `$SHELL -c` stays for a list of commands; then the one that it waits for has the terminal.
-    below = [stat for stat in members if stat.ppid == first.pid] if first.comm in SHELLS else []
-    return below[-1] if below else first
+def _look_at_terminal(
+    leader: Stat, candidates: Sequence[Stat], modes: Modes | None, printed: int
+) -> Snapshot:
+    """Return a snapshot of one terminal, without the shell that has it.
+
+    Args:
+        leader: The leader of the terminal's session.
+        candidates: The processes that may read the terminal.
+        modes: The terminal's modes.
+        printed: The size of the pane's log in bytes.
+    """
+    group = leader.tpgid
+    examined = [_examine(process, leader.tty) for process in candidates]
+    members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
+    readers: list[tuple[int, str]] = []
+    for one in members:
+        readers += one.threads
+    front = _front(leader, [one.stat for one in members if one.stat.pgrp == group])
+    snapshot = Snapshot(
+        group=group,
+        pid=front.pid if front else None,
+        foreground=plain_name(front.comm) if front else None,
+        modes=modes,
+        reader=_reader(members, modes),
+        relays=any(_is_relay(one) for one in members),
+        readers=tuple(readers),
+        reader_ns=sum(one.threads_ns for one in members),
+        is_at_work=any(one.stat.state in "RD" for one in members),
+        cpu_ns=sum(processes.cpu_ns(one.stat.pid) for one in members),
+        printed=printed,
+    )
+    if modes is None or modes.is_canonical:
+        return snapshot
+    for one in members:
+        if one.has_own_terminals:
+            snapshot = _look_behind(one.stat, snapshot)
+    return snapshot
 
 
-def _readers(process: Stat, tty: int) -> _Readers:
-    """Return the threads of a process that wait for a terminal."""
+def _examine(process: Stat, tty: int) -> _Member:
+    """Find the threads of a process that wait for a terminal."""
     if process.state in "Tt":
-        return _Readers()
-    threads = processes.threads(process.pid)[: processes.MAX_THREADS]
-    kind, relays, waiting = Reader.NOBODY, False, []
-    for thread in threads:
-        wait = wait_of(process.pid, thread, tty)
+        return _Member(process)
+    names = processes.threads(process.pid)[: processes.MAX_THREADS]
+    reader = Reader.NOBODY
+    has_own_terminals = False
+    threads: list[tuple[int, str]] = []
+    for name in names:
+        wait = wait_of(process.pid, name, tty)
         if wait is None:
-            kind = max(kind, Reader.UNKNOWN)
+            reader = max(reader, Reader.UNKNOWN)
         elif wait.is_for_terminal:
-            kind = max(kind, _reader(wait, has_threads=len(threads) > 1))
-            relays |= wait.is_for_others
-            waiting.append((process.pid, thread))
-    return _Readers(kind, relays, tuple(waiting), sum(processes.cpu_ns(*reader) for reader in waiting))
+            reader = max(reader, _reader_of_wait(wait, has_threads=len(names) > 1))
+            has_own_terminals |= wait.is_for_others
+            threads.append((process.pid, name))
+    threads_ns = sum(processes.cpu_ns(pid, name) for pid, name in threads)
+    return _Member(process, reader, has_own_terminals, tuple(threads), threads_ns)
 
 
-def _reader(wait: Wait, *, has_threads: bool) -> Reader:
-    """Return what a wait for the terminal tells of the process."""
+def _reader_of_wait(wait: Wait, *, has_threads: bool) -> Reader:
     if has_threads or not wait.is_for_it_alone:
         return Reader.AMONG_OTHERS
-    return Reader.BYTES if wait.reads_a_byte else Reader.ALONE
+    if wait.reads_a_byte:
+        return Reader.BYTES
+    return Reader.ALONE
 
 
-def _behind(relay: Stat, printed: int) -> Snapshot | None:
-    """Return what is to be seen at the terminal that a relay, such as `script`, has made for its child."""
+def _front(leader: Stat, group: Sequence[Stat]) -> Stat | None:
+    """Return the process that names the foreground, None if the group is empty.
+
+    That is the group's leader, or the oldest process if the leader has ended.
+    """
+    if not group:
+        return None
+    group_leaders = [stat for stat in group if stat.pid == leader.tpgid]
+    front = (group_leaders or group)[0]
+    # `$SHELL -c` stays for a list of commands. The command that it waits for has the terminal.
+    if leader.pgrp == leader.tpgid and front.comm in SHELLS:
+        commands = [stat for stat in group if stat.ppid == front.pid]
+        if commands:
+            return commands[-1]
+    return front
+
+
+def _reader(members: Sequence[_Member], modes: Modes | None) -> Reader:
+    """Return how the members wait for the terminal, all of them taken together."""
+    reader = max((one.reader for one in members), default=Reader.NOBODY)
+    if reader <= Reader.AMONG_OTHERS:
+        return reader
+    # With VMIN 0, read(2) also returns if nothing was typed.
+    is_timed = modes is not None and modes.polls
+    if is_timed or not _do_all_wait(members):
+        return Reader.AMONG_OTHERS
+    return reader
+
+
+def _do_all_wait(members: Sequence[_Member]) -> bool:
+    """Tell whether each member waits for the terminal only, or for a child that does.
+
+    The ancestors of the first such reader count as waiting for it.
+    """
+    parents = {one.stat.pid: one.stat.ppid for one in members}
+    pid = next(one.stat.pid for one in members if one.is_only_waiting)
+    ancestors: set[int] = set()
+    while pid in parents and pid not in ancestors:
+        ancestors.add(pid)
+        pid = parents[pid]
+    return all(one.is_only_waiting or one.stat.pid in ancestors for one in members)
+
+
+def _is_relay(member: _Member) -> bool:
+    return member.is_waiting and processes.program(member.stat.pid) in _RELAYS
+
+
+def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with the facts of the terminal that a relay has made, if it is found.
+
+    Args:
+        relay: A process that waits for keys and has made a terminal, such as `script`.
+        snapshot: A snapshot of the relay's own terminal.
+    """
+    behind = _snapshot_behind(relay, snapshot.printed)
+    if behind is None:
+        return replace(snapshot, relays=True)
+    return replace(
+        snapshot,
+        modes=behind.modes,
+        reader=behind.reader,
+        relays=behind.relays,
+        readers=behind.readers,
+        reader_ns=behind.reader_ns,
+        cpu_ns=snapshot.cpu_ns + behind.cpu_ns,
+    )
+
+
+def _snapshot_behind(relay: Stat, printed: int) -> Snapshot | None:
+    """Return a snapshot of the terminal of the session that a relay's child leads."""
     for pid in processes.descendants(relay.pid):
-        stat = processes.read_stat(pid)
-        if stat and stat.tty not in (0, relay.tty) and stat.session == stat.pid:
-            members = _members(stat)
-            # Its standard input may be another terminal.
-            modes = terminals.modes_at(f"/dev/pts/{os.minor(terminals.device(stat.tty))}")
-            return _look_at(stat, [stat, *members] if stat.pgrp == stat.tpgid else members, modes, printed)
+        leader = processes.read_stat(pid)
+        if leader and leader.session == leader.pid and leader.tty not in (0, relay.tty):
+            candidates = _foreground_processes(leader)
+            if leader.pgrp == leader.tpgid:
+                candidates.insert(0, leader)
+            # By its number, since the leader's standard input may be another terminal.
+            number = os.minor(terminals.device(leader.tty))
+            modes = terminals.modes_at(f"/dev/pts/{number}")
+            return _look_at_terminal(leader, candidates, modes, printed)
     return None

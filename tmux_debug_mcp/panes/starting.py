@@ -16,7 +16,8 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import Command, ControlClient
 
 from .creation import Destination, NewPane, command_shell, title
-from .tmux_pane import PaneId, Place, writes_log
+from .place import PaneId, Place
+from .tmux_pane import writes_log
 
 _PANE_SH = Path(__file__).with_name("pane.sh")
 _ENVIRONMENT_PY = Path(__file__).with_name("environment.py")

@@ -1,26 +1,30 @@
-"""What a pane is at one moment, and how its program ended. No I/O."""
+"""The state of a pane at one moment, and how its program ended. No I/O."""
 
 import signal
 from dataclasses import dataclass
 
 from .activity import Awaits
 
+# A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
+_SIGNAL_BASE = 128
+
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a pane is at one moment.
+    """The state of a pane at one moment.
 
     Attributes:
-        is_running: Whether its program runs.
-        runtime_s: Seconds since its start, or to its end.
-        cursor: The end of the program's output, as an offset into the pane's log in bytes.
-        foreground: The name of the program that has the terminal, while it runs.
-        pid: Its process: the leader of the foreground process group.
-        awaits: What it awaits; None also where that is not known.
-        exit_code: How it ended, when by itself: 0 to 255.
-        signal: How it ended, when by a signal: `SIGSEGV`. 128+n is read as signal n, as in a shell.
+        is_running: The pane's program still runs.
+        runtime_s: Seconds from the start of the program to now, or to its end.
+        cursor: The cursor of the end of the program's output so far.
+        foreground: The name of the program that has the terminal, None after the end.
+        pid: The process id of that program, the leader of the foreground process group.
+        awaits: What that program awaits, None if nothing or if that is not known.
+        exit_code: The exit code, 0 to 255, of a program that exited by itself.
+        signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
+            an exit code of 128+N counts as signal N.
         is_lost: The pane is gone from tmux, and how its program ended is not known.
-        may_grow: It is not known either whether that is so, since another server had the pane, and still runs.
+        may_grow: Another server made the pane and still runs, so the program may run as well.
     """
 
     is_running: bool
@@ -40,26 +44,38 @@ class State:
         return not self.is_running and not self.may_grow
 
     def __str__(self) -> str:
-        """Say it behind a pane's id: `exited with code 3 after 2.1 s`."""
+        """Return the text that follows a pane's id: `exited with code 3 after 2.1 s`."""
         if self.is_running:
             return f"running {self.runtime_s:.1f} s"
         if self.is_lost:
             return f"was lost after {self.runtime_s:.1f} s"
-        ending = f"killed by {self.signal}" if self.signal else f"exited with code {self.exit_code}"
-        return f"{ending} after {self.runtime_s:.1f} s"
+        if self.signal:
+            return f"killed by {self.signal} after {self.runtime_s:.1f} s"
+        return f"exited with code {self.exit_code} after {self.runtime_s:.1f} s"
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
-    """Return the state of a pane whose program ended with an exit code as a shell has it, or of one that is lost."""
+    """Return the state of a pane whose program has ended.
+
+    Args:
+        exit_code: The exit code as a shell reports it, None for a pane that is lost.
+        runtime_s: Seconds from the start of the program to its end.
+        cursor: The cursor of the end of its output.
+    """
     if exit_code is None:
         return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)
-    name = _signal_name(exit_code - 128)
-    code = None if name else exit_code
-    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=code, signal=name)
+    name = _signal_name(exit_code - _SIGNAL_BASE)
+    if name:
+        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, signal=name)
+    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=exit_code)
 
 
 def _signal_name(number: int) -> str | None:
+    """Return the name of a signal, such as SIGTERM or SIGRTMIN+1, None if there is no such one."""
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}" if number in signal.valid_signals() else None
+        # Most real-time signals have no name in Python.
+        if number in signal.valid_signals():
+            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        return None

@@ -1,109 +1,113 @@
-"""A pane of our own tmux server: its processes, its log, and how its program ends.
+"""A pane of our own tmux server: its state, its log and its end.
 
-tmux and the kernel are asked what a pane is doing. Kept here is what they can't tell: how the
-program ended, once that is known. Nothing here takes a lock that another call waits for.
+tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
+here takes a lock that another call waits for.
 """
 
 import contextlib
 import math
-import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import NewType
 
 import anyio
 
-from tmux_debug_mcp.errors import CommandError, PaneExitedError, PaneLostError, TmuxGoneError, ToolError
-from tmux_debug_mcp.linux import processes, terminals
-from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.errors import (
+    CommandError,
+    PaneExitedError,
+    PaneLostError,
+    TmuxGoneError,
+    ToolError,
+)
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import LogEvents, Subscription
-from tmux_debug_mcp.tmux.client import Command, ControlClient
+from tmux_debug_mcp.tmux.client import Command
 
 from .activity import Awaits, Snapshot, awaited
-from .state import State, ended_state
+from .ending import MARK_S, Ending
+from .pane_processes import KILL_S, PaneProcesses, wait_for_exit
+from .place import PaneId, Place
+from .state import State
 from .terminal import Terminal
 
-PaneId = NewType("PaneId", str)
-
-# A mark follows its program's end within a millisecond; on a machine with no time left, later.
-_MARK_S = 1.0
-# The log tells when it grows, but not when a process ends.
-_LOOK_AGAIN_S = 0.005
-# How long a killed pane's processes get to end themselves, and then to be gone after SIGKILL.
+# Grace period between the first signals of a kill and SIGKILL.
 _KILL_GRACE_S = 0.5
-_KILL_S = 2.0
-# What was printed so long ago has been read, and what was typed so long ago has been, too.
-_PRINTED_S, _TYPED_S = 0.01, 0.1
-# On its way to the log output is a millisecond, but on a busy machine.
+# Poll interval for the end of a process, which does not make the log grow.
+_POLL_S = 0.005
+# After this time, output counts as read by tmux, and typed text as read by the program.
+_PRINTED_S = 0.01
+_TYPED_S = 0.1
+# Output reaches the log within a millisecond, later on a busy machine.
 _IN_FLIGHT_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a pane is in tmux.
-
-    Attributes:
-        client: The connection to its tmux server.
-        target: tmux's own id of the pane, such as %3.
-        window: Our id of the window that it was made in, such as @3.
-        leader: pane.sh, the session leader of its terminal.
-        tag: The value of `processes.TAG` in the environment of all that it started.
-    """
-
-    client: ControlClient
-    target: str
-    window: str
-    leader: processes.Stat
-    tag: str
+_DRAIN_POLL_S = 0.001
 
 
 class TmuxPane:
     """A pane that was made, whether or not its program still runs.
 
     Args:
-        pane_id: Our id of it.
-        place: Where it is in tmux.
-        log: Its log, which it closes once it was killed and nobody reads it.
+        pane_id: Our id of the pane.
+        place: Where the pane is.
+        log: The pane's log. The pane closes it once it was killed and has no subscriber.
         events: Wakes the subscribers of logs.
 
     Attributes:
+        id: Our id of the pane.
+        place: Where the pane is.
+        client: The connection to its tmux server.
+        target: tmux's id of the pane.
+        leader: pane.sh, the session leader of its terminal.
+        log: The pane's log.
+        events: Wakes the subscribers of logs.
         terminal: Its terminal.
-        started_at: When it was made, on the clock of time.monotonic().
         subscribers: How many wait for its log to grow.
-        has_gaps: Some output had no room in the log.
+        has_gaps: Some output is missing in the log, since there was no room for it.
     """
 
     def __init__(self, pane_id: PaneId, place: Place, log: Log, events: LogEvents) -> None:
         self.id = pane_id
         self.place = place
+        self.client = place.client
+        self.target = place.target
+        self.leader = place.leader
         self.log = log
         self.events = events
-        self.client, self.target, self.leader = place.client, place.target, place.leader
-        self.terminal = Terminal(self.leader.pid, log, self.flush)
-        self.started_at = time.monotonic()
+        self.terminal = Terminal(place.leader.pid, log, self.flush)
         self.subscribers = 0
         self.has_gaps = False
-        self._ended: State | None = None
+        self._ending = Ending(place, log, events)
+        self._processes = PaneProcesses(place)
         self._is_killed = False
-        self._watching_end = anyio.Lock()  # held by the subscriber that waits for the process
-        self._log_writer: int | None = None  # the process, once it was looked for
+        # Held by the one subscriber that waits for the end of pane.sh.
+        self._end_watch = anyio.Lock()
+        # The process that writes the log, once it was looked for.
+        self._log_writer: int | None = None
+
+    @property
+    def started_at(self) -> float:
+        """When the pane was made, on the clock of time.monotonic()."""
+        return self._ending.started_at
 
     async def state(self) -> State:
-        """Return what the pane is now; when its program has ended, its output is complete."""
-        if ending := await self.ending():
+        """Return the present state. If the program has ended, its output is complete."""
+        ending = await self.ending()
+        if ending:
             return ending
         activity = self.terminal.glance()
-        # One look will do where all has been quiet.
-        is_new = time.time() < self.log.written_at + _PRINTED_S or self.terminal.typed_s < _TYPED_S
-        return self.running(
-            activity.snapshot, activity.awaits if is_new else activity.awaits or awaited(activity.snapshot)
-        )
+        awaits = activity.awaits
+        if awaits is None and not self._is_recently_active():
+            # One snapshot is enough if nothing can be on its way to the program or from it.
+            awaits = awaited(activity.snapshot)
+        return self.running(activity.snapshot, awaits)
+
+    def _is_recently_active(self) -> bool:
+        has_printed = time.time() < self.log.written_at + _PRINTED_S
+        return has_printed or self.terminal.typed_s < _TYPED_S
 
     def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
-        """Return the state of the running program, given a look at it."""
+        """Return the state of the running program, as a snapshot shows it."""
         return State(
             is_running=True,
             runtime_s=time.monotonic() - self.started_at,
@@ -116,21 +120,30 @@ class TmuxPane:
     @property
     def has_ended(self) -> bool:
         """Whether it is known that the program has ended."""
-        return self._ended is not None
+        return self._ending.is_known
 
     async def ending(self) -> State | None:
-        """Return how the program ended, or None while it runs."""
-        return self._ended or await self._ending_of(self._living_leader())
+        """Return how the program ended, None while it runs."""
+        return await self._ending.find()
 
-    async def _ending_of(self, shell: processes.Stat | None) -> State | None:
-        if self._ended is None and (shell is None or shell.reaped):
-            self._ended = await self._ending()
-        return self._ended
+    async def check_running(self) -> None:
+        """Check that the program still runs.
+
+        Raises:
+            PaneExitedError: The program has ended.
+            PaneLostError: The pane is gone.
+        """
+        ending = await self.ending()
+        if ending is None:
+            return
+        if ending.is_lost:
+            raise PaneLostError(self.id)
+        raise PaneExitedError(self.id, str(ending))
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
-        """Watch the pane's log, and its end too if that leaves no mark in the log."""
-        error = None
+        """Subscribe to the pane's log, and to the end of pane.sh, for the time of the block."""
+        error: ToolError | None = None
         self.subscribers += 1
         try:
             with self.events.subscribe(self.log) as subscription:
@@ -138,99 +151,37 @@ class TmuxPane:
                     tasks.start_soon(self._notify_of_end, subscription)
                     try:
                         yield subscription
-                    except ToolError as reason:  # which is to come out as itself, not in a group
-                        error = reason
+                    except ToolError as raised:
+                        # Raised below, since the task group would wrap it into a group.
+                        error = raised
                     tasks.cancel_scope.cancel()
         finally:
             self.subscribers -= 1
-            self._close_log()
+            self._close_log_if_unused()
         if error:
             raise error
 
-    def _close_log(self) -> None:
-        """Close the log of a pane that was killed, when nobody reads it any more."""
+    async def _notify_of_end(self, subscription: Subscription) -> None:
+        async with self._end_watch:
+            if self.place.living_leader():
+                await wait_for_exit([self.leader.pid], math.inf)
+        subscription.notify()
+
+    def _close_log_if_unused(self) -> None:
+        """Close the log of a pane that was killed and has no subscriber."""
         if self._is_killed and not self.subscribers:
             self.log.close()
             self.client.remove(f"{self.id}.mark")
 
-    async def _notify_of_end(self, subscription: Subscription) -> None:
-        async with self._watching_end:
-            if self._living_leader():
-                await _wait_for_end([self.leader.pid], math.inf)
-        subscription.notify()
-
-    def _living_leader(self) -> processes.Stat | None:
-        """Return pane.sh's state, or None when it has ended."""
-        stat = processes.read_stat(self.leader.pid)
-        is_ours = stat is not None and stat.state != "Z" and stat.starttime == self.leader.starttime
-        return stat if is_ours else None
-
-    async def _ending(self) -> State | None:
-        """Return how the program ended, as soon as its output is complete; None when it can't be told."""
-        begin = anyio.current_time()
-        with self.events.subscribe(self.log) as subscription:
-            while True:
-                if mark := self.log.find_mark():
-                    return self._ended_with(mark.exit_code, mark)
-                shell = self._living_leader()
-                if shell is None and (ending := await self._ending_by_tmux()):
-                    return ending
-                if anyio.current_time() > begin + _MARK_S:
-                    return None
-                if shell and anyio.current_time() > begin + _MARK_S / 20:
-                    terminals.restart_output(shell.pid)
-                await subscription.wait(_LOOK_AGAIN_S)
-
-    async def _ending_by_tmux(self) -> State | None:
-        """Return how pane.sh ended when something killed it before it could leave its mark."""
-        words = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
-        try:
-            [[line]] = await self.client.run(("display-message", "-p", "-t", self.target, words))
-        except (CommandError, TmuxGoneError):
-            return self._lost()
-        found = line.decode().split(" ")
-        if found[0] != self.target:
-            return self._lost()
-        if found[2]:
-            return self._ended_with(int(found[2]))
-        if found[3] != "x":
-            return self._ended_with(128 + int(found[3][1:]))
-        # tmux 3.3 may miss the news that a child ended; being told again it looks.
-        processes.send_signals([self.client.server_pid], signal.SIGCHLD)
-        return None
-
-    def _ended_with(self, exit_code: int, mark: Mark | None = None) -> State:
-        """Return the state after the end; without a mark, the end is now, when it was noticed."""
-        end = self.log.written_at if mark else time.time()
-        return ended_state(exit_code, self._runtime_s(end), mark.offset if mark else self.log.size)
-
-    def _lost(self) -> State:
-        return ended_state(None, self._runtime_s(time.time()), self.log.size)
-
-    def _runtime_s(self, end: float) -> float:
-        """Return the seconds to a moment of the recent past, which is told as time.time() has it."""
-        return max(0.0, time.monotonic() - self.started_at - (time.time() - end))
-
-    async def check_running(self) -> None:
-        """See that the program runs.
-
-        Raises:
-            PaneExitedError: It has ended.
-            PaneLostError: The pane is gone.
-        """
-        if ending := await self.ending():
-            raise PaneLostError(self.id) if ending.is_lost else PaneExitedError(self.id, str(ending))
-
     async def ensure_log_writer(self) -> bool:
-        """See that the log of a running pane is written, which ends where there is no room; begin again if it is not.
+        """Start the log's writer again if it has ended, which it does if there is no room.
 
         Returns:
-            Whether it was not, so that some output is lost.
+            Whether it had ended, so that some output is lost. False if the program has ended.
         """
-        # tmux itself notices that only when it has more for it.
+        # tmux itself notices the end of the writer only at the next output.
         if self._log_writer is None or not processes.is_alive(self._log_writer):
-            children = processes.children(self.client.server_pid)
-            self._log_writer = next((pid for pid in children if self.log.is_at(f"/proc/{pid}/fd/1")), None)
+            self._log_writer = self._find_log_writer()
         if self._log_writer or not self.log.size or await self.ending():
             return False
         self.has_gaps = True
@@ -238,110 +189,106 @@ class TmuxPane:
             await self.tmux(writes_log(self.target, self.log))
         return True
 
-    async def is_watched(self) -> bool:
-        """Tell whether a person is attached."""
-        [[line]] = await self.tmux(("display-message", "-p", "-t", self.target, "#{session_attached}"))
-        return int(line) > 1
-
-    async def flush(self) -> None:
-        """Wait until tmux has done what it had to do before."""
-        await self.tmux(("display-message", "-p", ""))
+    def _find_log_writer(self) -> int | None:
+        for pid in processes.children(self.client.server_pid):
+            if self.log.is_at(f"/proc/{pid}/fd/1"):
+                return pid
+        return None
 
     async def drain(self) -> None:
-        """Wait until what tmux has read of the pane has come to its log."""
+        """Wait until the log has all output that tmux has read."""
         await self.ensure_log_writer()
         deadline = anyio.current_time() + _IN_FLIGHT_S
-        while self._log_writer and processes.has_input(self._log_writer) and anyio.current_time() < deadline:
-            await anyio.sleep(0.001)
+        while self._log_writer and processes.has_input(self._log_writer):
+            if anyio.current_time() >= deadline:
+                return
+            await anyio.sleep(_DRAIN_POLL_S)
+
+    async def flush(self) -> None:
+        """Wait until tmux has done all that it had to do before."""
+        await self.tmux(("display-message", "-p", ""))
+
+    async def is_watched(self) -> bool:
+        """Tell whether a person is attached to the pane's session."""
+        facts = ("display-message", "-p", "-t", self.target, "#{session_attached}")
+        [[line]] = await self.tmux(facts)
+        # One client is our own.
+        return int(line) > 1
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
-        """Run commands on the pane; a pane that is gone is told as such, and not by tmux's words for it."""
+        """Run tmux commands on the pane and return their output, lines for each command.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            CommandError: tmux refuses a command for another reason.
+        """
         try:
             return await self.client.run(*commands)
         except TmuxGoneError:
-            raise self._gone() from None
+            raise self._lost() from None
         except CommandError:
-            try:
-                await self.client.run(("list-panes", "-t", self.target))
-            except (CommandError, TmuxGoneError):
-                raise self._gone() from None
-            raise
+            if await self._is_in_tmux():
+                raise
+            raise self._lost() from None
 
-    def _gone(self) -> PaneLostError:
-        """Take the pane for ended, which its processes may not be yet, since tmux has it no more."""
-        mark = self.log.find_mark()
-        self._ended = self._ended or (self._ended_with(mark.exit_code, mark) if mark else self._lost())
+    async def _is_in_tmux(self) -> bool:
+        try:
+            await self.client.run(("list-panes", "-t", self.target))
+        except (CommandError, TmuxGoneError):
+            return False
+        return True
+
+    def _lost(self) -> PaneLostError:
+        """Take the program as ended, although its processes may still run; return the error."""
+        self._ending.settle_as_gone()
         return PaneLostError(self.id)
 
-    async def end(self, first: Iterable[int]) -> State:
-        """End all processes that belong to the pane, then the pane, and return how its program ended.
+    async def end(self, signals: Iterable[int]) -> State:
+        """End all processes that belong to the pane, then the pane itself.
 
         Args:
-            first: The signals to begin with. What is left 500 ms later is killed.
+            signals: What each process gets first. After 500 ms it gets SIGKILL.
+
+        Returns:
+            How the program ended.
         """
         with anyio.CancelScope(shield=True):
-            await self._end_processes(tuple(first), _KILL_GRACE_S)
-            self._ended = state = await self._last_state()
-            rest = [self.leader.pid, *processes.children(self.leader.pid)] if self._living_leader() else []
-            processes.send_signals(rest, signal.SIGKILL)
-            if state.is_running:  # pane.sh could not tell how the command ended
-                self._ended = state = await self.state()
-            with contextlib.suppress(CommandError, TmuxGoneError):  # when it was gone already
+            await self._processes.end(tuple(signals), _KILL_GRACE_S)
+            state = await self._last_state()
+            self._ending.settle(state)
+            remaining = self._kill_leader()
+            if state.is_running:
+                # pane.sh could not tell how the command ended.
+                state = await self.state()
+                self._ending.settle(state)
+            # The pane may be gone already.
+            with contextlib.suppress(CommandError, TmuxGoneError):
                 await self.client.run(("kill-pane", "-t", self.target))
-            await _wait_for_end(rest, _KILL_S)
-            await self._end_processes((signal.SIGKILL,), 0.0)
+            await wait_for_exit(remaining, KILL_S)
+            await self._processes.end((signal.SIGKILL,), 0.0)
         self._is_killed = True
-        self._close_log()
+        self._close_log_if_unused()
         return state
 
     async def _last_state(self) -> State:
-        """Return how the command ended, once pane.sh has noticed."""
-        begin = anyio.current_time()
+        """Return the state as soon as pane.sh has told how the command ended, or after a while."""
+        deadline = anyio.current_time() + MARK_S
         with self.events.subscribe(self.log) as subscription:
-            while (state := await self.state()).is_running and anyio.current_time() < begin + _MARK_S:
-                await subscription.wait(_LOOK_AGAIN_S)
+            state = await self.state()
+            while state.is_running and anyio.current_time() < deadline:
+                await subscription.wait(_POLL_S)
+                state = await self.state()
         return state
 
-    async def _end_processes(self, first: tuple[int, ...], grace_s: float) -> None:
-        """End what belongs to the pane but pane.sh, which is to tell how the command ended."""
-        begin = anyio.current_time()
-        signalled: set[int] = set()
-        if self._living_leader():
-            processes.send_signals([self.leader.pid], signal.SIGCONT)
-        while (living := self._belongings()) and anyio.current_time() < begin + _KILL_S:
-            left_s = begin + grace_s - anyio.current_time()
-            if left_s > 0:
-                processes.send_signals([pid for pid in living if pid not in signalled], *first, signal.SIGCONT)
-                signalled.update(living)
-            else:
-                processes.send_signals(living, signal.SIGKILL)
-            await _wait_for_end(living, left_s if left_s > 0 else 0.05)
-
-    def _belongings(self) -> list[int]:
-        """Return the pane's processes but pane.sh: descendants, and orphans of its session or environment."""
-        shell = self._living_leader()
-        # After the command pane.sh only sleeps, so that tmux reads all output.
-        found = [] if shell is None or shell.reaped else processes.descendants(shell.pid)
-        # Orphans come last: what leaves the tree while this looks is one of them then.
-        orphans = processes.living_children(
-            self.client.supervisor_pid,
-            lambda stat: stat.session == self.leader.pid or processes.tag(stat.pid) == self.place.tag,
-        )
-        return [*found, *orphans, *(pid for orphan in orphans for pid in processes.descendants(orphan))]
+    def _kill_leader(self) -> list[int]:
+        """Kill pane.sh and its children; return what was killed."""
+        if self.place.living_leader() is None:
+            return []
+        pids = [self.leader.pid, *processes.children(self.leader.pid)]
+        processes.send_signals(pids, signal.SIGKILL)
+        return pids
 
 
 def writes_log(target: str, log: Log) -> Command:
-    """Return the command that has what a pane prints written to a log."""
+    """Return the tmux command that has a pane's output written to a log. Source: tmux(1)."""
     return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")
-
-
-async def _wait_for_end(pids: Iterable[int], timeout_s: float) -> None:
-    """Wait until the processes have ended or the time is over."""
-    with anyio.move_on_after(timeout_s):
-        for pid in pids:
-            fd = processes.open_pidfd(pid)
-            if fd >= 0:
-                try:
-                    await anyio.wait_readable(fd)
-                finally:
-                    os.close(fd)

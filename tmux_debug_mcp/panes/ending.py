@@ -1,0 +1,123 @@
+"""How the program of a pane ended.
+
+pane.sh writes a mark with the exit code behind the program's output. If something killed pane.sh
+first, tmux is asked how that ended.
+"""
+
+import signal
+import time
+
+import anyio
+
+from tmux_debug_mcp.errors import CommandError, TmuxGoneError
+from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.logs.subscriptions import LogEvents
+
+from .place import Place
+from .state import State, ended_state
+
+# The mark follows the end of the program within a millisecond, later on a busy machine.
+MARK_S = 1.0
+# The mark is late by this long if C-s has stopped the terminal's output.
+_STOPPED_OUTPUT_S = 0.05
+# Poll interval: a log notifies of its growth, but a process does not notify of its end here.
+_POLL_S = 0.005
+_TMUX_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
+
+
+class Ending:
+    """How the program of a pane ended, kept once it is known.
+
+    Args:
+        place: Where the pane is.
+        log: The pane's log.
+        events: Wakes the subscribers of logs.
+
+    Attributes:
+        started_at: When the pane was made, on the clock of time.monotonic().
+    """
+
+    def __init__(self, place: Place, log: Log, events: LogEvents) -> None:
+        self.started_at = time.monotonic()
+        self._place = place
+        self._log = log
+        self._events = events
+        self._state: State | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known that the program has ended."""
+        return self._state is not None
+
+    async def find(self) -> State | None:
+        """Return how the program ended, None while it runs. Its output is complete then."""
+        if self._state is None:
+            leader = self._place.living_leader()
+            if leader is None or leader.reaped:
+                self._state = await self._wait_for_state()
+        return self._state
+
+    def settle(self, state: State) -> None:
+        """Take a state as the last one."""
+        self._state = state
+
+    def settle_as_gone(self) -> None:
+        """Take the program as ended, since tmux no longer has the pane."""
+        if self._state is None:
+            mark = self._log.find_mark()
+            self._state = self._state_at(mark) if mark else self._state_now(None)
+
+    async def _wait_for_state(self) -> State | None:
+        """Return how the program ended, None if that can't be told in `MARK_S`."""
+        begin = anyio.current_time()
+        with self._events.subscribe(self._log) as subscription:
+            while True:
+                mark = self._log.find_mark()
+                if mark:
+                    return self._state_at(mark)
+                leader = self._place.living_leader()
+                if leader is None:
+                    state = await self._ask_tmux()
+                    if state:
+                        return state
+                waited_s = anyio.current_time() - begin
+                if waited_s > MARK_S:
+                    return None
+                if leader and waited_s > _STOPPED_OUTPUT_S:
+                    terminals.restart_output(leader.pid)
+                await subscription.wait(_POLL_S)
+
+    async def _ask_tmux(self) -> State | None:
+        """Return how pane.sh ended without writing its mark, None if tmux has not noticed yet."""
+        target = self._place.target
+        client = self._place.client
+        try:
+            [[line]] = await client.run(("display-message", "-p", "-t", target, _TMUX_FACTS))
+        except (CommandError, TmuxGoneError):
+            return self._state_now(None)
+        pane_id, _, status, signal_word = line.decode().split(" ")
+        if pane_id != target:
+            return self._state_now(None)
+        if status:
+            return self._state_now(int(status))
+        number = signal_word.removeprefix("x")
+        if number:
+            return self._state_now(128 + int(number))
+        # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
+        processes.send_signals([client.server_pid], signal.SIGCHLD)
+        return None
+
+    def _state_at(self, mark: Mark) -> State:
+        """Return the state of a program that ended with a mark."""
+        runtime_s = self._runtime_s(self._log.written_at)
+        return ended_state(mark.exit_code, runtime_s, mark.offset)
+
+    def _state_now(self, exit_code: int | None) -> State:
+        """Return the state of a program that ended now, None as exit code if that is not known."""
+        return ended_state(exit_code, self._runtime_s(time.time()), self._log.size)
+
+    def _runtime_s(self, end: float) -> float:
+        """Return the seconds from the start to a recent time, on the clock of time.time()."""
+        since_end_s = time.time() - end
+        return max(0.0, time.monotonic() - self.started_at - since_end_s)
