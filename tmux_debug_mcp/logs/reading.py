@@ -232,7 +232,7 @@ async def read_screen(log: Log, end: int) -> str:
     """Return what the screen showed at a cursor."""
     start = max(log.kept_from, end - _MODE_BYTES)
     transcript = Transcript(log.columns, log.rows)
-    transcript.sets = sets_at(log, start)
+    transcript.restore(sets=sets_at(log, start))
     await _PacedTranscript(transcript).feed(log.read(start, end - start))
     return transcript.screen()
 
@@ -259,9 +259,9 @@ def transcript_from(log: Log, start: int) -> Transcript:
     """Return a transcript that begins with the screen as it was at a cursor, and shows nothing of it."""
     before = _before(log, start)
     transcript = Transcript(log.columns, log.rows)
-    transcript.sets = sets_after(before)
     mode = before.rfind(_EDITOR_MODE) + len(_EDITOR_MODE)
-    transcript.is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
+    is_editing = mode >= len(_EDITOR_MODE) and before[mode : mode + 1] == b"h"
+    transcript.restore(sets=sets_after(before), is_editing=is_editing)
     transcript.feed(before[-_SCREEN_BYTES:])
     if is_alternate_at(log, start):
         transcript.begin_alternate()
@@ -310,7 +310,7 @@ async def _shown(data: bytes, log: Log, start: int, *, is_line: bool) -> str:
     # Most output uses no other set than the first, and in each line anew.
     is_usual = is_line and b"\016" not in data
     transcript = Transcript(log.columns, log.rows) if is_usual else _transcript_at(log, start, is_line=is_line)
-    transcript.shows_commands = True
+    transcript.show_commands()
     paced = _PacedTranscript(transcript)
     await paced.feed(data)
     return paced.text()
@@ -322,8 +322,8 @@ def _transcript_at(log: Log, start: int, *, is_line: bool = False) -> Transcript
         transcript = transcript_from(log, start)
     else:
         transcript = Transcript(log.columns, log.rows)
-        transcript.sets = sets_at(log, start)
-    transcript.shows_commands = True
+        transcript.restore(sets=sets_at(log, start))
+    transcript.show_commands()
     return transcript
 
 
