@@ -212,6 +212,8 @@ class Interpreter:
 
     def _control_sequence(self, parameters: str, final: str) -> None:
         """Do what a control sequence asks for."""
+        if final == "m":  # SGR: the most frequent sequence shows nothing
+            return
         sequence = control_sequence(parameters, final)
         if sequence is None:
             return
