@@ -1,22 +1,25 @@
-"""The character sets of a terminal, as tmux has them: letters, and DEC's line drawing. No I/O.
+"""The character sets of a terminal that tmux knows: ASCII, and DEC's line drawing set. No I/O.
 
-A program puts one into G0 (`ESC ( 0`, `ESC ( B`) and one into G1 (`ESC ) 0`, `ESC ) B`), and goes to and fro between
-these with SO and SI.
+A program designates a set as G0 (`ESC ( 0`, `ESC ( B`) or as G1 (`ESC ) 0`, `ESC ) B`), and invokes
+G1 with SO and G0 with SI. Sources: ECMA-35; xterm's "Control Sequences", SCS.
 """
 
 from typing import NamedTuple
 
-# What letters stand for in the set for line drawing.
+# Letters to the characters that they show in the line drawing set.
 LINE_DRAWING = str.maketrans("+,-.0`afghijklmnopqrstuvwxyz{|}~", "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
+
+_SHIFT_OUT = "\016"
+_SHIFT_IN = "\017"
 
 
 class CharacterSets(NamedTuple):
-    """The sets that are in use.
+    """The sets in use.
 
     Attributes:
-        g0: Whether G0 has line drawing.
-        g1: The same of G1.
-        is_shifted: G1 is used.
+        g0: G0 is the line drawing set.
+        g1: G1 is the line drawing set.
+        is_shifted: G1 is in use, by SO.
     """
 
     g0: bool = False
@@ -25,36 +28,56 @@ class CharacterSets(NamedTuple):
 
     @property
     def is_drawing(self) -> bool:
-        """Whether letters are line drawing now."""
-        return self.g1 if self.is_shifted else self.g0
+        """Letters show line drawing."""
+        if self.is_shifted:
+            return self.g1
+        return self.g0
 
     @property
     def is_usual(self) -> bool:
-        """Whether letters are letters, and stay so with `ESC ( B` and SI."""
+        """Letters show letters, and `ESC ( B` and SI change nothing."""
         return not (self.is_shifted or self.g0)
 
     @property
     def sequences(self) -> str:
-        """What a new terminal has to be sent to use them."""
-        return "\033(0" * self.g0 + "\033)0" * self.g1 + "\016" * self.is_shifted
+        """What to send to a new terminal so that it uses these sets."""
+        sequences = ""
+        if self.g0:
+            sequences += "\033(0"
+        if self.g1:
+            sequences += "\033)0"
+        if self.is_shifted:
+            sequences += _SHIFT_OUT
+        return sequences
 
     def after(self, control: str) -> "CharacterSets":
-        r"""Return those after SO, SI, or `(0`, `(B`, `)0` or `)B` behind an escape character."""
-        if control in "\016\017":
-            return self._replace(is_shifted=control == "\016")
+        r"""Return the sets after a control.
+
+        Args:
+            control: SO, SI, or what follows ESC in a designation: `(0`, `(B`, `)0` or `)B`.
+        """
+        if control in (_SHIFT_OUT, _SHIFT_IN):
+            return self._replace(is_shifted=control == _SHIFT_OUT)
         is_drawing = control[1] == "0"
-        return self._replace(g0=is_drawing) if control[0] == "(" else self._replace(g1=is_drawing)
+        if control[0] == "(":
+            return self._replace(g0=is_drawing)
+        return self._replace(g1=is_drawing)
 
 
 def sets_after(data: bytes) -> CharacterSets:
-    """Return those that a program's output leaves on."""
-    data = data[data.rfind(b"\033c") + 1 :]
+    """Return the sets that are in use after a program's output, which began with the usual sets."""
+    since_reset = data[data.rfind(b"\033c") + 1 :]
     return CharacterSets(
-        _is_drawn(data, b"\033("), _is_drawn(data, b"\033)"), is_shifted=data.rfind(b"\016") > data.rfind(b"\017")
+        g0=_is_drawing_designated(since_reset, b"\033("),
+        g1=_is_drawing_designated(since_reset, b"\033)"),
+        is_shifted=since_reset.rfind(b"\016") > since_reset.rfind(b"\017"),
     )
 
 
-def _is_drawn(data: bytes, escape: bytes) -> bool:
-    at = data.rfind(escape)
-    end = at + len(escape)
-    return at >= 0 and data[end : end + 1] == b"0"
+def _is_drawing_designated(data: bytes, escape: bytes) -> bool:
+    """Tell whether the last designation of a set is that of line drawing."""
+    start = data.rfind(escape)
+    if start < 0:
+        return False
+    end = start + len(escape)
+    return data[end : end + 1] == b"0"

@@ -1,15 +1,18 @@
-r"""Marks of ours in the logs of panes, which no terminal shows: where the output of a command begins and ends. No I/O.
+r"""The marks in the logs of panes: where a command begins and ends. No I/O.
+
+Marks are escape sequences of ours, which terminals don't show.
 
 ::
 
-    ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL     a shell begins to run a command; the status is that of the last one
-    ESC ] 7777 ; NONCE ; STATUS BEL                 it is through with it
-    ESC \ ESC ] 7777 ; NONCE ; STATUS BEL           the program of a pane has ended, maybe amid a string
+    ESC ] 7777 ; NONCE ; S STATUS ; COMMAND BEL    a shell begins a command, after one with STATUS
+    ESC ] 7777 ; NONCE ; STATUS BEL                the command has ended
+    ESC \ ESC ] 7777 ; NONCE ; STATUS BEL          the program of a pane has ended
 
-Each has a nonce of its own, which nobody else can read before the mark is there.
+The last one begins with the end of a string, because a program may be killed within one. Each mark
+has a nonce that nobody else can read before the mark is printed.
 
-The command is percent-encoded, so that a shell prints it as it is and a log can tell it: what was typed is a line
-that reads the command from a file.
+What is typed for a command is a line that has the shell read the command from a file. The mark has
+the command itself, percent-encoded, so that the text of a log can show it.
 """
 
 import re
@@ -20,100 +23,166 @@ MAX_MARK_BYTES = 1024
 
 PANE_MARK = re.compile(rb"\033\\\033\]7777;([0-9a-f]{16});(\d{1,3})\a")
 JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}(?:;[^\a\033]{0,1000})?\a")
-# What may be the beginning of a mark whose end is missing, behind the end of a string for that of a pane.
-PART_OF_MARK = re.compile(rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z")
-# Where a command begins, in what a terminal got.
+# The beginning of a mark at the end of data.
+PART_OF_MARK = re.compile(
+    rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z"
+)
+# The mark that a command begins. Group: the command, percent-encoded.
 BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
-# What was typed for it.
-_TYPED = re.compile(r"(?: \\?\.| (?:builtin )?source) /\S*/tmux-debug-mcp-\d+-[0-9a-f]{8}/\d+\.\d+-[a-z0-9-]+")
 
-# The files of commands, wherever a shell names them.
+# The line that is typed for a command: `.` or `source`, and the path of the command's file.
+_TYPED = re.compile(
+    r"""
+    (?: \x20 \\?\. | \x20 (?:builtin\x20)? source )
+    \x20 / \S* / tmux-debug-mcp-\d+-[0-9a-f]{8} / \d+\.\d+-[a-z0-9-]+
+    """,
+    re.VERBOSE,
+)
+
+# The directory of commands' files, in any path.
 FILES = "/tmux-debug-mcp-"
+# The end of the path of a command's file.
 _FILE = re.compile(rf"{FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?")
-# The path of their directory ends before that, and begins behind one of these.
-_BEFORE_PATH = re.compile(r"[^\s'\"`:]{0,200}\Z")
+# The beginning of that path, up to the directory.
+_BEFORE_FILE = re.compile(r"[^\s'\"`:]{0,200}\Z")
+_MAX_BEFORE_FILE = 200
 
-_PATH_CHARACTERS = 200
-
-_MOST_CHARACTERS = 300
-_MOST_BYTES = 900
+# The longest command that is shown, and the longest that fits into a mark once it is encoded.
+_MAX_SHOWN_CHARACTERS = 300
+_MAX_ENCODED_BYTES = 900
+# Characters that need no encoding: no quotes, backslashes, percent signs or control characters.
 _SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
-# So far behind what was typed stands the mark at most.
-_BETWEEN_CHARACTERS = 2048
+# The mark follows the line that was typed within this many characters.
+_MAX_TO_MARK = 2048
 
 
-def job_marks(begin: str, end: str) -> re.Pattern[bytes]:
-    """Return what finds the two marks of a job: group 1 is the status of the first one, group 2 of the last one."""
-    begun = rf"{begin};S(-?\d{{1,10}})(?:;[^\a\033]*)?"
-    return re.compile(rf"\033\]7777;(?:{begun}|{end};(-?\d{{1,10}}))\a".encode())
+def job_marks(begin_nonce: str, end_nonce: str) -> re.Pattern[bytes]:
+    """Return an expression for the two marks of a job.
+
+    Group 1 is the status before the job, in the mark that it begins; group 2 is the job's status,
+    in the mark that it has ended.
+    """
+    begin = rf"{begin_nonce};S(-?\d{{1,10}})(?:;[^\a\033]*)?"
+    end = rf"{end_nonce};(-?\d{{1,10}})"
+    return re.compile(rf"\033\]7777;(?:{begin}|{end})\a".encode())
 
 
 def encoded(command: str) -> str:
-    """Return a command as it stands in a mark: one line, cut where it is long, without quotes and backslashes."""
-    line = " ⏎ ".join(command.strip("\n").split("\n"))
-    shown = line[:_MOST_CHARACTERS]
-    while len(text := quote(shown + "…" * (shown != line), safe=_SAFE)) > _MOST_BYTES:
+    """Return a command as a mark has it: in one line, shortened, percent-encoded."""
+    line = _joined(command)
+    shown = line[:_MAX_SHOWN_CHARACTERS]
+    text = _quoted(shown, line)
+    while len(text) > _MAX_ENCODED_BYTES:
         shown = shown[: len(shown) * 3 // 4]
+        text = _quoted(shown, line)
     return text
 
 
+def _quoted(shown: str, line: str) -> str:
+    """Return the part of a line that is shown, percent-encoded."""
+    if shown != line:
+        shown += "…"
+    return quote(shown, safe=_SAFE)
+
+
+def _joined(command: str) -> str:
+    """Return the lines of a command in one line."""
+    return " ⏎ ".join(command.strip("\n").split("\n"))
+
+
 def decoded(text: str) -> str:
-    """Return the command of a mark, as it can be shown."""
+    """Return the command in a mark, without control characters."""
     return _printable(unquote_to_bytes(text).decode(errors="replace"))
 
 
 def one_line(command: str) -> str:
-    """Return a command in one line, cut where it is long, as it can be shown."""
-    line = " ⏎ ".join(command.strip("\n").split("\n"))
-    return _printable(line[:_MOST_CHARACTERS] + "…" * (len(line) > _MOST_CHARACTERS))
+    """Return a command in one line, shortened, without control characters."""
+    line = _joined(command)
+    if len(line) > _MAX_SHOWN_CHARACTERS:
+        line = line[:_MAX_SHOWN_CHARACTERS] + "…"
+    return _printable(line)
 
 
 def _printable(command: str) -> str:
+    """Return a command with `?` for characters that are not printable."""
     return "".join(character if character.isprintable() else "?" for character in command)
 
 
 def with_command(line: str, text: str) -> str | None:
-    """Return a line with the command of a mark in the place of what was typed for it; None where that is not there."""
-    all_found = list(_TYPED.finditer(line))
-    if not all_found:
+    """Return a line with the command of a mark in the place of what was typed for it.
+
+    Args:
+        line: The line.
+        text: The command, as the mark has it.
+
+    Returns:
+        None if nothing was typed for a command in this line.
+    """
+    matches = list(_TYPED.finditer(line))
+    if not matches:
         return None
-    last = all_found[-1]  # what is typed ahead is shown twice
-    return line[: last.start()] + decoded(text) + line[last.end() :]
+    typed = matches[-1]  # text that is typed ahead of a prompt is echoed twice
+    return line[: typed.start()] + decoded(text) + line[typed.end() :]
 
 
 def without_paths(text: str) -> str:
-    """Return a text without the names of the files that commands were in, as shells put them into their messages."""
+    """Return a text with `command` for each path of a command's file, as in shells' messages."""
     if FILES not in text:
         return text
-    parts, at = [], 0
+    parts: list[str] = []
+    position = 0
     for file in _FILE.finditer(text):
-        path = _BEFORE_PATH.search(text, max(at, file.start() - _PATH_CHARACTERS), file.start())
-        parts += [text[at : path.start() if path else file.start()], "command"]
-        at = file.end()
-    return "".join([*parts, text[at:]])
+        start = file.start()
+        first = max(position, start - _MAX_BEFORE_FILE)
+        before = _BEFORE_FILE.search(text, first, start)
+        if before:
+            start = before.start()
+        parts += [text[position:start], "command"]
+        position = file.end()
+    return "".join([*parts, text[position:]])
 
 
 def with_commands(text: str, commands: Mapping[str, str]) -> str:
-    """Return a text with commands instead of what was typed for them, given commands by the names of their files."""
+    """Return a text with commands in the place of what was typed for them.
+
+    Args:
+        text: The text.
+        commands: Commands by the names of their files. Others are shown as `command`.
+    """
     if FILES not in text:
         return text
-    shown = _TYPED.sub(lambda typed: commands.get(typed[0].rpartition("/")[2], "command"), text)
-    return without_paths(shown)
+
+    def command_of(typed: re.Match[str]) -> str:
+        _, _, name = typed[0].rpartition("/")
+        return commands.get(name, "command")
+
+    return without_paths(_TYPED.sub(command_of, text))
 
 
 def is_typed(data: bytes | bytearray) -> bool:
-    """Tell whether data ends with a line that has what was typed for a command."""
-    line = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :][-_BETWEEN_CHARACTERS:]
+    """Tell whether the last line of data has what is typed for a command."""
+    start = data.rfind(b"\n", 0, len(data) - 1) + 1
+    line = data[start:][-_MAX_TO_MARK:]
     return _TYPED.search(line.decode(errors="replace")) is not None
 
 
 def readable(data: bytes) -> str:
-    """Return raw text without marks, and with commands instead of what was typed for them, as far as that is whole."""
+    """Return raw text without marks, and with commands in the place of what was typed for them.
+
+    Marks that are incomplete at the end of the data stay.
+    """
     text = data.decode(errors="replace")
-    shown, at = "", 0
-    for begin in BEGIN.finditer(text):
-        before = text[at : begin.start()]
-        near = max(0, len(before) - _BETWEEN_CHARACTERS)
-        shown += before[:near] + (with_command(before[near:], begin[1]) or before[near:])
-        at = begin.end()
-    return JOB_MARK.sub(b"", (shown + text[at:]).encode(errors="replace")).decode(errors="replace")
+    parts: list[str] = []
+    position = 0
+    for mark in BEGIN.finditer(text):
+        before = text[position : mark.start()]
+        start = max(0, len(before) - _MAX_TO_MARK)
+        near = before[start:]
+        shown = with_command(near, mark[1])
+        if not shown:
+            shown = near
+        parts += [before[:start], shown]
+        position = mark.end()
+    parts.append(text[position:])
+    without_begins = "".join(parts).encode(errors="replace")
+    return JOB_MARK.sub(b"", without_begins).decode(errors="replace")

@@ -1,37 +1,47 @@
-"""Rows of a terminal's screen, and the lines that they make up: no I/O."""
+"""Rows of cells, the widths of characters in cells, and the lines that rows make up. No I/O."""
 
 import functools
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_TAB_COLUMNS = 8
+TAB_COLUMNS = 8
 
-# Where libc, which tmux asks, has other widths than categories and East Asian widths tell: Arabic and other signs that
-# go around what follows them, Hangul's vowels and finals, numbers in circles and hexagrams.
+# First and last code point, and width, where wcwidth(3), which tmux uses, differs from what the
+# general category and the East Asian width say.
 _WIDTHS = (
-    *((0x0600, 0x0605, 1), (0x06DD, 0x06DD, 1), (0x070F, 0x070F, 1), (0x0890, 0x0891, 1), (0x08E2, 0x08E2, 1)),
-    *((0x1160, 0x11FF, 0), (0x3248, 0x324F, 2), (0x4DC0, 0x4DFF, 2), (0xD7B0, 0xD7FF, 0)),
-    *((0x110BD, 0x110BD, 1), (0x110CD, 0x110CD, 1)),
+    (0x0600, 0x0605, 1),  # Arabic signs that enclose the characters after them
+    (0x06DD, 0x06DD, 1),
+    (0x070F, 0x070F, 1),
+    (0x0890, 0x0891, 1),
+    (0x08E2, 0x08E2, 1),
+    (0x1160, 0x11FF, 0),  # Hangul vowels and finals
+    (0x3248, 0x324F, 2),  # circled numbers
+    (0x4DC0, 0x4DFF, 2),  # hexagrams
+    (0xD7B0, 0xD7FF, 0),  # more Hangul vowels and finals
+    (0x110BD, 0x110BD, 1),  # Kaithi number signs
+    (0x110CD, 0x110CD, 1),
 )
-# Marks and formats, which join; and separators, which tmux drops.
+# General categories of marks and formats, which join the character before them, and of separators,
+# which tmux drops.
 _NO_WIDTH = ("Mn", "Me", "Cf", "Zl", "Zp")
-# A cell of tmux takes 21 bytes, a newer one 32.
-_CELL_BYTES = 32
-# Stands where something is that is no more to be shown. No terminal shows it.
+# tmux 3.3 stores up to 21 bytes per cell, newer versions up to 32.
+_MAX_CELL_BYTES = 32
+# The content of a forgotten cell, which shows nothing. Terminals ignore NUL.
 FORGOTTEN = "\0"
-# More than most screens have, in any language.
-_WIDTHS_KEPT = 1 << 12
+# Cached widths: more different characters than most screens have in any language.
+_MAX_CACHED_WIDTHS = 1 << 12
 
 
 class Line(NamedTuple):
     """A line of the transcript.
 
     Attributes:
-        text: What it shows.
-        is_edited: A line editor wrote in it.
-        is_command: It is where a line editor stood when keys were sent, so it shows what they were.
-        goes_on: It is a part of a very long line, which goes on in the next.
+        text: The text, without a line feed.
+        is_edited: A line editor wrote in the line.
+        is_command: Keys were sent while a line editor had its cursor in the line, so the line shows
+            their echo.
+        goes_on: The line is very long, and the next `Line` continues it.
     """
 
     text: str
@@ -41,16 +51,19 @@ class Line(NamedTuple):
 
 
 class Row:
-    """A row of the screen: its text, or its cells once it was edited.
+    """A row of the screen. It holds text until it is edited, and cells from then on.
 
-    A wide character or a tab has its first cell; the others are empty. Columns count from 0. To erase, delete and
-    insert leaves a row that goes on in the next one as wide as the terminal.
+    A wide character or a tab is stored in its first cell; its other cells are empty strings.
+    Columns count from 0. A wrapped row stays as wide as the terminal when cells are erased, deleted
+    or inserted.
 
     Attributes:
-        is_wrapped: It goes on in the next row.
-        is_edited: A line editor wrote in it.
-        is_command: A line editor stood in it when keys were sent.
-        is_old: Nothing was written to it since all that was there was forgotten.
+        text: The text, as long as `cells` is None.
+        cells: The cells, None until the row is edited.
+        is_wrapped: The line continues in the next row.
+        is_edited: A line editor wrote in the row.
+        is_command: Keys were sent while a line editor had its cursor in the row.
+        is_old: The row was forgotten, and nothing was written to it since.
     """
 
     __slots__ = ("cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
@@ -59,26 +72,41 @@ class Row:
         self.text = text
         self.cells: list[str] | None = None
         self.is_wrapped = is_wrapped
-        self.is_edited = self.is_command = self.is_old = False
+        self.is_edited = False
+        self.is_command = False
+        self.is_old = False
 
     def __str__(self) -> str:
-        return self.text if self.cells is None else "".join(self.cells)
+        if self.cells is None:
+            return self.text
+        return "".join(self.cells)
 
     def edit(self) -> list[str]:
-        """Return its cells, to be changed."""
+        """Return the row's own list of cells, which the caller may change."""
         if self.cells is None:
-            self.cells = []
-            for character in self.text:
-                width = _TAB_COLUMNS - len(self.cells) % _TAB_COLUMNS if character == "\t" else cell_width(character)
-                if width or not self.cells:
-                    self.cells += [character, *[""] * (width - 1)]
-                else:
-                    join(self.cells, -1, character)
+            self.cells = _cells_of(self.text)
         return self.cells
 
+    def start_writing(self, column: int, *, is_edited: bool) -> list[str]:
+        """Prepare the row for text at a column, and return the row's own list of cells.
+
+        Args:
+            column: The cursor's column.
+            is_edited: A line editor writes the text.
+        """
+        if is_edited:
+            self.is_edited = True
+        elif self.is_command and column == 0 and not str(self).strip(" "):
+            # The line editor left its line empty, so program output begins here.
+            self.is_command = False
+        self.is_old = False
+        return self.edit()
+
     def put(self, column: int, characters: Sequence[str]) -> None:
-        """Write cells over what is there."""
-        cells = self.edit()
+        """Overwrite cells from a column on."""
+        cells = self.cells
+        if cells is None:
+            cells = self.edit()
         end = column + len(characters)
         if column < len(cells):
             _split(cells, column)
@@ -87,33 +115,73 @@ class Row:
             cells += " " * (column - len(cells))
         cells[column:end] = characters
 
+    def join(self, column: int, character: str) -> None:
+        """Join a character of width 0 to the character before a column."""
+        cells = self.edit()
+        index = min(column, len(cells)) - 1
+        if index >= 0:
+            _join(cells, index, character)
+
     def erase(self, start: int, end: int, width: int) -> None:
-        """Make blanks of cells, or the row shorter."""
+        """Replace cells with blanks, or shorten the row where nothing follows them."""
         cells = self.edit()
         _split(cells, start)
         _split(cells, end)
-        if start < len(cells):
-            cells[start:end] = " " * (end - start) if end < len(cells) else ""
+        if end < len(cells):
+            cells[start:end] = " " * (end - start)
+        else:
+            del cells[start:]
         self._fill(width)
 
     def delete(self, start: int, end: int, width: int) -> None:
-        """Delete cells; what is behind them moves up."""
+        """Delete cells and move the cells behind them to the left."""
         cells = self.edit()
         _split(cells, start)
         _split(cells, end)
-        _make_tabs_blanks(cells)
+        _replace_tabs(cells)
         del cells[start:end]
         self._fill(width)
 
     def insert_blanks(self, column: int, count: int, width: int) -> None:
-        """Insert blanks; what is pushed out of the row is lost."""
+        """Insert blanks at a column. Cells that move beyond the width are lost."""
         cells = self.edit()
         cells += " " * (column - len(cells))
         _split(cells, column)
-        _make_tabs_blanks(cells)
+        _replace_tabs(cells)
         cells[column:column] = " " * count
         del cells[width:]
         self._fill(width)
+
+    def clear(self) -> None:
+        """Remove all cells."""
+        self.edit().clear()
+
+    def replace(self, text: str) -> None:
+        """Replace the content of the row."""
+        self.text = text
+        self.cells = None
+
+    def wrap(self) -> None:
+        """Note that the line continues in the next row."""
+        self.is_wrapped = True
+
+    def unwrap(self) -> None:
+        """Note that the line ends with the row."""
+        self.is_wrapped = False
+
+    def mark_command(self) -> None:
+        """Note that keys were sent while a line editor had its cursor in the row."""
+        self.is_command = True
+
+    def forget(self) -> None:
+        """Blank out the content, which keeps its place, until something is written to the row."""
+        cells = self.edit()
+        cells[:] = [cell and FORGOTTEN for cell in cells]
+        self.is_old = True
+
+    def renew(self) -> None:
+        """Note that the row belongs to new output again."""
+        self.is_old = False
 
     def _fill(self, width: int) -> None:
         if self.is_wrapped:
@@ -121,59 +189,29 @@ class Row:
             cells += " " * (width - len(cells))
 
 
-def text_of(lines: Iterable[Line]) -> str:
-    """Return lines with a line feed behind each that is whole."""
-    return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])
+def _cells_of(text: str) -> list[str]:
+    """Return the cells of a text that begins in column 0."""
+    cells: list[str] = []
+    for character in text:
+        width = cell_width(character)
+        if character == "\t":
+            width = TAB_COLUMNS - len(cells) % TAB_COLUMNS
+        if width or not cells:
+            cells += [character, *[""] * (width - 1)]
+        else:
+            _join(cells, -1, character)
+    return cells
 
 
-def lines_of(begun: list[Row], rows: Sequence[Row], cursor: int) -> list[Line]:
-    """Return the lines of a screen whose first one has begun above it."""
-    lines: list[Line] = []
-    for row in rows:
-        begun.append(row)
-        if not row.is_wrapped:
-            lines += joined(begun)
-            begun = []
-    lines += joined(begun)
-    while len(lines) > 1 and not lines[-1].text and len(lines) > cursor + 1:
-        lines.pop()  # rows below the cursor that nothing was written to
-    return lines
-
-
-def joined(rows: list[Row], *, goes_on: bool = False) -> list[Line]:
-    """Return the line, or part of one, that rows make up, or none if all of it is forgotten."""
-    if len(rows) == 1:
-        [row] = rows
-        text = str(row).replace(FORGOTTEN, "")
-        return [] if row.is_old else [Line(text, row.is_edited, row.is_command, goes_on)]
-    if all(row.is_old for row in rows):
-        return []
-    text = "".join(map(str, rows)).replace(FORGOTTEN, "")
-    return [Line(text, any(row.is_edited for row in rows), any(row.is_command for row in rows), goes_on)]
-
-
-@functools.lru_cache(_WIDTHS_KEPT)
-def cell_width(character: str) -> int:
-    """Return how many cells tmux gives a character: 0 when it joins the one before, or is not shown."""
-    if character < "\u0300":
-        return int(not "\x80" <= character <= "\x9f")
-    number = ord(character)
-    for first, last, width in _WIDTHS:
-        if first <= number <= last:
-            return width
-    if unicodedata.category(character) in _NO_WIDTH:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def join(cells: list[str], at: int, character: str) -> None:
-    """Join a character without a width to a cell; one that is full stays as it is, as in tmux."""
-    if len((cells[at] + character).encode()) <= _CELL_BYTES:
-        cells[at] += character
+def _join(cells: list[str], index: int, character: str) -> None:
+    """Join a character of width 0 to a cell. Like tmux, drop the character if the cell is full."""
+    joined_text = cells[index] + character
+    if len(joined_text.encode()) <= _MAX_CELL_BYTES:
+        cells[index] = joined_text
 
 
 def _split(cells: list[str], column: int) -> None:
-    """Make blanks of a wide character or tab that a change from this column on would leave a part of."""
+    """Replace a wide character or tab with blanks if a column boundary cuts through it."""
     if not 0 < column < len(cells) or cells[column]:
         return
     start = end = column
@@ -184,10 +222,71 @@ def _split(cells: list[str], column: int) -> None:
     cells[start:end] = " " * (end - start)
 
 
-def _make_tabs_blanks(cells: list[str]) -> None:
-    """Make blanks of tabs, whose width is that of their place, before they move."""
+def _replace_tabs(cells: list[str]) -> None:
+    """Replace tabs with blanks before cells move: the width of a tab depends on its column."""
     is_tab = False
-    for at, cell in enumerate(cells):
+    for column, cell in enumerate(cells):
         is_tab = cell == "\t" or (is_tab and not cell)
         if is_tab:
-            cells[at] = " "
+            cells[column] = " "
+
+
+@functools.lru_cache(_MAX_CACHED_WIDTHS)
+def cell_width(character: str) -> int:
+    """Return the width of a character in tmux's cells: 0, 1 or 2.
+
+    A character of width 0 joins the character before it, or is not shown. Source: wcwidth(3).
+    """
+    if character < "\u0300":
+        is_c1_control = "\x80" <= character <= "\x9f"
+        return int(not is_c1_control)
+    number = ord(character)
+    for first, last, width in _WIDTHS:
+        if first <= number <= last:
+            return width
+    if unicodedata.category(character) in _NO_WIDTH:
+        return 0
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 1
+
+
+def text_of(lines: Iterable[Line]) -> str:
+    """Return the text of lines, each with a line feed at its end."""
+    return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])
+
+
+def lines_of(begun: Sequence[Row], rows: Sequence[Row], cursor_row: int) -> list[Line]:
+    """Return the lines of a screen.
+
+    Args:
+        begun: The rows above the screen that the first line begins in.
+        rows: The rows of the screen.
+        cursor_row: The index of the cursor's row. Empty lines below the cursor are left out.
+    """
+    lines: list[Line] = []
+    line_rows = list(begun)
+    for row in rows:
+        line_rows.append(row)
+        if not row.is_wrapped:
+            lines += joined(line_rows)
+            line_rows = []
+    lines += joined(line_rows)
+    while len(lines) > max(cursor_row + 1, 1) and not lines[-1].text:
+        lines.pop()
+    return lines
+
+
+def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
+    """Return the line that rows make up, in a list; an empty list if all rows are forgotten.
+
+    Args:
+        rows: The rows.
+        goes_on: The line continues in more rows.
+    """
+    if all(row.is_old for row in rows):
+        return []
+    text = "".join(map(str, rows)).replace(FORGOTTEN, "")
+    is_edited = any(row.is_edited for row in rows)
+    is_command = any(row.is_command for row in rows)
+    return [Line(text, is_edited, is_command, goes_on)]

@@ -1,43 +1,97 @@
-"""What a stream of bytes to a terminal is made of: characters, control characters and escape sequences. No I/O.
+"""The syntax of output to a terminal: characters, control characters, escape sequences. No I/O.
 
-The final character of a control sequence is not its whole name: a prefix (`<`, `=`, `>`, `?`) and intermediate
-characters (blank to `/`) belong to that. `CSI u` moves the cursor, `CSI > 5 u` and `CSI 2 SP u` are others.
+Sources: ECMA-48; xterm's "Control Sequences". The name of a control sequence is more than its final
+character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `/`) belong to it.
+`CSI u` restores the cursor; `CSI > 5 u` and `CSI 2 SP u` are other sequences.
 """
 
 import re
 from typing import NamedTuple
 
-# A string such as a title that is not finished after this much is no string.
+# A string (OSC, DCS and others), such as a title, that is still incomplete after this many bytes
+# is not waited for.
 _MAX_HELD_BYTES = 4096
 
-_STRING = r"\][^\a\033]*(?:\a|\033\\)|[P_^Xk][^\033]*\033\\"
-# A control sequence that is broken off, by another one, by CAN or by SUB, does nothing.
-_SEQUENCE = rf"\033(?:\[([ -?]*)(?:([@-~])|[\030\032]|(?=\033)|\Z)|{_STRING}|([()][0B]|[0-Z\\^-~])|[ -/]+[0-~])"
-# Groups: a control sequence up to its final character, and that; another sequence without the escape character; printed
-# characters; a control character. All are empty for what does nothing.
-TOKEN = re.compile(rf"{_SEQUENCE}|([^\0-\037\177]+)|(.)", re.DOTALL)
-# Sequences that move nothing, and a bell: colours, most modes, strings, the usual character sets; and an erasing of the
-# rest of the line, where there is none.
+# Strings, without the escape character: OSC ends with BEL or ST, DCS, PM, APC, SOS and tmux's title
+# (`ESC k`) with ST.
+_STRING = r"\] [^\a\033]* (?: \a | \033\\ ) | [P_^Xk] [^\033]* \033\\"
+
+# The next piece of output. All groups are empty for a piece that does nothing, such as a string, or
+# a control sequence that is cut off by CAN, SUB, another sequence or the end of the text.
+TOKEN = re.compile(
+    rf"""
+    \033 (?:
+        \[ ([ -?]*)                                   # 1: parameters of a control sequence
+           (?: ([@-~])                                # 2: its final character
+             | [\030\032] | (?=\033) | \Z )
+        | {_STRING}
+        | ( [()][0B] | [0-Z\\^-~] )                   # 3: an escape sequence, without ESC
+        | [ -/]+ [0-~]
+    )
+    | ( [^\0-\037\177]+ )                             # 4: printable characters
+    | (.)                                             # 5: a control character
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+# What has no effect on a new, empty row: sequences that move nothing, and control characters that
+# are ignored.
 FRESH_INVISIBLE = re.compile(
-    rf"\033(?:\[[0-?]*m|\[0?K|\[\?(?!(?:47|1047|1049|2004)[hl])[0-9;]*[hl]|{_STRING}"
-    r"|(?!\(0|\)[0B])[ -/]+[0-~]|[=>])|[\a\017\0]"
+    rf"""
+    \033 (?:
+        \[ [0-?]* m                                   # colours and attributes
+        | \[ 0? K                                     # erasing the rest of the row
+        | \[ \? (?! (?:47|1047|1049|2004) [hl] ) [0-9;]* [hl]   # modes, but screens and pastes
+        | {_STRING}
+        | (?! \(0 | \)[0B] ) [ -/]+ [0-~]             # designations of the usual sets, and others
+        | [=>]                                        # the keypad's modes
+    )
+    | [\a\017\0]
+    """,
+    re.VERBOSE,
 )
 
-# What a terminal may answer: any sequence but those that surely have no answer. These are control sequences that move,
-# erase, scroll, colour or set modes, those for the cursor's shape, the keyboard and the title's stack, escape sequences
-# without a string, and strings that set a title, a link, a directory or a mark, or have no question mark.
-_SILENT = (
-    rb"\[(?:[0-9:;]*[@-HJ-MPSTXZ`a-bd-mrsu]|\?[0-9;]*[hlrsJK]|>[0-9;]*[mnu]|[<=][0-9;]*u|[0-9]* q|!p|2[23][;0-9]*t)"
-    rb"|[()*+][0-9A-Z]|[6-9=>DEHMNOcn|}~]|#[0-9]|\](?:[01278]|9|133|633|7777)[;\a\033]|\][^\a\033?]*[\a\033]|\\|\Z"
+# Sequences that a terminal surely does not answer, without the escape character.
+_SILENT = rb"""(?:
+    \[ (?:
+        [0-9:;]* [@-HJ-MPSTXZ`a-bd-mrsu]              # moves, erases, scrolls, colours, modes
+        | \? [0-9;]* [hlrsJK]                         # private modes
+        | > [0-9;]* [mnu] | [<=] [0-9;]* u            # the keyboard
+        | [0-9]* \x20 q                               # the cursor's shape
+        | ! p                                         # a soft reset
+        | 2[23] [;0-9]* t                             # the stack of titles
+    )
+    | [()*+] [0-9A-Z]                                 # character sets
+    | [6-9=>DEHMNOcn|}~] | \#[0-9]                    # escape sequences without a string
+    | \] (?: [01278] | 9 | 133 | 633 | 7777 ) [;\a\033]  # a title, a directory, a link, a mark
+    | \] [^\a\033?]* [\a\033]                         # a string without a question mark
+    | \\                                              # the end of a string
+    | \Z
+)"""
+# The beginning of a sequence that a terminal may answer, as if the answer were typed.
+ANSWERED = re.compile(rb"\033 (?!" + _SILENT + rb")", re.VERBOSE)
+
+# The part of a control sequence before its final character: prefix, parameters, intermediates. No
+# terminal takes numbers of more than nine digits.
+_PARAMETERS = re.compile(r"([<-?]?) ((?:[0-9]{0,9};)*[0-9]{0,9}) ([\x20-/]*)", re.VERBOSE)
+
+# An incomplete sequence at the end of data.
+_UNFINISHED = re.compile(
+    rb"""
+    \033 (?:
+        \[ [ -?]*                                     # a control sequence
+        | [\]P_^Xk] [^\a\033]* \033?                  # a string, maybe with half of its end
+        | [ -/]*                                      # another escape sequence
+    )? \Z
+    """,
+    re.VERBOSE,
 )
-ANSWERED = re.compile(rb"\033(?!" + _SILENT + rb")")
 
-# Blanks are in the names of some programs, such as `tmux: server`.
-_NO_NAME = re.compile(r"[^\w .:+@%~/#=-]")
+# Characters that names of programs do not have. Some have blanks, such as `tmux: server`.
+_NOT_IN_NAME = re.compile(r"[^\w .:+@%~/#=-]")
 
-# A number of more digits is none that a terminal knows.
-_PARAMETERS = re.compile(r"([<-?]?)((?:[0-9]{0,9};)*[0-9]{0,9})([ -/]*)")
-_UNFINISHED = re.compile(rb"\033(?:\[[ -?]*|[\]P_^Xk][^\a\033]*\033?|[ -/]*)?\Z")
+# The lowest lead byte of characters in UTF-8, to their number of bytes. Source: RFC 3629.
+_CHARACTER_BYTES = ((0xF0, 4), (0xE0, 3), (0xC0, 2))
 
 
 class ControlSequence(NamedTuple):
@@ -45,50 +99,74 @@ class ControlSequence(NamedTuple):
 
     Attributes:
         name: Its prefix, intermediate characters and final character, such as `H`, `?h` or ` q`.
-        numbers: Its parameters; one that is left out is 0.
+        numbers: Its parameters, at least one; 0 stands for one that is left out.
     """
 
     name: str
     numbers: list[int]
 
 
-def control_sequence(before: str, final: str) -> ControlSequence | None:
-    """Return what `CSI before final` is, or None when it is malformed or has parameters of parts, as colours have."""
-    found = _PARAMETERS.fullmatch(before)
-    if found is None:
+def control_sequence(parameters: str, final: str) -> ControlSequence | None:
+    """Return the control sequence `CSI parameters final`.
+
+    Returns:
+        None if it is malformed, or if a parameter has subparameters, as those of colours may have.
+    """
+    match = _PARAMETERS.fullmatch(parameters)
+    if match is None:
         return None
-    prefix, parameters, intermediates = found.groups()
-    return ControlSequence(prefix + intermediates + final, [int(word or 0) for word in parameters.split(";")])
+    prefix, words, intermediates = match.groups()
+    numbers = [int(word or 0) for word in words.split(";")]
+    return ControlSequence(prefix + intermediates + final, numbers)
 
 
 def unfinished(data: bytes) -> bytes:
-    """Return the end of the data that needs more to be understood."""
-    start = max(0, len(data) - _MAX_HELD_BYTES)
-    at = data.rfind(b"\033", start)
-    if at > 0 and data[at:] == b"\033" and data[at - 1 : at] != b"\033":
-        # Perhaps the first half of the end of a string.
-        string = data.rfind(b"\033", start, at)
+    """Return the end of data that can't be interpreted without the bytes that follow.
+
+    This is part of a sequence, a carriage return, or part of a character. It is empty if the data
+    is complete.
+    """
+    first = max(0, len(data) - _MAX_HELD_BYTES)
+    escape = data.rfind(b"\033", first)
+    has_escape_at_end = data.endswith(b"\033") and not data.endswith(b"\033\033")
+    if escape > 0 and has_escape_at_end:
+        # An escape character at the end may be the first half of a string's end.
+        string = data.rfind(b"\033", first, escape)
         if string >= 0 and _UNFINISHED.fullmatch(data, string):
             return data[string:]
-    if at >= 0 and _UNFINISHED.fullmatch(data, at):
-        return data[at:]
+    if escape >= 0 and _UNFINISHED.fullmatch(data, escape):
+        return data[escape:]
     if data.endswith(b"\r"):
         return b"\r"
     return data[len(data) - unfinished_character_bytes(data) :]
 
 
 def unfinished_character_bytes(data: bytes) -> int:
-    """Return how many bytes at the end of UTF-8 are the beginning of a character whose end is missing."""
-    for length in (1, 2, 3):
-        lead = data[-length:][:1]
-        if len(data) >= length and lead >= b"\xc0":
-            needs = 2 if lead < b"\xe0" else 3 if lead < b"\xf0" else 4
-            return length if length < needs else 0
-        if not b"\x80" <= lead < b"\xc0":
+    """Return the number of bytes at the end that begin a character of UTF-8 without ending it."""
+    for count in (1, 2, 3):
+        if len(data) < count:
             break
+        byte = data[-count]
+        is_continuation = 0x80 <= byte < 0xC0  # noqa: PLR2004
+        if is_continuation:
+            continue
+        if count < _character_bytes(byte):
+            return count
+        break
     return 0
 
 
+def _character_bytes(lead: int) -> int:
+    """Return the number of bytes of a character, from its first byte."""
+    for lowest_lead, count in _CHARACTER_BYTES:
+        if lead >= lowest_lead:
+            return count
+    return 1
+
+
 def plain_name(name: str) -> str:
-    """Return the name of a program, which may have chosen any, as one word that is no more than a name."""
-    return _NO_NAME.sub("?", name)
+    """Return a program's name with `?` for each character that names don't have.
+
+    A program can choose any name, so this makes it safe to show.
+    """
+    return _NOT_IN_NAME.sub("?", name)

@@ -1,0 +1,343 @@
+"""The grid of a terminal: the rows of a screen, its cursor, and what control functions do to them.
+
+No I/O. Rows and columns count from 0. Docstrings name the control functions of ECMA-48 and of
+xterm's "Control Sequences"; where terminals differ, a grid does what tmux does.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .history import History
+from .rows import FORGOTTEN, TAB_COLUMNS, Line, Row, cell_width, lines_of
+
+# What ED and EL erase: their parameter.
+_TO_END = 0
+_TO_START = 1
+_ALL = 2
+
+# Characters that take one cell each, or a single character that may take another number of cells.
+_RUN = re.compile(r"[ -~]+|[^ -~]")
+
+
+class Grid:
+    """The main screen or the alternate screen.
+
+    Args:
+        columns: The terminal's width.
+        height: The number of rows of the screen.
+        history: Where rows go that leave the screen; None drops them, as on the alternate screen.
+
+    Attributes:
+        columns: The terminal's width.
+        height: The number of rows of the screen.
+        scroll_region: The first and the last row of the part that scrolls; None is all rows.
+    """
+
+    def __init__(self, columns: int, height: int, history: History | None = None) -> None:
+        self.columns = columns
+        self.height = height
+        self.scroll_region: tuple[int, int] | None = None
+        self._history = history
+        # The last `height` rows are the screen. Rows above them have left it and are not settled.
+        # Rows at the end of the screen are missing until the cursor reaches them.
+        self._rows = [Row()]
+        # The cursor: an index into `_rows`, and a column, which is the width behind a full row.
+        self._row = 0
+        self._column = 0
+
+    @property
+    def _top(self) -> int:
+        """The index of the screen's first row."""
+        return max(0, len(self._rows) - self.height)
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """The cursor's row on the screen and its column."""
+        return self._row - self._top, self._column
+
+    def is_at_new_row(self) -> bool:
+        """Tell whether the cursor is at the start of the last row, which is empty."""
+        row = self._rows[-1]
+        is_empty = not row.cells and not row.text
+        return is_empty and self._column == 0 and self._row == len(self._rows) - 1
+
+    def lines(self) -> list[Line]:
+        """Return the lines that are not settled, without empty lines below the cursor."""
+        begun: Sequence[Row] = ()
+        if self._history is not None:
+            begun = self._history.begun
+        return lines_of(begun, self._rows, self._row)
+
+    def text(self) -> str:
+        """Return the rows of the screen, without trailing blanks and trailing empty rows."""
+        rows = [str(row).replace(FORGOTTEN, " ").rstrip() for row in self._rows[self._top :]]
+        return "\n".join(rows).rstrip("\n")
+
+    def lines_above_cursor(self, max_rows: int) -> Iterator[list[Row]]:
+        """Yield the rows of each line that ends above the cursor, the nearest line first.
+
+        Args:
+            max_rows: How many rows above the cursor to go through.
+        """
+        first = max(self._top, self._row - max_rows)
+        start = self._row
+        while start > first:
+            end = start
+            start -= 1
+            while start > first and self._rows[start - 1].is_wrapped:
+                start -= 1
+            yield self._rows[start:end]
+
+    def mark_command(self) -> None:
+        """Note that keys were sent while a line editor had its cursor in this row."""
+        self._rows[self._row].mark_command()
+
+    def forget(self, *, has_cursor: bool) -> None:
+        """Show nothing of what was written so far.
+
+        Args:
+            has_cursor: This screen is on, so that new output continues the cursor's row.
+        """
+        for row in self._rows:
+            row.forget()
+        if has_cursor:
+            self._rows[self._row].renew()
+
+    def put(self, characters: str, *, is_edited: bool) -> None:
+        """Write printable characters at the cursor, in more rows where they don't fit.
+
+        Args:
+            characters: The characters.
+            is_edited: A line editor writes them.
+        """
+        self._rows[self._row].start_writing(self._column, is_edited=is_edited)
+        for run in _RUN.findall(characters):
+            width = 1
+            if not run.isascii():
+                width = cell_width(run)
+            if width == 0:
+                self._rows[self._row].join(self._column, run)
+            elif width == 1:
+                self._put_cells(run, 1, is_edited=is_edited)
+            else:
+                self._put_cells([run, ""], width, is_edited=is_edited)
+
+    def _put_cells(self, cells: Sequence[str], width: int, *, is_edited: bool) -> None:
+        """Write the cells of characters that are `width` cells wide."""
+        while cells:
+            if self._column + width > self.columns:
+                self._rows[self._row].wrap()
+                self._column = 0
+                self.feed_line()
+                self._rows[self._row].start_writing(0, is_edited=is_edited)
+            part = cells[: max(width, self.columns - self._column)]
+            self._rows[self._row].put(self._column, part)
+            self._column += len(part)
+            cells = cells[len(part) :]
+
+    def put_line(self, line: str) -> None:
+        """Write a line of characters of width 1 and tabs at the cursor, which is at a new row."""
+        if len(line) <= self.columns:
+            rows = [Row(line)]
+        else:
+            starts = range(0, len(line), self.columns)
+            rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
+            rows[-1].unwrap()
+        self._rows[-1:] = rows
+        self._row = len(self._rows) - 1
+        self._column = len(rows[-1].text)
+        if "\t" in line or not line.isascii():
+            self._column = len(rows[-1].edit())
+
+    def put_lines(self, lines: Sequence[str]) -> None:
+        """Write lines at the cursor, which is at a new row, and move it to the row below them.
+
+        Args:
+            lines: At least as many lines as the screen has rows, none wider than the terminal.
+        """
+        shown = self.height - 1
+        self._rows[-1:] = [Row()] * self.height
+        self.settle()
+        if self._history is not None:
+            self._history.add_lines([Line(line) for line in lines[:-shown]])
+        self._rows = [Row(line) for line in [*lines[-shown:], ""]]
+        self._row = shown
+
+    def move_to(self, row: int, column: int) -> None:
+        """Move the cursor to a row and a column, or to the nearest that the screen has (CUP)."""
+        self._row = self._top + min(max(row, 0), self.height - 1)
+        self._column = min(max(column, 0), self.columns - 1)
+        self._add_missing_rows()
+
+    def _add_missing_rows(self) -> None:
+        """Add the rows down to the cursor's row."""
+        missing = self._row - len(self._rows) + 1
+        self._rows += [Row() for _ in range(missing)]
+
+    def return_carriage(self) -> None:
+        """Move the cursor to the first column (CR)."""
+        self._column = 0
+
+    def go_back(self) -> None:
+        """Move the cursor one column to the left (BS).
+
+        From the first column it moves to the end of the row above, where that row is wrapped.
+        """
+        if self._column:
+            self._column = min(self._column, self.columns) - 1
+        elif self._row > self._top and self._rows[self._row - 1].is_wrapped:
+            self._row -= 1
+            self._column = self.columns - 1
+
+    def tab(self) -> None:
+        """Move the cursor to the next tab stop (HT). Behind the text of a row, write the tab."""
+        row = self._rows[self._row]
+        next_stop = (self._column // TAB_COLUMNS + 1) * TAB_COLUMNS
+        stop = min(next_stop, self.columns - 1)
+        is_behind_text = len(row.edit()) <= self._column
+        if is_behind_text and self._column < stop and stop % TAB_COLUMNS == 0:
+            row.put(self._column, ["\t", *[""] * (stop - self._column - 1)])
+        self._column = max(self._column, stop)
+
+    def feed_line(self) -> None:
+        """Move the cursor down, or scroll at the end of the scroll region (LF, IND)."""
+        if self.scroll_region and self._row == self._top + self.scroll_region[1]:
+            self._scroll(*self.scroll_region)
+            return
+        self._row += 1
+        if self._row == len(self._rows):
+            self._rows.append(Row())
+            if len(self._rows) > 4 * self.height:
+                self.settle()
+        self._rows[self._row].renew()
+
+    def reverse_feed_line(self) -> None:
+        """Move the cursor up, or insert a row in the first row (RI)."""
+        if self._row > self._top:
+            self._row -= 1
+        else:
+            self.insert_rows(1)
+
+    def set_scroll_region(self, region: tuple[int, int] | None) -> None:
+        """Set the first and the last row of the part that scrolls; None is all rows."""
+        self.scroll_region = region
+
+    def _scroll(self, first: int, last: int) -> None:
+        """Scroll up by a row. The row that leaves goes above the screen, as in tmux."""
+        top = self._top
+        missing = top + self.height - len(self._rows)
+        self._rows += [Row() for _ in range(missing)]
+        row = self._rows.pop(top + first)
+        row.unwrap()
+        self._rows.insert(top + last, Row())
+        if self._history is not None:
+            self._rows.insert(top, row)
+            self._row += 1
+
+    def settle(self) -> None:
+        """Move the rows that have left the screen to the history."""
+        count = self._top
+        if self._history is not None:
+            self._history.add_rows(self._rows[:count])
+        del self._rows[:count]
+        self._row = max(0, self._row - count)
+
+    def clear(self) -> None:
+        """Clear the screen (ED 2). Its lines go to the history, as in tmux."""
+        row, column = self.cursor
+        if self._history is not None:
+            self.settle()
+            self._history.add_lines(_without_blank_end(self.lines()))
+            self._history.drop_begun()
+        self._rows = [Row() for _ in range(row + 1)]
+        self._row = row
+        self._column = column
+
+    def erase_in_display(self, part: int) -> None:
+        """Erase from the cursor to the end of the screen, from its start, or all (ED 0, 1, 2)."""
+        if part == _ALL or (part == _TO_END and self.cursor == (0, 0)):
+            self.clear()
+            return
+        self.erase_in_line(part)
+        if part == _TO_END:
+            self._delete_rows(self._row + 1, self.height)
+            self._rows[self._row].unwrap()
+        elif part == _TO_START:
+            for row in self._rows[self._top : self._row]:
+                row.clear()
+                row.unwrap()
+
+    def erase_in_line(self, part: int) -> None:
+        """Erase from the cursor to the end of its row, from its start, or all (EL 0, 1, 2)."""
+        row = self._rows[self._row]
+        if self._covers_row(part):
+            self._unwrap(self._row)
+            row.clear()
+        elif part == _TO_END:
+            row.erase(self._column, self.columns, self.columns)
+        elif part == _TO_START:
+            row.erase(0, self._column + 1, self.columns)
+
+    def _covers_row(self, part: int) -> bool:
+        """Tell whether a part of the cursor's row is all of it."""
+        if part == _ALL:
+            return True
+        if part == _TO_END:
+            return self._column == 0
+        return self._column >= self.columns - 1
+
+    def _unwrap(self, index: int) -> None:
+        """Make a row that is cleared a line of its own."""
+        self._rows[index].unwrap()
+        if index:
+            self._rows[index - 1].unwrap()
+
+    def erase_cells(self, count: int) -> None:
+        """Erase cells from the cursor on (ECH)."""
+        end = self._column + min(count, self.columns)
+        self._rows[self._row].erase(self._column, end, self.columns)
+
+    def delete_cells(self, count: int) -> None:
+        """Delete cells from the cursor on (DCH)."""
+        end = self._column + min(count, self.columns)
+        self._rows[self._row].delete(self._column, end, self.columns)
+
+    def insert_blanks(self, count: int) -> None:
+        """Insert blanks at the cursor (ICH)."""
+        count = min(count, self.columns)
+        self._rows[self._row].insert_blanks(self._column, count, self.columns)
+
+    def insert_rows(self, count: int) -> None:
+        """Insert empty rows at the cursor's row; rows move off the end of the screen (IL)."""
+        count = min(count, self.height)
+        self._unwrap(self._row)
+        kept = self.height - (self._row - self._top) - count
+        below = self._rows[self._row :][:kept]
+        self._rows[self._row :] = [Row() for _ in range(count)] + below
+
+    def delete_rows(self, count: int) -> None:
+        """Delete rows from the cursor's row on; the rows below them move up (DL)."""
+        self._unwrap(self._row)
+        self._delete_rows(self._row, min(count, self.height))
+        self._add_missing_rows()
+
+    def _delete_rows(self, start: int, count: int) -> None:
+        length = len(self._rows)
+        del self._rows[start : start + count]
+        # A screen that has rows above it ends with the last row.
+        if length > self.height:
+            missing = length - len(self._rows)
+            self._rows += [Row() for _ in range(missing)]
+
+
+def _without_blank_end(lines: list[Line]) -> list[Line]:
+    """Return lines without blank lines at the end. Other blank lines become empty."""
+    while len(lines) > 1 and _is_blank(lines[-1]):
+        lines.pop()
+    if len(lines) == 1 and not lines[0].text:
+        return []
+    return [Line("") if _is_blank(line) else line for line in lines]
+
+
+def _is_blank(line: Line) -> bool:
+    return not line.text.strip(" ")

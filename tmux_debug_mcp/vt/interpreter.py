@@ -1,0 +1,307 @@
+"""What the characters that a program prints do to a terminal: text, control characters, sequences.
+
+No I/O. Sources: ECMA-48, xterm's "Control Sequences", and tmux where terminals differ. Sequences
+that show nothing and move nothing are ignored.
+"""
+
+import re
+from collections.abc import Callable
+
+from .charsets import LINE_DRAWING, CharacterSets
+from .grid import Grid
+from .history import History
+from .rows import cell_width
+from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
+
+# Control characters that do something other than to begin a line, or a column after a tab.
+_NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177]")
+# Private modes that DECSET and DECRST switch.
+_ALTERNATE_SCREEN = (47, 1047, 1049)
+_BRACKETED_PASTE = 2004
+
+
+class Interpreter:
+    """A terminal that text is written to.
+
+    Most output is plain lines. At a new row these are stored as they are, without a look at each
+    character; all else is taken apart into characters, control characters and sequences.
+
+    Args:
+        columns: The terminal's width.
+        height: Its number of rows.
+        history: Where lines go that leave the main screen.
+
+    Attributes:
+        main: The main screen.
+        alternate: The alternate screen, None unless it is on.
+        sets: The character sets in use.
+        is_editing: A line editor has switched bracketed paste on.
+    """
+
+    def __init__(self, columns: int, height: int, history: History) -> None:
+        self.main = Grid(columns, height, history)
+        self.alternate: Grid | None = None
+        self.sets = CharacterSets()
+        self.is_editing = False
+        self._grid = self.main  # the screen that is on
+        self._saved = (0, 0, self.sets)  # what DECSC saved: row, column, sets
+        self._last = ""  # the character that REP repeats, empty if the last output is none
+
+    @property
+    def grid(self) -> Grid:
+        """The screen that is on."""
+        return self._grid
+
+    def restore(self, sets: CharacterSets, *, is_editing: bool) -> None:
+        """Set the character sets and the mode of a line editor."""
+        self.sets = sets
+        self.is_editing = is_editing
+
+    def switch_screen(self, *, is_alternate: bool) -> None:
+        """Switch to the alternate screen, which is empty at first, or back to the main screen.
+
+        As in tmux, both screens have the same scroll region.
+        """
+        if is_alternate == (self.alternate is not None):
+            return
+        region = self._grid.scroll_region
+        if is_alternate:
+            self.main.settle()
+            self._grid = Grid(self.main.columns, self.main.height)
+            self.alternate = self._grid
+        else:
+            self._grid = self.main
+            self.alternate = None
+        self._grid.set_scroll_region(region)
+
+    def write(self, text: str) -> None:
+        """Write text, and settle the rows that it has moved off the screen."""
+        line, line_feed, rest = text.partition("\n")
+        if line_feed:
+            self._write_line(line)
+            text = self._write_plain_lines(rest)
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._write_line(line)
+        self._interpret(rest)
+        self._grid.settle()
+
+    def _write_line(self, line: str) -> None:
+        """Write a line and the line feed behind it."""
+        self._last = ""
+        has_return = line.endswith("\r")
+        if has_return:
+            line = line.rstrip("\r")
+        if not self._write_plain_line(line):
+            self._interpret(line)
+        if has_return:
+            self._grid.return_carriage()
+        self._grid.feed_line()
+
+    def _write_plain_line(self, line: str) -> bool:
+        """Write a line at once if it is plain and the cursor is at a new row, and tell whether."""
+        if not self._is_at_new_row():
+            return False
+        line = FRESH_INVISIBLE.sub("", line)
+        if not _is_plain(line, self._grid.columns):
+            return False
+        self._grid.put_line(line)
+        return True
+
+    def _write_plain_lines(self, text: str) -> str:
+        """Write lines at once if all are plain and fill the screen.
+
+        Returns:
+            The text that is still to be written.
+        """
+        if self.alternate is not None or not self._is_at_new_row():
+            return text
+        head, _, rest = text.rpartition("\n")
+        head = head.replace("\r\n", "\n").removesuffix("\r")
+        head = FRESH_INVISIBLE.sub("", head)
+        lines = head.split("\n")
+        if len(lines) < self._grid.height or not head.isascii() or _NOT_PLAIN.search(head):
+            return text
+        expanded = lines
+        if "\t" in head:
+            expanded = [line.expandtabs() for line in lines]
+        if max(map(len, expanded)) > self._grid.columns:
+            return text
+        self._grid.put_lines(lines)
+        return rest
+
+    def _is_at_new_row(self) -> bool:
+        """Tell whether a plain line can be stored as it is."""
+        return not self.is_editing and self.sets.is_usual and self._grid.is_at_new_row()
+
+    def _interpret(self, text: str) -> None:
+        """Write text piece by piece."""
+        for match in TOKEN.finditer(text):
+            parameters, final, escape, characters, control = match.groups()
+            last = self._last
+            self._last = ""
+            if characters:
+                self._print(characters)
+                if characters[-1].isascii():
+                    self._last = characters[-1]
+            elif final == "b":
+                self._repeat(last, parameters)
+            elif final:
+                self._control_sequence(parameters, final)
+            elif escape:
+                self._escape_sequence(escape)
+            elif control:
+                self._control_character(control)
+
+    def _print(self, characters: str) -> None:
+        if self.sets.is_drawing:
+            characters = characters.translate(LINE_DRAWING)
+        self._grid.put(characters, is_edited=self.is_editing)
+
+    def _repeat(self, character: str, parameters: str) -> None:
+        """Print a character again, up to the end of its row (REP)."""
+        sequence = control_sequence(parameters, "b")
+        if character and sequence and sequence.name == "b":
+            _, column = self._grid.cursor
+            count = max(sequence.numbers[0], 1)
+            self._print(character * min(count, self._grid.columns - column))
+
+    def _control_character(self, control: str) -> None:
+        if control == "\r":
+            self._grid.return_carriage()
+        elif control == "\b":
+            self._grid.go_back()
+        elif control == "\t":
+            self._grid.tab()
+        elif control in "\n\v\f":
+            self._grid.feed_line()
+        elif control in "\016\017":  # SO and SI
+            self.sets = self.sets.after(control)
+
+    def _escape_sequence(self, sequence: str) -> None:
+        """Do what an escape sequence asks for.
+
+        Args:
+            sequence: What follows ESC: a character, or the designation of a character set.
+        """
+        grid = self._grid
+        match sequence:
+            case "D":  # IND
+                grid.feed_line()
+            case "E":  # NEL
+                grid.return_carriage()
+                grid.feed_line()
+            case "M":  # RI
+                grid.reverse_feed_line()
+            case "7":  # DECSC
+                self._saved = (*grid.cursor, self.sets)
+            case "8":  # DECRC
+                row, column, self.sets = self._saved
+                grid.move_to(row, column)
+            case "c":  # RIS
+                self._reset()
+            case "(0" | "(B" | ")0" | ")B":
+                self.sets = self.sets.after(sequence)
+
+    def _reset(self) -> None:
+        self._grid.clear()
+        self._grid.move_to(0, 0)
+        self._grid.set_scroll_region(None)
+        self.sets = CharacterSets()
+        self._saved = (0, 0, self.sets)
+
+    def _control_sequence(self, parameters: str, final: str) -> None:
+        """Do what a control sequence asks for."""
+        if final == "m":  # SGR: the most frequent sequence shows nothing
+            return
+        sequence = control_sequence(parameters, final)
+        if sequence is None:
+            return
+        name, numbers = sequence
+        grid = self._grid
+        count = max(numbers[0], 1)
+        if name in _MOVES:
+            row, column = grid.cursor
+            grid.move_to(*_MOVES[name](row, column, count))
+        elif name in _EDITS:
+            _EDITS[name](grid, count)
+        elif name in _ERASURES:
+            _ERASURES[name](grid, numbers[0])
+        else:
+            self._set(name, numbers)
+
+    def _set(self, name: str, numbers: list[int]) -> None:
+        """Set the cursor, the scroll region or modes."""
+        match name:
+            case "H" | "f":  # CUP and HVP
+                self._set_cursor(*numbers[:2])
+            case "r":  # DECSTBM
+                self._set_scroll_region(*numbers[:2])
+            case "s":  # SCOSC
+                self._escape_sequence("7")
+            case "u":  # SCORC
+                self._escape_sequence("8")
+            case "?h" | "?l":  # DECSET and DECRST
+                self._set_modes(numbers, is_on=name == "?h")
+
+    def _set_cursor(self, row: int, column: int = 1) -> None:
+        """Move the cursor. Rows and columns count from 1, and 0 means 1."""
+        self._grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
+
+    def _set_scroll_region(self, first: int, last: int = 0) -> None:
+        """Set the rows that scroll, counted from 1; 0 means the first or the last row."""
+        height = self._grid.height
+        if last == 0:
+            last = height
+        region = (max(first, 1) - 1, min(last, height) - 1)
+        is_valid = region[0] < region[1]
+        if is_valid and region != (0, height - 1):
+            self._grid.set_scroll_region(region)
+        else:
+            self._grid.set_scroll_region(None)
+        self._grid.move_to(0, 0)
+
+    def _set_modes(self, modes: list[int], *, is_on: bool) -> None:
+        for mode in modes:
+            if mode in _ALTERNATE_SCREEN:
+                self.switch_screen(is_alternate=is_on)
+            elif mode == _BRACKETED_PASTE:
+                self.is_editing = is_on
+
+
+def _is_plain(line: str, columns: int) -> bool:
+    """Tell whether a line has only characters of width 1, and tabs if it fits into a row."""
+    if _NOT_PLAIN.search(line):
+        return False
+    if line.isascii():
+        return "\t" not in line or len(line.expandtabs()) < columns
+    if "\t" in line or len(line) * 2 > columns:
+        return False
+    return all(map(cell_width, line))
+
+
+# How control sequences move the cursor: the new row and column from the old ones and the parameter.
+_MOVES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
+    "A": lambda row, column, count: (row - count, column),  # CUU
+    "B": lambda row, column, count: (row + count, column),  # CUD
+    "C": lambda row, column, count: (row, column + count),  # CUF
+    "D": lambda row, column, count: (row, column - count),  # CUB
+    "E": lambda row, _column, count: (row + count, 0),  # CNL
+    "F": lambda row, _column, count: (row - count, 0),  # CPL
+    "G": lambda row, _column, number: (row, number - 1),  # CHA
+    "`": lambda row, _column, number: (row, number - 1),  # HPA
+    "d": lambda _row, column, number: (number - 1, column),  # VPA
+}
+# Control sequences that edit the screen, with a count.
+_EDITS: dict[str, Callable[[Grid, int], None]] = {
+    "@": Grid.insert_blanks,  # ICH
+    "L": Grid.insert_rows,  # IL
+    "M": Grid.delete_rows,  # DL
+    "P": Grid.delete_cells,  # DCH
+    "X": Grid.erase_cells,  # ECH
+}
+# Control sequences that erase, with what to erase.
+_ERASURES: dict[str, Callable[[Grid, int], None]] = {
+    "J": Grid.erase_in_display,  # ED
+    "K": Grid.erase_in_line,  # EL
+}
