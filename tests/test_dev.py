@@ -33,7 +33,9 @@ def add_python(programs: Path) -> None:
     (programs / "python3").symlink_to(os.path.realpath(sys.executable))
 
 
-def dev(programs: Path, directory: Path, *arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+def dev(
+    programs: Path, directory: Path, *arguments: str, **env: str
+) -> "subprocess.CompletedProcess[str]":
     directory.mkdir()
     for name in ("dev", "pyproject.toml"):
         shutil.copy(ROOT / name, directory)
@@ -47,12 +49,20 @@ def dev(programs: Path, directory: Path, *arguments: str, **env: str) -> "subpro
 @pytest.mark.parametrize(
     ("manager", "told"),
     [
-        (None, "dev: missing: python3 (Debian's names). Install it with your system's package manager.\n"),
+        (
+            None,
+            (
+                "dev: missing: python3 (Debian's names). "
+                "Install it with your system's package manager.\n"
+            ),
+        ),
         ("apt-get", "dev: missing: python3. Install it: {sudo}apt-get install python3\n"),
         ("dnf", "dev: missing: python3. Install it: {sudo}dnf install python3\n"),
     ],
 )
-def test_without_python_nothing_else_is_tried(programs: Path, tmp_path: Path, manager: str | None, told: str) -> None:
+def test_without_python_nothing_else_is_tried(
+    programs: Path, tmp_path: Path, manager: str | None, told: str
+) -> None:
     if manager:
         add(programs, manager)
     done = dev(programs, tmp_path / "clone", "demo")
@@ -62,11 +72,14 @@ def test_without_python_nothing_else_is_tried(programs: Path, tmp_path: Path, ma
     assert not (tmp_path / "clone" / ".venv").exists()
 
 
-def test_python_that_is_too_old_is_told(programs: Path, tmp_path: Path) -> None:
+def test_python_that_is_too_old_is_an_error(programs: Path, tmp_path: Path) -> None:
     add(programs, "python3", "case $2 in *platform*) echo 3.9.2 ;; *) exit 1 ;; esac")
     done = dev(programs, tmp_path / "clone", "demo")
 
-    assert (done.returncode, done.stderr) == (1, "dev: Python 3.11 or newer is needed, and python3 is 3.9.2.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dev: Python 3.11 or newer is needed, and python3 is 3.9.2.\n",
+    )
 
 
 def test_package_that_can_not_be_installed_ends_it(programs: Path, tmp_path: Path) -> None:
@@ -75,7 +88,8 @@ def test_package_that_can_not_be_installed_ends_it(programs: Path, tmp_path: Pat
     done = dev(programs, tmp_path / "clone", "demo")
 
     wanted = (
-        "dev: installing tmux\nE: no such package\ndev: apt-get could not install tmux; it says why above.\n"
+        "dev: installing tmux\nE: no such package\n"
+        "dev: apt-get could not install tmux; it says why above.\n"
         if IS_ROOT
         else "dev: missing: tmux. Install it: sudo apt-get install tmux\n"
     )
@@ -89,18 +103,30 @@ def test_packages_have_the_names_of_the_system(programs: Path, tmp_path: Path) -
     done = dev(programs, tmp_path / "clone", "demo")
 
     assert done.returncode == 1
-    assert done.stderr == f"dev: missing: tmux. Install it: {'' if IS_ROOT else 'sudo '}dnf install tmux\n"
+    assert (
+        done.stderr
+        == f"dev: missing: tmux. Install it: {'' if IS_ROOT else 'sudo '}dnf install tmux\n"
+    )
 
 
-def test_index_that_can_not_be_reached_leaves_nothing_that_looks_finished(programs: Path, tmp_path: Path) -> None:
+def test_index_that_can_not_be_reached_leaves_nothing_that_looks_finished(
+    programs: Path, tmp_path: Path
+) -> None:
     add_python(programs)
     add(programs, "tmux")
-    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
+    nowhere = {
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+        "PIP_RETRIES": "0",
+        "PIP_CONFIG_FILE": os.devnull,
+    }
     done = dev(programs, tmp_path / "clone", "demo", **nowhere)
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "dev: making .venv"
-    assert done.stderr.splitlines()[-1] == "dev: pip could not install what .venv needs; it says why above."
+    assert (
+        done.stderr.splitlines()[-1]
+        == "dev: pip could not install what .venv needs; it says why above."
+    )
     assert not (tmp_path / "clone" / ".venv" / "made-from").exists()
 
 
@@ -113,7 +139,9 @@ def test_path_that_pip_breaks_at_is_refused(programs: Path, tmp_path: Path, name
     assert done.stderr.endswith("dev: Move it to another path.\n")
 
 
-def test_system_of_another_release_is_not_made_by_an_ordinary_user(programs: Path, tmp_path: Path) -> None:
+def test_system_of_another_release_is_not_made_by_an_ordinary_user(
+    programs: Path, tmp_path: Path
+) -> None:
     if IS_ROOT:
         pytest.skip("root makes one: ./dev test-on")
     done = dev(programs, tmp_path / "clone", "test-on", "trixie")

@@ -9,7 +9,9 @@ TESTS = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py")
 
 
 def test_every_test_that_the_guarantees_name_exists() -> None:
-    named = re.findall(r"`(?:\w+/)*(test_\w+)(\.py)?`", (ROOT / "docs" / "guarantees.md").read_text())
+    named = re.findall(
+        r"`(?:\w+/)*(test_\w+)(\.py)?`", (ROOT / "docs" / "guarantees.md").read_text()
+    )
 
     assert len(named) > 15
     for name, is_file in named:
@@ -18,7 +20,9 @@ def test_every_test_that_the_guarantees_name_exists() -> None:
 
 def test_every_configuration_in_json_can_be_read() -> None:
     texts = [path.read_text() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]]
-    blocks = [block for text in texts for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    blocks = [
+        block for text in texts for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    ]
 
     assert len(blocks) >= 3
     for block in blocks:

@@ -39,13 +39,19 @@ async def test_configured_command_is_a_server(environment: dict[str, str]) -> No
     [toml] = map(tomllib.loads, fenced("toml"))
     server = configuration["mcpServers"]["tmux-debug"]
     assert toml["mcp_servers"]["tmux-debug"]["command"] == server["command"]
-    assert opencode["mcp"]["tmux-debug"] == {"type": "local", "command": [server["command"]], "enabled": True}
+    assert opencode["mcp"]["tmux-debug"] == {
+        "type": "local",
+        "command": [server["command"]],
+        "enabled": True,
+    }
     assert f"$ claude mcp add --scope user tmux-debug -- {server['command']}\n" in README
     assert f"command: {server['command']}\n" in fenced("markdown")[0]
     command = Path(server["command"].replace("/path/to/tmux-debug-mcp", str(ROOT)))
     installed = str(command) if command.exists() else "tmux-debug-mcp"
 
-    async with Client(StdioServerParameters(command=installed, args=server["args"], env=environment)) as client:
+    async with Client(
+        StdioServerParameters(command=installed, args=server["args"], env=environment)
+    ) as client:
         assert len((await client.list_tools()).tools) == len(debug.TOOLS)
 
 
@@ -55,7 +61,9 @@ def test_table_of_options_is_that_of_the_code() -> None:
         first, *words = option.flag.split("-")
         in_nix = first + "".join(map(str.capitalize, words))
         flag = f"--{option.flag} {option.value}".strip()
-        assert f"| `{flag}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |" in README
+        assert (
+            f"| `{flag}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |" in README
+        )
     assert README.count("| `--") == len(OPTIONS)
 
 
@@ -73,12 +81,13 @@ def test_keys_that_are_shown_are_pressed(keys: str) -> None:
 
 
 def test_limits_are_those_of_the_code() -> None:
-    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE))
+    rows = dict(
+        re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", README.partition("| limit |")[2], re.MULTILINE)
+    )
 
     assert rows["panes"] == f"{engine.MAX_PANES}; those that have ended give way"
-    assert (
-        rows["command"] == f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {users_server.MAX_COMMAND_BYTES:,}"
-    )
+    ours, users = creation.MAX_COMMAND_BYTES, users_server.MAX_COMMAND_BYTES
+    assert rows["command"] == f"{ours:,} bytes; with `--socket` {users:,}"
     assert rows["`keys`"] == f"{MAX_KEYS_BYTES >> 20} MiB, {MAX_PRESSED:,} keys to press"
     assert rows["pattern"] == f"{matching.MAX_PATTERN_CHARACTERS:,} characters"
     assert rows["wait, run"] == "3,600 s"
@@ -89,14 +98,23 @@ def test_limits_are_those_of_the_code() -> None:
     unasked = rows["text of an observation that was not asked for"]
     assert unasked == f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, likewise"
     assert rows["text of a run"] == f"{running.MAX_OUTPUT_CHARACTERS:,} characters, likewise"
-    assert rows["history that `set_history_limit` can ask for"] == f"{host.MAX_HISTORY_LINES:,} lines"
+    assert (
+        rows["history that `set_history_limit` can ask for"] == f"{host.MAX_HISTORY_LINES:,} lines"
+    )
     kept = f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"
     assert rows["kept logs"] == f"{kept} beside the logs of panes that are there"
-    assert rows["text of `read_logs_from_tab`"] == f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"
+    assert (
+        rows["text of `read_logs_from_tab`"]
+        == f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"
+    )
     assert rows["chunk of `stream_logs_from_tab`"] == f"{tabs_arguments.MAX_CHUNK_BYTES >> 20} MiB"
     assert rows["calls that wait for a tab"] == str(shell.MAX_WAITING)
-    assert rows["text of `getContent`"].endswith(f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters")
+    assert rows["text of `getContent`"].endswith(
+        f"the last {terminal.MAX_CONTENT_CHARACTERS:,} characters"
+    )
     assert rows["size of a terminal"] == f"{sizes.MAX_COLUMNS} columns, {sizes.MAX_ROWS} rows"
     assert rows["recording"] == f"{recording.MAX_RECORDING_BYTES >> 20} MiB"
     assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS
-    assert rows["text of a capture"].startswith(f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, likewise")
+    assert rows["text of a capture"].startswith(
+        f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, likewise"
+    )

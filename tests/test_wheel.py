@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-flit = pytest.importorskip("flit_core.buildapi", reason="flit_core is not installed; ./dev setup installs it")
+flit = pytest.importorskip(
+    "flit_core.buildapi", reason="flit_core is not installed; ./dev setup installs it"
+)
 ROOT = Path(__file__).parents[1]
 
 
@@ -20,7 +22,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_every_file_of_the_package_is_in_it(wheel: zipfile.ZipFile) -> None:
     package = ROOT / "tmux_debug_mcp"
-    files = {str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    files = {
+        str(path.relative_to(ROOT))
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
 
     names = ("py.typed", "panes/pane.sh", "tmux/tmux.conf", "vt/fonts/unifont.hex.xz")
     assert {f"tmux_debug_mcp/{name}" for name in names} <= files
