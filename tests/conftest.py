@@ -5,12 +5,11 @@ import secrets
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from support import Tools, User, in_process, marked, run_directories
+from support import Tools, User, ask_until, in_process, marked, run_directories
 
 from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.settings import Settings
@@ -19,7 +18,7 @@ from tmux_debug_mcp.settings import Settings
 _CENSUS_S = 5.0
 
 
-# Whoever started us in the background or with nohup had these ignored, and the servers under test would inherit that.
+# Who started us in the background or with nohup had these ignored, which servers would inherit.
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
@@ -31,29 +30,33 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the test an environment of its own, and fail it when a process or directory of it survives."""
+def census(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Give the test an environment of its own, and fail it when something of it survives."""
     tag = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
     name, value = tag.split("=")
-    for variable in [variable for variable in os.environ if variable.startswith(("TMUX", "LC_", "LANG"))]:
-        monkeypatch.delenv(variable)
+    for variable in list(os.environ):
+        if variable.startswith(("TMUX", "LC_", "LANG")):
+            monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("SHELL", shutil.which("bash") or "/bin/sh")
     home = tmp_path_factory.mktemp("home")
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
-    # Clients have half a second for the end of a server; a session that is in this process may take longer.
+    # Clients give a server half a second to end; an engine in this process may take longer.
     monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_S", _CENSUS_S)
     yield tag
-    deadline = time.monotonic() + _CENSUS_S
-    while (left := [*marked(tag), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert left == []
+    ask_until(
+        lambda: [*marked(tag), *map(str, run_directories(os.getpid()))],
+        lambda left: left == [],
+        patience_s=_CENSUS_S,
+    )
 
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """Return a directory for sockets, whose paths have 107 bytes at most, wherever temporary files go."""
+    """Return a directory for sockets, whose paths have 107 bytes at most."""
     with tempfile.TemporaryDirectory(prefix="mcp-", dir="/tmp") as directory:
         yield Path(directory)
 
@@ -62,7 +65,10 @@ def short_path() -> Iterator[Path]:
 def user(short_path: Path) -> Iterator[User]:
     configuration = short_path / "user.conf"
     configuration.write_text(
-        "set -g base-index 1\nset -g status off\nset -g history-limit 777\nset -s set-clipboard off\n"
+        "set -g base-index 1\n"
+        "set -g status off\n"
+        "set -g history-limit 777\n"
+        "set -s set-clipboard off\n"
     )
     user = User(short_path / "user", configuration)
     user.tmux("new-session", "-d", "-s", "mine", "-x", "100", "-y", "30", "exec cat")
@@ -87,6 +93,6 @@ async def tools(settings: Settings) -> AsyncIterator[Tools]:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What the SDKs' clients pass on to servers, which is no locale; and where our modules are not installed."""
+    """Return the variables that the clients of the SDKs pass on to servers, and our own."""
     names = ("HOME", "PATH", "PYTHONPATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
     return {name: os.environ[name] for name in names if name in os.environ} | {"PWD": str(tmp_path)}

@@ -1,14 +1,17 @@
-"""What tests share: a client with short words, waits with a bound, and a census of what a test leaves."""
+"""What tests share: a client with short words, bounded waits, and a census of processes."""
 
 import contextlib
+import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -26,8 +29,12 @@ from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import choose
 
+T = TypeVar("T")
+
 # Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
+# Between two looks at something that no event tells of.
+POLL_S = 0.005
 
 # The shells in which commands can be run, each without its user's settings.
 SHELLS = {
@@ -39,8 +46,8 @@ SHELLS = {
 }
 
 
-class Tools:
-    """The tools, called by a real client.
+class Caller:
+    """Calls tools with a real client.
 
     Args:
         client: The client.
@@ -75,6 +82,13 @@ class Tools:
         assert not result.is_error, texts(result)
         return texts(result)
 
+    async def answer(self, tool: str, /, **arguments: Any) -> tuple[list[str], Mapping[str, Any]]:  # noqa: ANN401
+        """Return the blocks of a call that succeeds, and what is said of it for programs."""
+        result = await self.call(tool, **arguments)
+        assert not result.is_error, texts(result)
+        assert result.meta is not None
+        return texts(result), result.meta
+
     async def error(self, tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
         """Return the text of a call that fails."""
         result = await self.call(tool, **arguments)
@@ -82,14 +96,21 @@ class Tools:
         [text] = texts(result)
         return text
 
+    async def text(self, tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
+        """Return the only block of a call that succeeds."""
+        [block] = await self.blocks(tool, **arguments)
+        return block
+
+
+class Tools(Caller):
+    """The tools of the toolset `debug`, unless another is said."""
+
     async def create(self, command: str, **arguments: Any) -> str:  # noqa: ANN401
         """Return the id of a new pane; without `wait_for` it is not observed."""
-        if "wait_for" not in arguments and self.prefix == "tmux_":
+        if "wait_for" not in arguments:
             arguments.setdefault("timeout_s", 0)
-        result = await self.call("create_pane", command=command, **arguments)
-        assert not result.is_error, texts(result)
-        assert result.meta is not None
-        pane_id = str(result.meta["pane_id"])
+        _, facts = await self.answer("create_pane", command=command, **arguments)
+        pane_id = str(facts["pane_id"])
         if self.in_process:
             for pane in self.in_process.panes:
                 if pane.id == pane_id:
@@ -98,7 +119,7 @@ class Tools:
 
     async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
         """Send keys; without `wait_for` what comes of them is not observed."""
-        if "wait_for" not in arguments and self.prefix == "tmux_":
+        if "wait_for" not in arguments:
             arguments.setdefault("timeout_s", 0)
         return await self.blocks("send_keys", pane_id=pane_id, keys=keys, **arguments)
 
@@ -113,29 +134,17 @@ class Tools:
         return result.meta
 
     async def shows(self, pane_id: str, text: str, **arguments: Any) -> str:  # noqa: ANN401
-        """Wait until a capture of the pane has the text, and return it."""
-        captured = ""
-        try:
-            with anyio.fail_after(PATIENCE_S):
-                while text not in captured:
-                    await anyio.sleep(0.005)
-                    captured = await self.capture(pane_id, **arguments)
-        except TimeoutError:
-            raise AssertionError(f"{text!r} does not come up in {captured!r}") from None
-        return captured
+        """Wait until a capture of the pane has the text, and return the capture."""
+        capture = partial(self.capture, pane_id, **arguments)
+        return await until(capture, lambda captured: text in captured)
 
     async def shows_foreground(self, pane_id: str, name: str) -> None:
         """Wait until this program has the pane's terminal."""
-        with anyio.fail_after(PATIENCE_S):
-            while (await self.state(pane_id)).get("foreground") != name:
-                await anyio.sleep(0.005)
+        await until(partial(self.state, pane_id), lambda state: state.get("foreground") == name)
 
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
-        with anyio.fail_after(PATIENCE_S):
-            while (state := await self.state(pane_id))["status"] == "running":
-                await anyio.sleep(0.005)
-        return state
+        return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
 
 
 async def run(
@@ -146,11 +155,8 @@ async def run(
 ) -> tuple[str, Mapping[str, Any], str]:
     """Return the output, what is said of it for programs, and the last line."""
     arguments |= {"pane_id": pane_id} if pane_id else {}
-    result = await tools.call("run", command=command, **arguments)
-    blocks = [block.text for block in result.content if block.type == "text"]
-    assert not result.is_error, blocks
-    assert result.meta is not None
-    return blocks[0], result.meta, blocks[-1]
+    blocks, facts = await tools.answer("run", command=command, **arguments)
+    return blocks[0], facts, blocks[-1]
 
 
 def texts(result: types.CallToolResult) -> list[str]:
@@ -167,11 +173,14 @@ async def in_process(
 ) -> AsyncIterator[Tools]:
     """Serve in this process, to a real client in memory."""
     chosen = choose(toolsets)
-    async with open_engine(settings, archive) as engine, Client(build(Toolbox(chosen, engine, audit))) as client:
+    async with (
+        open_engine(settings, archive) as engine,
+        Client(build(Toolbox(chosen, engine, audit))) as client,
+    ):
         yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")
 
 
-def run_of(tools: Tools) -> str:
+def run_of(tools: Caller) -> str:
     """Return the name of the server run, where logs are kept."""
     assert tools.engine.archive is not None
     return tools.engine.archive.run
@@ -191,7 +200,44 @@ async def eventually(is_so: Callable[[], bool]) -> None:
     """Wait until something is so."""
     with anyio.fail_after(PATIENCE_S):
         while not is_so():
-            await anyio.sleep(0.005)
+            await anyio.sleep(POLL_S)
+
+
+async def until(ask: Callable[[], Awaitable[T]], is_wanted: Callable[[T], bool]) -> T:
+    """Ask again until the answer is as wanted, and return it."""
+    answers: list[T] = []
+    try:
+        with anyio.fail_after(PATIENCE_S):
+            while True:
+                answers[:] = [await ask()]
+                if is_wanted(answers[0]):
+                    return answers[0]
+                await anyio.sleep(POLL_S)
+    except TimeoutError:
+        raise AssertionError(f"this is the last answer: {answers!r}") from None
+
+
+def ask_until(
+    ask: Callable[[], T], is_wanted: Callable[[T], bool], patience_s: float = PATIENCE_S
+) -> T:
+    """Ask again until the answer is as wanted, and return it, where no event loop runs."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        answer = ask()
+        if is_wanted(answer):
+            return answer
+        assert time.monotonic() < deadline, f"this is the last answer: {answer!r}"
+        time.sleep(POLL_S)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, where no event loop runs."""
+    ask_until(is_so, bool)
+
+
+def records(audit: Path) -> list[dict[str, Any]]:
+    """Return the records of an audit."""
+    return [json.loads(line) for line in audit.read_text().splitlines()]
 
 
 def run_directories(pid: int) -> list[Path]:
@@ -207,6 +253,12 @@ def socket_of(pid: int) -> str:
     """Return the socket of a server's one tmux server."""
     [directory] = run_directories(pid)
     return f"{directory}/tmux"
+
+
+def own_tmux(*words: str) -> str:
+    """Run a command of the one tmux server of this process, as a person would."""
+    command = ["tmux", "-S", socket_of(os.getpid()), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def marked(tag: str) -> Iterator[str]:
@@ -239,7 +291,9 @@ class User:
 
     def tmux(self, *words: str) -> str:
         command = ["tmux", "-u", "-S", str(self.socket), "-f", str(self._configuration), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=self.env).stdout
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, env=self.env
+        ).stdout
 
     @property
     def env(self) -> dict[str, str]:
@@ -250,11 +304,21 @@ class User:
         return [*self.state_of("mine"), *self.state_of("other")]
 
     def state_of(self, session: str) -> list[str]:
-        """Return what must not change: options, hooks, key bindings, buffers, pipes, and the user's own panes."""
-        words = ["show-options -s", "show-options -g", "show-options -wg", "show-hooks -g", "list-keys", "list-buffers"]
+        """Return what must not change: options, hooks, keys, buffers, pipes, and the own panes."""
+        words = [
+            "show-options -s",
+            "show-options -g",
+            "show-options -wg",
+            "show-hooks -g",
+            "list-keys",
+            "list-buffers",
+        ]
         found = [self.tmux(*word.split()) for word in words]
-        mine = "#{session_name} #{window_id} #{window_name} #{pane_id} #{pane_pid} #{pane_pipe} #{pane_in_mode}"
-        mine += " #{window_width} #{pane_width} #{pane_height} #{window_active} #{pane_active} #{session_attached}"
+        mine = (
+            "#{session_name} #{window_id} #{window_name} #{pane_id} #{pane_pid} "
+            "#{pane_pipe} #{pane_in_mode} #{window_width} #{pane_width} #{pane_height} "
+            "#{window_active} #{pane_active} #{session_attached}"
+        )
         found += [
             self.tmux("show-options", "-t", f"={session}:"),
             self.tmux("show-options", "-w", "-t", f"={session}:"),

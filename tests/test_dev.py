@@ -51,7 +51,10 @@ def dev(
     [
         (
             None,
-            "dev: missing: python3 (Debian's names). Install it with your system's package manager.\n",
+            (
+                "dev: missing: python3 (Debian's names). "
+                "Install it with your system's package manager.\n"
+            ),
         ),
         ("apt-get", "dev: missing: python3. Install it: {sudo}apt-get install python3\n"),
         ("dnf", "dev: missing: python3. Install it: {sudo}dnf install python3\n"),
@@ -69,7 +72,7 @@ def test_without_python_nothing_else_is_tried(
     assert not (tmp_path / "clone" / ".venv").exists()
 
 
-def test_python_that_is_too_old_is_told(programs: Path, tmp_path: Path) -> None:
+def test_python_that_is_too_old_is_an_error(programs: Path, tmp_path: Path) -> None:
     add(programs, "python3", "case $2 in *platform*) echo 3.9.2 ;; *) exit 1 ;; esac")
     done = dev(programs, tmp_path / "clone", "demo")
 
@@ -85,7 +88,8 @@ def test_package_that_can_not_be_installed_ends_it(programs: Path, tmp_path: Pat
     done = dev(programs, tmp_path / "clone", "demo")
 
     wanted = (
-        "dev: installing tmux\nE: no such package\ndev: apt-get could not install tmux; it says why above.\n"
+        "dev: installing tmux\nE: no such package\n"
+        "dev: apt-get could not install tmux; it says why above.\n"
         if IS_ROOT
         else "dev: missing: tmux. Install it: sudo apt-get install tmux\n"
     )

@@ -4,7 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import orjson
+from support import ask_until
 
 SERVER = [sys.executable, "-m", "tmux_debug_mcp"]
 
@@ -12,7 +16,9 @@ SERVER = [sys.executable, "-m", "tmux_debug_mcp"]
 class Server:
     """A server process with pipes; `ask` speaks JSON-RPC."""
 
-    def __init__(self, env: Mapping[str, str] | None, *arguments: str, command: Sequence[str] = SERVER) -> None:
+    def __init__(
+        self, env: Mapping[str, str] | None, *arguments: str, command: Sequence[str] = SERVER
+    ) -> None:
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
@@ -39,7 +45,11 @@ class Server:
     def send(self, method: str, **params: Any) -> int:  # noqa: ANN401
         """Send a request and return its id."""
         self._id += 1
-        self.write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode())
+        self.write(
+            json.dumps(
+                {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
+            ).encode()
+        )
         return self._id
 
     def ask(self, method: str, **params: Any) -> Any:  # noqa: ANN401
@@ -69,6 +79,45 @@ class Server:
         text: str = self.call(tool, **arguments)["content"][0]["text"]
         return text
 
+    def shows(self, pane_id: str, text: str, **arguments: Any) -> str:  # noqa: ANN401
+        """Wait until a capture of the pane has the text, and return the capture."""
+        capture = partial(self.text, "capture_pane", pane_id=pane_id, **arguments)
+        return ask_until(capture, lambda captured: text in captured)
+
     def finish(self) -> tuple[bytes, bytes]:
-        """Close standard input, wait for the end, and return what is left on standard output and error."""
+        """Close standard input and wait for the end.
+
+        Returns:
+            What is left on standard output and on standard error.
+        """
         return self.process.communicate(timeout=20)
+
+
+class TabsServer:
+    """A server process with the toolset `tabs`, whose results are JSON.
+
+    Args:
+        server: The server, which has not shaken hands yet.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.server = server.start()
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the result of a call that succeeds: one text block of JSON."""
+        result = self.server.call_tool(tool, **arguments)
+        assert not result.get("isError"), result
+        [block] = result["content"]
+        assert block["type"] == "text"
+        assert "structuredContent" not in result
+        answer: dict[str, Any] = orjson.loads(block["text"])
+        return answer
+
+    def create(self, **arguments: Any) -> str:  # noqa: ANN401
+        """Return the id of a new tab."""
+        return str(self.call("create_tab", **arguments)["window_id"])
+
+    def shows(self, tab: str, text: str) -> str:
+        """Wait until a tab's log has the text, and return its last lines."""
+        read = partial(self.call, "read_logs_from_tab", window_id=tab, strip_ansi=True)
+        return str(ask_until(read, lambda result: text in result["content"])["content"])

@@ -114,7 +114,7 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
     [supervisor] = processes.children(server.pid)
-    figures.samples["memory of the warden, MB"].append(memory_mb(supervisor))
+    figures.samples["memory of the supervisor, MB"].append(memory_mb(supervisor))
     time.sleep(1)  # what the last calls left to do
     before = switches([server.pid, supervisor])
     time.sleep(idle_s)
@@ -200,7 +200,7 @@ def budgets(figures: Figures) -> list[Budget]:
     return [
         Budget("cold start / bare", median("cold start") / median("bare: cold start"), 1.10, "×"),
         Budget("memory − bare", median("memory, MB") - median("bare: memory, MB"), 12, "MB"),
-        Budget("memory of the warden", median("memory of the warden, MB"), 7, "MB"),
+        Budget("memory of the supervisor", median("memory of the supervisor, MB"), 7, "MB"),
         *calls,
         *below,
         Budget("create / tmux process", median("create") / tmux, 2.0, "×"),

@@ -1,7 +1,8 @@
 """Record what a program writes to a terminal, byte for byte.
 
-The program runs in a private tmux of 200 columns and 50 rows, which answers what the program asks of its terminal.
-Keys can be typed at it in steps; each step begins once the output has been quiet for a moment:
+The program runs in a private tmux of 200 columns and 50 rows, which answers what the program asks
+of its terminal. Keys can be typed at it in steps; each step begins once the output has been quiet
+for a moment:
 
     wait=REGEX   wait until the output since the last keys matches
     type=TEXT    type this text
@@ -38,10 +39,11 @@ class Recording:
         os.mkfifo(self._gate)
         self._output.touch()
         held = f"read _ < {shlex.quote(str(self._gate))}; {command}"
-        # One invocation: a server without sessions ends. The options must be there before the pane is.
+        # One invocation, for a server without sessions ends. The options come before the pane.
+        options = "status off ; set -g history-limit 100000 ; set -g remain-on-exit on ;"
         self._tmux(
-            *("start-server", ";", "set", "-g", "status", "off", ";", "set", "-g", "default-terminal", term, ";"),
-            *("set", "-g", "history-limit", "100000", ";", "set", "-g", "remain-on-exit", "on", ";"),
+            *("start-server", ";", "set", "-g", "default-terminal", term, ";"),
+            *("set", "-g", *options.split()),
             *("set", "-g", "remain-on-exit-format", "", ";"),
             *("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "sh", "-c", held),
         )
@@ -66,12 +68,15 @@ class Recording:
         """Wait until no output has come for so many seconds."""
         size, since = -1, time.monotonic()
         while time.monotonic() - since < quiet:
-            if (now := self._output.stat().st_size) != size:
+            now = self._output.stat().st_size
+            if now != size:
                 size, since = now, time.monotonic()
             time.sleep(0.02)
 
     def wait_for(self, pattern: str) -> None:
-        self._until(lambda: re.search(pattern.encode(), self.output()[self._seen :]) is not None, pattern)
+        self._until(
+            lambda: re.search(pattern.encode(), self.output()[self._seen :]) is not None, pattern
+        )
 
     def wait_for_end(self) -> None:
         self._until(self.is_over, "the end")
@@ -111,19 +116,32 @@ class Recording:
 
 
 def _argument(value: str) -> str:
-    """Return an argument that tmux takes for this: it takes a semicolon at the end for the end of a command."""
+    """Return an argument that means this to tmux, to which a last semicolon ends a command."""
     return value[:-1] + "\\;" if value.endswith(";") else value
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     parser.add_argument("command")
     parser.add_argument("steps", nargs="*")
     parser.add_argument("--term", default="tmux-256color")
-    parser.add_argument("--prompt", action="store_true", help="the program does not end, but waits for more keys")
-    parser.add_argument("--replace", nargs=2, action="append", default=[], metavar=("OLD", "NEW"), help="same length")
-    parser.add_argument("--screen", type=Path, help="write what the terminal shows at the end to this file")
+    parser.add_argument(
+        "--prompt", action="store_true", help="the program does not end, but waits for more keys"
+    )
+    parser.add_argument(
+        "--replace",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("OLD", "NEW"),
+        help="same length",
+    )
+    parser.add_argument(
+        "--screen", type=Path, help="write what the terminal shows at the end to this file"
+    )
     options = parser.parse_args()
     if any(len(old.encode()) != len(new.encode()) for old, new in options.replace):
         parser.error("a replacement has another length, which would move what follows it")

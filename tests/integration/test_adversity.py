@@ -12,7 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import Tools, in_process, python, run
+from support import Tools, eventually, in_process, python, run
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes import engine
@@ -47,7 +47,9 @@ class TestPrivateDirectory:
 
     async def test_command_that_removes_it_ends_like_others(self, tools: Tools) -> None:
         shell = await tools.create("bash --norc")
-        output, meta, _ = await run(tools, f"rm -rf {directory_of(tools)}; echo gone; exit 3", shell)
+        output, meta, _ = await run(
+            tools, f"rm -rf {directory_of(tools)}; echo gone; exit 3", shell
+        )
 
         assert (output, meta["exit_code"]) == ("gone\n", 3)
 
@@ -56,9 +58,7 @@ class TestPrivateDirectory:
         shutil.rmtree(directory_of(tools))
         await run(tools, "true", shell)
 
-        with anyio.fail_after(5):
-            while not (directory_of(tools) / "tmux").is_socket():
-                await anyio.sleep(0.01)
+        await eventually((directory_of(tools) / "tmux").is_socket)
 
     async def test_another_server_does_not_take_it_for_abandoned(self, tools: Tools) -> None:
         shell = await tools.create("bash --norc")
@@ -89,7 +89,9 @@ class TestPrivateDirectory:
 
         assert {path.name for path in tmp_path.iterdir()} == {"debug-1.mark", "debug-1.log"}
 
-    async def test_something_else_in_its_place_is_an_error(self, tools: Tools, tmp_path: Path) -> None:
+    async def test_something_else_in_its_place_is_an_error(
+        self, tools: Tools, tmp_path: Path
+    ) -> None:
         shell = await tools.create("bash --norc")
         directory = directory_of(tools)
         shutil.rmtree(directory)
@@ -108,15 +110,21 @@ class TestPrivateDirectory:
             (directory / "made" / "file").touch()
         assert not directory.exists()
 
-    async def test_nothing_is_left_of_what_is_deep(self, settings: Settings, short_path: Path) -> None:
+    async def test_nothing_is_left_of_directories_that_are_deep(
+        self, settings: Settings, short_path: Path
+    ) -> None:
         async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
             await tools.create("cat")
             nest = "for number in range(2000): os.mkdir('d'); os.chdir('d'); open('f', 'w')"
-            output, meta, _ = await run(tools, python(f"import os; os.chdir('{directory_of(tools)}')\n{nest}"))
+            output, meta, _ = await run(
+                tools, python(f"import os; os.chdir('{directory_of(tools)}')\n{nest}")
+            )
             assert meta["exit_code"] == 0, output
         assert list(short_path.iterdir()) == []
 
-    async def test_panes_go_on_where_that_which_it_was_in_is_gone(self, settings: Settings, short_path: Path) -> None:
+    async def test_panes_go_on_when_its_parent_was_removed(
+        self, settings: Settings, short_path: Path
+    ) -> None:
         place = short_path / "user"
         place.mkdir(0o700)
         async with in_process(replace(settings, runtime_dir=str(place))) as tools:
@@ -130,7 +138,9 @@ class TestPrivateDirectory:
         assert not moved.exists()
         assert not place.exists()
 
-    async def test_it_is_the_users_own_where_there_is_one(self, settings: Settings, short_path: Path) -> None:
+    async def test_it_is_the_users_own_where_there_is_one(
+        self, settings: Settings, short_path: Path
+    ) -> None:
         for mode, is_used in ((0o700, True), (0o755, False)):
             short_path.chmod(mode)
             async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
@@ -139,7 +149,9 @@ class TestPrivateDirectory:
 
     async def test_files_in_it_are_for_us_alone(self, tools: Tools) -> None:
         shell = await tools.create("bash --norc", env={"my-token": "x"})
-        output, _, _ = await run(tools, f"stat --format='%a %F' {directory_of(tools)}/*.* {directory_of(tools)}", shell)
+        output, _, _ = await run(
+            tools, f"stat --format='%a %F' {directory_of(tools)}/*.* {directory_of(tools)}", shell
+        )
 
         *files, directory = output.splitlines()
         assert directory == "700 directory"
@@ -169,15 +181,23 @@ class TestSecrets:
             pane_id = await tools.create("cat /proc/self/environ | tr '\\0' '\\n'; read x", env=env)
             text = await tools.shows(pane_id, "PLAIN=s3cret", lines=1000)
             told = [
-                pid for pid in os.listdir("/proc") if pid.isdigit() and "s3cret" in str(processes.arguments(int(pid)))
+                pid
+                for pid in os.listdir("/proc")
+                if pid.isdigit() and "s3cret" in str(processes.arguments(int(pid)))
             ]
 
         assert {f"{name}=s3cret" for name in names} <= set(text.split("\n"))
         assert told == []
 
-    async def test_program_is_started_with_what_it_would_have_been_started_with(self, settings: Settings) -> None:
-        show = python("import os; print(sorted(set(os.environ) - {'MCP_DEBUG_PANE', 'odd-one', 'TMUX_PANE'}))")
-        plain = replace(settings, env={**settings.env, "LC_ALL": "C", "LC_CTYPE": "", "PYTHONVERBOSE": ""})
+    async def test_program_is_started_with_what_it_would_have_been_started_with(
+        self, settings: Settings
+    ) -> None:
+        show = python(
+            "import os; print(sorted(set(os.environ) - {'MCP_DEBUG_PANE', 'odd-one', 'TMUX_PANE'}))"
+        )
+        plain = replace(
+            settings, env={**settings.env, "LC_ALL": "C", "LC_CTYPE": "", "PYTHONVERBOSE": ""}
+        )
         async with in_process(plain) as tools:
             usual = (await run(tools, show))[0]
             pane_id = await tools.create(show, env={"odd-one": "1"})
@@ -193,10 +213,14 @@ class TestOpenFiles:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
     @pytest.mark.usefixtures("limit")
-    async def test_pane_is_not_told_as_killed_when_nothing_can_be_known_of_it(self, tools: Tools) -> None:
+    async def test_pane_is_not_told_as_killed_when_nothing_can_be_known_of_it(
+        self, tools: Tools
+    ) -> None:
         pane_id = await tools.create("trap '' HUP TERM; while :; do sleep 1; done")
         used = max(map(int, os.listdir("/proc/self/fd")))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (used + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        )
         held = []
         try:
             while True:
@@ -217,7 +241,7 @@ class TestOpenFiles:
             for _ in range(100):
                 tasks.start_soon(tools.engine.panes[0].ending)
                 tasks.start_soon(self._wait, tools, pane_id)
-            await anyio.sleep(0.3)
+            await eventually(lambda: tools.engine.panes[0].subscribers >= 100)
             opened = len(os.listdir("/proc/self/fd")) - before
             await tools.send(pane_id, "C-d")
 
@@ -225,7 +249,10 @@ class TestOpenFiles:
 
     @staticmethod
     async def _wait(tools: Tools, pane_id: str) -> None:
-        assert "exited" in (await tools.blocks("wait", pane_id=pane_id, pattern="never", timeout_s=15))[-1]
+        assert (
+            "exited"
+            in (await tools.blocks("wait", pane_id=pane_id, pattern="never", timeout_s=15))[-1]
+        )
 
 
 async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +265,9 @@ async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.M
     assert await tools.shows(pane_id, "hello\nhello")
 
 
-async def test_runs_without_a_pane_never_meet_the_limit(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_runs_without_a_pane_never_meet_the_limit(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "MAX_PANES", 4)
     kept = await tools.create("cat")
     for number in range(8):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from support import in_process
+from toolsets import open_tabs
 
 from tmux_debug_mcp.errors import PaneNotFoundError, StorageError
 from tmux_debug_mcp.linux import files
@@ -30,7 +30,9 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_runs_beyond_the_number_are_removed_the_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_beyond_the_number_are_removed_the_oldest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archive, "MAX_RUNS", 4)
     made = [make_run(tmp_path, number) for number in range(6)]
     (tmp_path / "notes").mkdir()
@@ -42,7 +44,9 @@ def test_runs_beyond_the_number_are_removed_the_oldest_first(tmp_path: Path, mon
     assert names(tmp_path) == {run.name for run in made[3:]} | {new.run, "notes", "20260101T000000"}
 
 
-def test_runs_beyond_the_size_are_removed_the_oldest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_beyond_the_size_are_removed_the_oldest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archive, "MAX_KEPT_BYTES", 100_000)
     made = [make_run(tmp_path, number, size=40_000) for number in range(5)]
     new = Archive(tmp_path)
@@ -51,7 +55,9 @@ def test_runs_beyond_the_size_are_removed_the_oldest_first(tmp_path: Path, monke
     assert names(tmp_path) == {run.name for run in made[3:]} | {new.run}
 
 
-def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_of_a_server_that_lives_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archive, "MAX_RUNS", 1)
     alive, dead = make_run(tmp_path, 1), make_run(tmp_path, 2)
     held = files.hold(str(alive))
@@ -65,19 +71,38 @@ def test_run_of_a_server_that_lives_is_not_removed(tmp_path: Path, monkeypatch: 
 
 def entry(directory: Path, run: Path, pane_id: str, window: str, name: str) -> None:
     """Put a pane into the index of a run, with a log that has its id."""
-    facts = {"id": pane_id, "window": window, "name": name, "command": "x", "mark": MARK, "columns": 80, "rows": 24}
+    facts = {
+        "id": pane_id,
+        "window": window,
+        "name": name,
+        "command": "x",
+        "mark": MARK,
+        "columns": 80,
+        "rows": 24,
+    }
     with (directory / run / "index.jsonl").open("ab") as file:
         file.write(orjson.dumps(facts | {"started_at": 1.0}) + b"\n")
     (directory / run / f"{pane_id}.log").write_text(pane_id)
 
 
-def test_pane_is_found_by_id_and_window_before_names_and_then_the_last_of_a_name(tmp_path: Path) -> None:
+def test_pane_is_found_by_id_and_window_before_names_and_then_the_last_of_a_name(
+    tmp_path: Path,
+) -> None:
     run = make_run(tmp_path, 1)
-    for pane_id, window, name in (("debug-1", "@1", "a/b"), ("debug-2", "@2", "@1"), ("debug-3", "@3", "a/b")):
+    for pane_id, window, name in (
+        ("debug-1", "@1", "a/b"),
+        ("debug-2", "@2", "@1"),
+        ("debug-3", "@3", "a/b"),
+    ):
         entry(tmp_path, run, pane_id, window, name)
     archive_here = Archive(tmp_path)
 
-    for target, pane_id in (("@1", "debug-1"), ("debug-1", "debug-1"), ("a/b", "debug-3"), ("@3", "debug-3")):
+    for target, pane_id in (
+        ("@1", "debug-1"),
+        ("debug-1", "debug-1"),
+        ("a/b", "debug-3"),
+        ("@3", "debug-3"),
+    ):
         pane = archive_here.find(f"{run.name}/{target}")
         assert pane.log.read(0, 99) == pane_id.encode()
         assert (pane.log.columns, pane.log.rows) == (80, 24)
@@ -116,14 +141,18 @@ def test_logs_of_killed_panes_are_removed_where_they_are_too_much(
         log.close()
 
     assert not other.exists()
-    assert {path.name for path in here.directory.iterdir()} == {f"debug-{number}.log" for number in (2, 3, 4, 5)}
+    assert {path.name for path in here.directory.iterdir()} == {
+        f"debug-{number}.log" for number in (2, 3, 4, 5)
+    }
     logs[5].close()
 
 
 class TestHostileDirectory:
     """Others may have written what is there."""
 
-    def test_link_in_the_place_of_a_run_is_left_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_link_in_the_place_of_a_run_is_left_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(archive, "MAX_RUNS", 1)
         victim, logs = tmp_path / "victim", tmp_path / "logs"
         victim.mkdir()
@@ -156,10 +185,20 @@ class TestHostileDirectory:
             {"command": ["x"]},
         ],
     )
-    def test_line_of_an_index_that_is_not_ours_is_passed_over(self, tmp_path: Path, facts: dict[str, object]) -> None:
+    def test_line_of_an_index_that_is_not_ours_is_passed_over(
+        self, tmp_path: Path, facts: dict[str, object]
+    ) -> None:
         (tmp_path / "victim.log").write_text("secret")
         run = make_run(tmp_path / "logs", 1)
-        usual = {"id": "debug-1", "window": "@1", "name": "n", "command": "x", "mark": MARK, "columns": 80, "rows": 24}
+        usual = {
+            "id": "debug-1",
+            "window": "@1",
+            "name": "n",
+            "command": "x",
+            "mark": MARK,
+            "columns": 80,
+            "rows": 24,
+        }
         (run / "index.jsonl").write_bytes(orjson.dumps(usual | {"started_at": 1.0} | facts) + b"\n")
         here = Archive(tmp_path / "logs")
 
@@ -228,6 +267,6 @@ async def test_odd_index_of_an_earlier_run_does_not_keep_a_new_one_from_starting
     run = tmp_path / "20260101T000000-1"
     run.mkdir()
     (run / "index.jsonl").write_text('[]\n7\n"x"\n[1,2]\nnull\n{"id":1}\nhalf a li')
-    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
+    async with open_tabs(settings, Archive(tmp_path)) as tabs:
         assert (await tabs.json("create_tab"))["window_id"] == "@1"
         assert len((await tabs.json("list_tabs"))["tabs"]) == 1

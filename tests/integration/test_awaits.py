@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, python
+from support import Tools, python, until
 
 # Programs that have come to where they are after this long are not about to claim something else.
 LOOKS, LOOK_S = 40, 0.05
@@ -38,13 +38,19 @@ AWAITING = {
     "python thread": (python("import threading; threading.Thread(target=input).start()"), INPUT),
     "python select": (python("import select, sys; select.select([sys.stdin], [], [])"), INPUT),
     "python poll": (python("import select; p = select.poll(); p.register(0, 1); p.poll()"), INPUT),
-    "python epoll": (python("import select; p = select.epoll(); p.register(0, 1); p.poll()"), INPUT),
+    "python epoll": (
+        python("import select; p = select.epoll(); p.register(0, 1); p.poll()"),
+        INPUT,
+    ),
     "python raw": (python("import os, tty; tty.setraw(0); os.read(0, 1)"), KEYS),
     "python prompt": (f"exec {shlex.quote(sys.executable)} -q", KEYS),
     "pdb": (python("breakpoint(); x = 1"), KEYS),
     "curses": (python("import curses; curses.wrapper(lambda screen: screen.getch())"), KEYS),
     "curses with a timeout": (
-        python("import curses\ndef f(s):\n s.timeout(100)\n while s.getch() < 0: pass\ncurses.wrapper(f)"),
+        python(
+            "import curses\ndef f(s):\n s.timeout(100)\n while s.getch() < 0: pass\n"
+            "curses.wrapper(f)"
+        ),
         KEYS,
     ),
     "bash": ("bash --norc", KEYS),
@@ -64,7 +70,10 @@ AWAITING = {
     "dialog password": ("dialog --passwordbox Secret 8 40", KEYS),
     "session without a terminal": ("setsid -w cat", INPUT),
     "script": (f"script -qc {shlex.quote(bash('read -p name? x'))} /dev/null", INPUT),
-    "script with a secret": (f"script -qc {shlex.quote(bash('read -sp Password: x'))} /dev/null", HIDDEN),
+    "script with a secret": (
+        f"script -qc {shlex.quote(bash('read -sp Password: x'))} /dev/null",
+        HIDDEN,
+    ),
 }
 IDLE = {
     "sleep": "sleep 1000",
@@ -83,10 +92,14 @@ IDLE = {
     "socket": python("import socket; s = socket.create_server(('127.0.0.1', 0)); s.accept()"),
     "asyncio": python("import asyncio; asyncio.run(asyncio.sleep(1000))"),
     "asyncio server": python(
-        "import asyncio\nasync def serve():\n server = await asyncio.start_server(print, '127.0.0.1')\n"
+        "import asyncio\nasync def serve():\n"
+        " server = await asyncio.start_server(print, '127.0.0.1')\n"
         " await server.serve_forever()\nasyncio.run(serve())"
     ),
-    "threads": python("import threading; [threading.Thread(target=threading.Event().wait).start() for _ in range(8)]"),
+    "threads": python(
+        "import threading; [threading.Thread(target=threading.Event().wait).start() "
+        "for _ in range(8)]"
+    ),
     "lock": python("import threading; threading.Lock().acquire(); threading.Event().wait()"),
     "pipe": python("import os; os.read(os.pipe()[0], 1)"),
     "input from elsewhere": "sleep 1000 | cat",
@@ -95,10 +108,16 @@ IDLE = {
     "poll for output": python(
         "import select; p = select.poll(); p.register(0, 4); p.poll(); import time; time.sleep(99)"
     ),
-    "poll without a terminal": python("import os, select; r, _ = os.pipe(); select.select([r], [], [])"),
-    "epoll without a terminal": python("import os, select; e = select.epoll(); e.register(os.pipe()[0], 1); e.poll()"),
+    "poll without a terminal": python(
+        "import os, select; r, _ = os.pipe(); select.select([r], [], [])"
+    ),
+    "epoll without a terminal": python(
+        "import os, select; e = select.epoll(); e.register(os.pipe()[0], 1); e.poll()"
+    ),
     "ticker": python("import time\nwhile True: print('Password:', flush=True); time.sleep(0.02)"),
-    "progress": python("import time\nwhile True: print('\\r50% ? ', end='', flush=True); time.sleep(0.03)"),
+    "progress": python(
+        "import time\nwhile True: print('\\r50% ? ', end='', flush=True); time.sleep(0.03)"
+    ),
     "stopped": "kill -STOP $$; cat",
     "waiting for a child": python("import subprocess; subprocess.run(['sleep', '1000'])"),
     "signal": python("import signal; signal.pause()"),
@@ -114,26 +133,30 @@ IDLE = {
     ),
     "watch": "exec watch -n 1000 true </dev/null",
     "wait": bash("sleep 1000 & wait"),
-    "spinner": bash("while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"),
+    "spinner": bash(
+        "while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"
+    ),
     "detached from its terminal": "setsid -w sleep 1000",
 }
 
 
 @pytest.mark.parametrize("name", AWAITING)
-async def test_what_a_program_awaits_is_told_and_nothing_else(tools: Tools, tmp_path: Path, name: str) -> None:
+async def test_what_a_program_awaits_is_told_and_nothing_else(
+    tools: Tools, tmp_path: Path, name: str
+) -> None:
     command, expected = AWAITING[name]
     pane_id = await tools.create(command, cwd=str(tmp_path))
     [pane] = tools.engine.panes
     claims = set()
-    with anyio.fail_after(PATIENCE_S):
-        while (state := await pane.state()).awaits is None:
-            assert state.is_running
-            await anyio.sleep(0.01)
+    state = await until(pane.state, lambda state: bool(state.awaits) or not state.is_running)
+    assert state.is_running
     for _ in range(5):
         claims.add((await pane.state()).awaits)
-        await anyio.sleep(0.02)
+        await anyio.sleep(0.02)  # between looks, which must not differ
 
-    assert {claim and claim.value for claim in claims} - {None} == {expected}, await tools.capture(pane_id)
+    assert {claim and claim.value for claim in claims} - {None} == {expected}, await tools.capture(
+        pane_id
+    )
 
 
 async def test_what_awaits_nothing_is_never_said_to(tools: Tools, tmp_path: Path) -> None:
@@ -147,6 +170,6 @@ async def test_what_awaits_nothing_is_never_said_to(tools: Tools, tmp_path: Path
             assert state.is_running, pane.name
             if state.awaits:
                 false_claims.add((pane.name, state.awaits.value))
-        await anyio.sleep(LOOK_S)
+        await anyio.sleep(LOOK_S)  # between looks, none of which may find that something is awaited
 
     assert not false_claims

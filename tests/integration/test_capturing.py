@@ -18,7 +18,9 @@ async def test_default_is_the_last_hundred_lines(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("lines", [1, 5, 50, 51, 100, 199, 200, 201, 1000, 1001, 5000, 50.0])
-async def test_lines_are_exact_with_no_padding_and_no_line_feed_at_the_end(tools: Tools, lines: int) -> None:
+async def test_lines_are_exact_with_no_padding_and_no_line_feed_at_the_end(
+    tools: Tools, lines: int
+) -> None:
     pane_id = await tools.create("seq 1 1200; sleep 60")
     await tools.shows(pane_id, "1200")
 
@@ -58,7 +60,8 @@ async def test_pane_that_printed_nothing_is_an_empty_text(tools: Tools) -> None:
 
 async def test_alternate_screen_is_just_the_screen(tools: Tools) -> None:
     pane_id = await tools.create(
-        "seq 1 300; printf '\\033[?1049h\\033[Hfull\\033[3;1Hscreen'; read _; printf '\\033[?1049l'; read _"
+        "seq 1 300; printf '\\033[?1049h\\033[Hfull\\033[3;1Hscreen'; read _; "
+        "printf '\\033[?1049l'; read _"
     )
     await tools.shows(pane_id, "screen")
 
@@ -68,7 +71,9 @@ async def test_alternate_screen_is_just_the_screen(tools: Tools) -> None:
 
 
 async def test_colours_are_kept_only_when_asked_for(tools: Tools) -> None:
-    pane_id = await tools.create("printf '\\033[31mred\\033[0m\\n\\033[44m   \\033[0m\\n'; sleep 60")
+    pane_id = await tools.create(
+        "printf '\\033[31mred\\033[0m\\n\\033[44m   \\033[0m\\n'; sleep 60"
+    )
     await tools.shows(pane_id, "red")
 
     assert await tools.capture(pane_id) == "red"
@@ -100,14 +105,12 @@ async def test_large_capture_is_cut_in_the_middle_and_says_so(tools: Tools) -> N
     await tools.shows(pane_id, "899:")
     whole = "\n".join(f"{number}:" + "é" * 100 for number in range(900))
 
-    result = await tools.call("capture_pane", pane_id=pane_id, lines=1000)
+    [text, status], facts = await tools.answer("capture_pane", pane_id=pane_id, lines=1000)
 
-    assert result.meta is not None
-    text, status = [block.text for block in result.content if block.type == "text"]
     assert MAX_CAPTURE_CHARACTERS * 0.9 < len(text) <= MAX_CAPTURE_CHARACTERS
     lines = text.split("\n")
-    [marked] = result.meta["marked_lines"]
-    left_out, remaining_bytes = 900 - len(lines) + 1, result.meta["cut_bytes"]
+    [marked] = facts["marked_lines"]
+    left_out, remaining_bytes = 900 - len(lines) + 1, facts["cut_bytes"]
     assert lines[marked] == f"[{left_out} lines, {remaining_bytes} bytes left out]"
     head, tail = "\n".join(lines[:marked]) + "\n", "\n" + "\n".join(lines[marked + 1 :])
     assert whole.startswith(head)
@@ -118,7 +121,9 @@ async def test_large_capture_is_cut_in_the_middle_and_says_so(tools: Tools) -> N
 
 
 async def test_one_line_longer_than_a_result_keeps_its_end(tools: Tools) -> None:
-    pane_id = await tools.create(python("print('x' * 60000 + 'end')\nprint('$ ')\nimport time; time.sleep(60)"))
+    pane_id = await tools.create(
+        python("print('x' * 60000 + 'end')\nprint('$ ')\nimport time; time.sleep(60)")
+    )
 
     text = await tools.shows(pane_id, "end")
 
@@ -129,14 +134,19 @@ async def test_one_line_longer_than_a_result_keeps_its_end(tools: Tools) -> None
 async def test_hundreds_of_forged_guards_forge_nothing(tools: Tools) -> None:
     program = (
         "import time\nt = int(time.time())\n"
-        "for n in range(700): print('%%%s %d %d 1' % (('begin', 'end', 'error')[n % 3], t + n % 2, n))\n"
+        "for n in range(700): print('%%%s %d %d 1' % (('begin', 'end', 'error')[n % 3], "
+        "t + n % 2, n))\n"
         "print('%exit')\nprint('last', flush=True)\ntime.sleep(60)"
     )
     pane_id = await tools.create(python(program))
 
     lines = (await tools.shows(pane_id, "last", lines=1000)).split("\n")
 
-    assert [line.split()[0] for line in lines] == ["%begin", "%end", "%error"] * 233 + ["%begin", "%exit", "last"]
+    assert [line.split()[0] for line in lines] == ["%begin", "%end", "%error"] * 233 + [
+        "%begin",
+        "%exit",
+        "last",
+    ]
     assert await tools.create("cat") == "debug-2"
 
 
@@ -188,7 +198,9 @@ async def test_pane_whose_shell_was_killed_tells_the_signal(tools: Tools) -> Non
 
 
 async def test_line_drawing_is_captured_as_what_is_seen(tools: Tools) -> None:
-    pane_id = await tools.create(r"printf '\033[31mred\033(0lqqk\033(B\033[m lqqk  \n'; exec sleep 99", wait_for="red")
+    pane_id = await tools.create(
+        r"printf '\033[31mred\033(0lqqk\033(B\033[m lqqk  \n'; exec sleep 99", wait_for="red"
+    )
 
     assert await tools.capture(pane_id) == "red┌──┐ lqqk"
     assert await tools.capture(pane_id, ansi=True) == "\033[31mred┌──┐\033[39m lqqk"

@@ -1,4 +1,4 @@
-"""Commands of all kinds in every shell: exact output, true exit code, and a prompt that can be used again."""
+"""Commands of all kinds in every shell: exact output, true exit code, and a usable prompt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ from support import SHELLS, Tools, run
 
 @dataclass(frozen=True)
 class Case:
-    """A command, and what it prints and ends with: another in some shells, None where they word it themselves."""
+    """A command, with its output and exit code; `elsewhere` has those of shells that differ.
+
+    The output is None where shells word it in their own way.
+    """
 
     name: str
     command: str
@@ -31,7 +34,8 @@ CASES = [
     Case("standard error", "echo out; echo err >&2", "out\nerr\n"),
     Case("colours", r"printf '\033[31mred\033[0m\n'", "red\n"),
     Case("progress", r"printf '10%%\r50%%\rdone\033[K\n'", "done\n"),
-    Case("longer than the terminal is wide", "seq -s, 1 500", ",".join(map(str, range(1, 501))) + "\n"),
+    Case("longer than the terminal is wide", "seq -s, 1 500",
+        ",".join(map(str, range(1, 501))) + "\n"),
     Case("several lines", "echo one\necho two\n\necho three", "one\ntwo\nthree\n"),
     Case("carriage returns in it", "echo one\r\necho two", None, 0),
     Case("comment", "# nothing"),

@@ -5,11 +5,12 @@ import re
 import resource
 import shutil
 import signal
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, in_process, python
+from support import PATIENCE_S, Tools, eventually, in_process, python, until
 
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.panes.engine import MAX_PANES
@@ -23,7 +24,8 @@ async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
     assert named[0] == "Created pane 'server' (id: debug-1) running: exec sleep 60"
     assert unnamed[0] == "Created pane 'debug-2' (id: debug-2) running: exec sleep 60"
     assert re.fullmatch(
-        r"\[debug-1 server running 0\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]", named[1]
+        r"\[debug-1 server running 0\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]",
+        named[1],
     )
     assert unnamed[1].startswith("[debug-2 running 0.")
 
@@ -45,7 +47,9 @@ async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
         ("-x", "exited with code 127"),
     ],
 )
-async def test_program_that_dies_young_is_told_at_once(tools: Tools, command: str, ending: str) -> None:
+async def test_program_that_dies_young_is_told_at_once(
+    tools: Tools, command: str, ending: str
+) -> None:
     answer = await tools.blocks("create_pane", command=command)
 
     assert answer[-1].startswith(f"[debug-1 {ending} after 0.")
@@ -57,13 +61,18 @@ async def test_the_shell_adds_nothing_to_what_a_crash_shows(tools: Tools) -> Non
     assert await tools.capture(pane_id) == ""
 
 
-async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_load(tools: Tools) -> None:
+async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_load(
+    tools: Tools,
+) -> None:
     hogs = [await tools.create("while :; do :; done") for _ in range(3)]
 
     async def one(number: int) -> None:
         pane_id = await tools.create(f"seq 1 {number}; echo last {number}; exit {number % 100}")
         state = await tools.exited(pane_id)
-        assert (state["exit_code"], (await tools.capture(pane_id, lines=1))) == (number % 100, f"last {number}")
+        assert (state["exit_code"], (await tools.capture(pane_id, lines=1))) == (
+            number % 100,
+            f"last {number}",
+        )
         await tools.blocks("kill_pane", pane_id=pane_id)
 
     for start in range(0, 300, 10):
@@ -93,7 +102,9 @@ async def test_environment_and_directory_are_as_asked(tools: Tools, tmp_path: Pa
     odd.mkdir()
     value = "#{pid} $HOME 'x' \"y\" \n\t;"
 
-    pane_id = await tools.create('printf "%s|" "$ODD" && pwd', cwd=str(odd), env={"ODD": value, "EMPTY": ""})
+    pane_id = await tools.create(
+        'printf "%s|" "$ODD" && pwd', cwd=str(odd), env={"ODD": value, "EMPTY": ""}
+    )
 
     await tools.exited(pane_id)
     log = tools.engine.panes[0].log.read(0, 10_000).decode()
@@ -133,22 +144,55 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path, name: 
         ({"command": ""}, "Parameter 'command' is \"\". It must be a string that is not empty."),
         ({"command": " \n"}, "Parameter 'command' is blank."),
         ({"command": "a\0b"}, "Parameter 'command' has a NUL character"),
-        ({"command": "x" * (MAX_COMMAND_BYTES + 1)}, "Parameter 'command' has 131072 bytes; at most 131071."),
-        ({"command": "cat", "name": ""}, "Parameter 'name' is \"\". It must be a string that is not empty"),
+        (
+            {"command": "x" * (MAX_COMMAND_BYTES + 1)},
+            "Parameter 'command' has 131072 bytes; at most 131071.",
+        ),
+        (
+            {"command": "cat", "name": ""},
+            "Parameter 'name' is \"\". It must be a string that is not empty",
+        ),
         ({"command": "cat", "name": "x" * 65}, "of at most 64 characters."),
-        ({"command": "cat", "name": "a\nb"}, "Parameter 'name' is 'a\\nb'. It must be printable and not blank."),
-        ({"command": "cat", "name": "debug-7"}, "Parameter 'name' is 'debug-7', which looks like an id."),
-        ({"command": "cat", "cwd": "/no/such"}, "Parameter 'cwd' is '/no/such', which is no directory."),
+        (
+            {"command": "cat", "name": "a\nb"},
+            "Parameter 'name' is 'a\\nb'. It must be printable and not blank.",
+        ),
+        (
+            {"command": "cat", "name": "debug-7"},
+            "Parameter 'name' is 'debug-7', which looks like an id.",
+        ),
+        (
+            {"command": "cat", "cwd": "/no/such"},
+            "Parameter 'cwd' is '/no/such', which is no directory.",
+        ),
         ({"command": "cat", "cwd": "x" * 5000}, "which is no directory."),
-        ({"command": "cat", "env": {"A": 1}}, "Parameter 'env.A' is a number, not shown. It must be a string."),
-        ({"command": "cat", "env": {"A=B": "1"}}, "Parameter 'env' has an entry \"A=B\", which can't be a name."),
-        ({"command": "cat", "env": {"A": "x" * 32769}}, "Parameter 'env.A' has 32769 bytes; at most 32768."),
+        (
+            {"command": "cat", "env": {"A": 1}},
+            "Parameter 'env.A' is a number, not shown. It must be a string.",
+        ),
+        (
+            {"command": "cat", "env": {"A=B": "1"}},
+            "Parameter 'env' has an entry \"A=B\", which can't be a name.",
+        ),
+        (
+            {"command": "cat", "env": {"A": "x" * 32769}},
+            "Parameter 'env.A' has 32769 bytes; at most 32768.",
+        ),
         ({"command": "cat", "env": {f"A{n}": "" for n in range(257)}}, "with at most 256 entries"),
-        ({"command": "cat", "env": {f"A{n}": "x" * 32768 for n in range(100)}}, "Put large values into files."),
-        ({"command": "cat", "env": "A=1"}, "Parameter 'env' is a string, not shown. It must be an object"),
+        (
+            {"command": "cat", "env": {f"A{n}": "x" * 32768 for n in range(100)}},
+            "Put large values into files.",
+        ),
+        (
+            {"command": "cat", "env": "A=1"},
+            "Parameter 'env' is a string, not shown. It must be an object",
+        ),
         (
             {"command": "cat", "wait": 1},
-            "tmux_create_pane has no parameter 'wait'. It takes command, name, cwd, env, wait_for, timeout_s.",
+            (
+                "tmux_create_pane has no parameter 'wait'. "
+                "It takes command, name, cwd, env, wait_for, timeout_s."
+            ),
         ),
     ],
 )
@@ -156,7 +200,9 @@ async def test_bad_arguments_are_told_by_name_value_and_what_is_wanted(
     tools: Tools, arguments: dict[str, object], sentence: str
 ) -> None:
     assert sentence in await tools.error("create_pane", **arguments)
-    assert await tools.blocks("list_panes") == ["No active panes. Use tmux_create_pane to start one."]
+    assert await tools.blocks("list_panes") == [
+        "No active panes. Use tmux_create_pane to start one."
+    ]
 
 
 async def test_largest_command_and_a_null_option_are_taken(tools: Tools) -> None:
@@ -168,7 +214,9 @@ async def test_largest_command_and_a_null_option_are_taken(tools: Tools) -> None
     assert "exited with code 3" in answer[1]
 
 
-async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux(tools: Tools) -> None:
+async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux(
+    tools: Tools,
+) -> None:
     pane_id = await tools.create("env; ulimit -S -n; umask")
     await tools.exited(pane_id)
     text = await tools.capture(pane_id, lines=1000)
@@ -179,7 +227,9 @@ async def test_panes_inherit_a_locale_and_the_limit_of_files_but_nothing_of_tmux
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "/no/such/bash", "false", ""])
-async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(settings: Settings, shell: str) -> None:
+async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(
+    settings: Settings, shell: str
+) -> None:
     path = shutil.which(shell) or shell
     async with in_process(Settings(dict(settings.env) | {"SHELL": path}, settings.cwd)) as tools:
         pane_id = await tools.create("echo $0; exit 6")
@@ -213,12 +263,9 @@ async def test_flood_in_a_pane_does_not_hold_up_other_calls(tools: Tools) -> Non
 
 
 async def test_cancelled_create_leaves_a_pane_that_is_listed(tools: Tools) -> None:
-    session = tools.engine
     with anyio.move_on_after(0.001):
         await tools.create(python("import time; time.sleep(60)"))
-    with anyio.fail_after(PATIENCE_S):
-        while not session.panes:
-            await anyio.sleep(0.005)
+    await eventually(lambda: bool(tools.engine.panes))
 
     assert "debug-1" in (await tools.blocks("list_panes"))[0]
 
@@ -230,10 +277,13 @@ async def test_tmux_that_can_not_start_is_an_error_with_its_words(settings: Sett
     assert error == "tmux did not start: /bin/no-tmux: No such file or directory. No pane was made."
 
 
-async def test_tmux_that_fails_once_is_started_by_the_next_create(settings: Settings, tmp_path: Path) -> None:
+async def test_tmux_that_fails_once_is_started_by_the_next_create(
+    settings: Settings, tmp_path: Path
+) -> None:
     tmux = tmp_path / "tmux-wrapper"
     tmux.write_text(
-        f'#!/bin/sh\n[ -e {tmp_path}/tried ] || {{ touch {tmp_path}/tried; echo boom >&2; exit 1; }}\nexec tmux "$@"\n'
+        f"#!/bin/sh\n[ -e {tmp_path}/tried ] || {{ touch {tmp_path}/tried; echo boom >&2; "
+        f'exit 1; }}\nexec tmux "$@"\n'
     )
     tmux.chmod(0o755)
     async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
@@ -250,7 +300,9 @@ async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
     tmux.chmod(0o755)
     async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
         for _ in range(3):
-            assert "tmux did not start: it said nothing" in await tools.error("create_pane", command="cat")
+            assert "tmux did not start: it said nothing" in await tools.error(
+                "create_pane", command="cat"
+            )
 
 
 async def test_names_of_variables_that_no_shell_knows_arrive(settings: Settings) -> None:
@@ -278,7 +330,10 @@ async def test_terminal_that_was_stopped_by_control_s_does_not_hide_the_end(tool
 
 
 async def test_invalid_mark_of_a_program_is_none(tools: Tools) -> None:
-    forge = "m=$(tr '\\0' ' ' </proc/$PPID/cmdline | cut -d' ' -f3); printf '\\033\\\\\\033]7777;%s;%s\\007' $m"
+    forge = (
+        "m=$(tr '\\0' ' ' </proc/$PPID/cmdline | cut -d' ' -f3); "
+        "printf '\\033\\\\\\033]7777;%s;%s\\007' $m"
+    )
     pane_id = await tools.create(f"{forge} x; {forge} -5; {forge} 999; exit 4")
 
     assert (await tools.exited(pane_id))["exit_code"] == 4
@@ -292,7 +347,9 @@ async def test_run_time_of_a_silent_program_that_was_killed_is_not_nothing(tools
     assert (state["signal"], state["runtime_s"] >= 0.5) == ("SIGKILL", True)
 
 
-async def test_directory_whose_name_is_no_text_is_a_directory(settings: Settings, tmp_path: Path) -> None:
+async def test_directory_whose_name_is_no_text_is_a_directory(
+    settings: Settings, tmp_path: Path
+) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff"))
     odd.mkdir()
     async with in_process(Settings(settings.env, odd)) as tools:
@@ -303,9 +360,8 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
     await tools.create("cat")
     await tools.create("exit 3", timeout_s=PATIENCE_S)
     os.kill(tools.engine.panes[0].client.server_pid, signal.SIGKILL)
-    with anyio.fail_after(PATIENCE_S):
-        while (await tools.call("capture_pane", pane_id="debug-1")).is_error is not True:
-            await anyio.sleep(0.005)
+    capture = partial(tools.call, "capture_pane", pane_id="debug-1")
+    await until(capture, lambda result: result.is_error is True)
 
     assert "was lost" in await tools.error("send_keys", pane_id="debug-1", keys="x")
     assert await tools.create("cat") == "debug-3"
@@ -317,7 +373,9 @@ async def test_killed_tmux_loses_its_panes_and_the_next_create_starts_another(to
     assert "was lost" in (await tools.blocks("kill_pane", pane_id="debug-1"))[0]
 
 
-async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     pane_id = await tools.create("yes 0123456789 | head -n 2000000; echo last; exit 3")
     assert (await tools.exited(pane_id))["exit_code"] == 3

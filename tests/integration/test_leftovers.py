@@ -24,7 +24,9 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("name", SHELLS)
-async def test_what_the_terminal_answered_is_not_run(tools: Tools, tmp_path: Path, name: str) -> None:
+async def test_what_the_terminal_answered_is_not_run(
+    tools: Tools, tmp_path: Path, name: str
+) -> None:
     pane_id = await tools.create(SHELLS[name], cwd=str(tmp_path))
     for question in QUESTIONS.values():
         await run(tools, f"printf '{question}'", pane_id)
@@ -36,8 +38,12 @@ async def test_what_the_terminal_answered_is_not_run(tools: Tools, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["bash", "dash", "zsh", "fish"])
-async def test_what_the_terminal_answered_between_runs_is_not_run(tools: Tools, tmp_path: Path, name: str) -> None:
-    before = "" if name == "fish" else r"printf '\033[>q'; "  # fish asks something itself when it starts
+async def test_what_the_terminal_answered_between_runs_is_not_run(
+    tools: Tools, tmp_path: Path, name: str
+) -> None:
+    before = (
+        "" if name == "fish" else r"printf '\033[>q'; "
+    )  # fish asks something itself when it starts
     pane_id = await tools.create(f"{before}exec {SHELLS[name]}", cwd=str(tmp_path))
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
     await run(tools, r"""sh -c "sleep 0.1; printf '\033[>qdone\n'" &""", pane_id)
@@ -48,15 +54,22 @@ async def test_what_the_terminal_answered_between_runs_is_not_run(tools: Tools, 
 
 
 @pytest.mark.parametrize("name", SHELLS)
-async def test_command_can_not_learn_how_its_end_is_marked(tools: Tools, tmp_path: Path, name: str) -> None:
+async def test_command_can_not_learn_how_its_end_is_marked(
+    tools: Tools, tmp_path: Path, name: str
+) -> None:
     pane_id = await tools.create(SHELLS[name])
     [pane] = tools.engine.panes
     directory, shell = pane.client.directory, "busybox sh" if name == "busybox" else name
     for number in (1, 2, 3):
         (tmp_path / "printed").write_bytes(pane.log.read(0, pane.log.size))
         files = f"{directory}/1.{number}-*"
-        shown = f'cat {tmp_path}/printed; echo; printf "$(cat {files} {directory}/debug-1.mark)"; {shell} {files}'
-        output, meta, _ = await run(tools, f"echo begin; {shown}; echo end; sh -c 'exit 3'", pane_id)
+        shown = (
+            f'cat {tmp_path}/printed; echo; printf "$(cat {files} {directory}/debug-1.mark)"; '
+            f"{shell} {files}"
+        )
+        output, meta, _ = await run(
+            tools, f"echo begin; {shown}; echo end; sh -c 'exit 3'", pane_id
+        )
 
         assert output.startswith("begin\n")
         assert output.endswith("end\n")
@@ -64,7 +77,9 @@ async def test_command_can_not_learn_how_its_end_is_marked(tools: Tools, tmp_pat
 
 
 @pytest.mark.parametrize("name", SHELLS)
-async def test_names_that_were_given_to_other_things_make_no_difference(tools: Tools, name: str) -> None:
+async def test_names_that_were_given_to_other_things_make_no_difference(
+    tools: Tools, name: str
+) -> None:
     pane_id = await tools.create(SHELLS[name])
     for word in (".", "source", "command", "printf", "eval", ":", "return"):
         if not (name == "fish" and word == "."):

@@ -38,10 +38,16 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
     }
     assert processes.read_stat(running["pid"]).comm == "sleep"  # type: ignore[union-attr]
     assert (exited["status"], exited["exit_code"]) == ("exited", 3)
-    assert (killed["status"], killed["signal"], "exit_code" in killed) == ("exited", "SIGSEGV", False)
+    assert (killed["status"], killed["signal"], "exit_code" in killed) == (
+        "exited",
+        "SIGSEGV",
+        False,
+    )
 
 
-async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(tools: Tools) -> None:
+async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(
+    tools: Tools,
+) -> None:
     for number in range(12):
         await tools.create(f"cat #{number} " + "x" * 300)
 
@@ -91,7 +97,10 @@ async def test_name_of_a_running_pane_is_not_given_again(tools: Tools) -> None:
         for _ in range(4):
             tasks.start_soon(create)
 
-    taken = "Name 'server' is that of the running pane debug-1. Use that pane, kill it first, or give another name."
+    taken = (
+        "Name 'server' is that of the running pane debug-1. "
+        "Use that pane, kill it first, or give another name."
+    )
     assert error == taken
     assert [answer.is_error for answer in answers].count(False) == 1
     assert len(await rows(tools)) == 2
@@ -106,7 +115,9 @@ async def test_list_tells_what_is_awaited(tools: Tools) -> None:
     assert [row.get("awaits") for row in await rows(tools)] == ["keys", None]
 
 
-@pytest.mark.parametrize("target", ["debug-10", "debug", "serv", "server2", "%1", "", " server", "0", "@1"])
+@pytest.mark.parametrize(
+    "target", ["debug-10", "debug", "serv", "server2", "%1", "", " server", "0", "@1"]
+)
 async def test_no_pane_is_hit_by_what_is_not_its_id_or_name(tools: Tools, target: str) -> None:
     await tools.create("cat", name="server")
 
@@ -123,22 +134,31 @@ async def test_vanished_id_does_not_hit_the_pane_whose_id_begins_with_it(tools: 
     await tools.blocks("kill_pane", pane_id="debug-1")
 
     assert "not found" in await tools.error("kill_pane", pane_id="debug-1")
-    assert [row["id"] for row in await rows(tools)] == [f"debug-{number}" for number in range(2, 11)]
+    assert [row["id"] for row in await rows(tools)] == [
+        f"debug-{number}" for number in range(2, 11)
+    ]
     assert await tools.create("cat") == "debug-11"
 
 
 async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
     await tools.create("cat")
-    await tools.create("trap 'exit 7' TERM; trap '' HUP; echo ready; while :; do sleep 0.01; done", name="server")
+    await tools.create(
+        "trap 'exit 7' TERM; trap '' HUP; echo ready; while :; do sleep 0.01; done", name="server"
+    )
     await tools.create("exit 3")
     await tools.shows("server", "ready")
 
-    answers = [await tools.blocks("kill_pane", pane_id=pane_id) for pane_id in ("debug-1", "server", "debug-3")]
+    answers = [
+        await tools.blocks("kill_pane", pane_id=pane_id)
+        for pane_id in ("debug-1", "server", "debug-3")
+    ]
 
     assert answers[0][0].startswith("Killed pane 'debug-1' (killed by SIGHUP after 0.")
     assert answers[1][0].startswith("Killed pane 'debug-2' (exited with code 7 after 0.")
     assert answers[2][0].startswith("Killed pane 'debug-3' (exited with code 3 after 0.")
-    assert await tools.blocks("list_panes") == ["No active panes. Use tmux_create_pane to start one."]
+    assert await tools.blocks("list_panes") == [
+        "No active panes. Use tmux_create_pane to start one."
+    ]
 
 
 async def test_signal_to_begin_with_is_refused_with_the_new_way(tools: Tools) -> None:
@@ -147,7 +167,8 @@ async def test_signal_to_begin_with_is_refused_with_the_new_way(tools: Tools) ->
     error = await tools.error("kill_pane", pane_id=pane_id, signal="SIGINT")
 
     assert error == (
-        "tmux_kill_pane has no parameter 'signal'. To send a signal, call tmux_send_keys with its name as keys, such "
+        "tmux_kill_pane has no parameter 'signal'. "
+        "To send a signal, call tmux_send_keys with its name as keys, such "
         "as 'SIGTERM'; tmux_kill_pane ends the pane."
     )
     assert (await tools.state(pane_id))["status"] == "running"
@@ -155,16 +176,24 @@ async def test_signal_to_begin_with_is_refused_with_the_new_way(tools: Tools) ->
 
 STUBBORN = {
     "nohup": "nohup sleep 1001 >/dev/null 2>&1 &",
-    "ignores": python("import signal,time\nfor n in (1,2,15): signal.signal(n, 1)\ntime.sleep(1001)") + " &",
+    "ignores": python(
+        "import signal,time\nfor n in (1,2,15): signal.signal(n, 1)\ntime.sleep(1001)"
+    )
+    + " &",
     "setsid": "setsid sleep 1001 &",
     "daemon": "(setsid setsid sleep 1001 >/dev/null 2>&1 &);",
-    "stopped": python("import os,signal,time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(1001)") + " &",
+    "stopped": python(
+        "import os,signal,time\nos.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(1001)"
+    )
+    + " &",
     "other environment": "env -i $(command -v setsid) $(command -v sleep) 1001 &",
 }
 
 
 @pytest.mark.parametrize("kind", STUBBORN)
-async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_gone(tools: Tools, kind: str) -> None:
+async def test_kill_takes_the_most_stubborn_children_and_answers_when_they_are_gone(
+    tools: Tools, kind: str
+) -> None:
     other = await tools.create("sleep 1001")
     pane_id = await tools.create(f"{STUBBORN[kind]} echo ready; exec cat")
     await tools.shows(pane_id, "ready")
@@ -213,6 +242,12 @@ async def test_person_who_attaches_does_not_change_what_panes_show(tools: Tools)
 
     assert await tools.capture(pane_id) == before
     [[size]] = await client.run(
-        ("display-message", "-p", "-t", tools.engine.panes[0].target, "#{window_width}x#{window_height}")
+        (
+            "display-message",
+            "-p",
+            "-t",
+            tools.engine.panes[0].target,
+            "#{window_width}x#{window_height}",
+        )
     )
     assert size == b"200x50"

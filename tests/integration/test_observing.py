@@ -1,4 +1,4 @@
-"""What a create or a send answers without being asked: the output until the pane is at rest, or its screen."""
+"""What create and send return by default: the output until the pane is at rest, or its screen."""
 
 from pathlib import Path
 
@@ -49,14 +49,18 @@ async def test_shell_is_at_rest_at_its_prompt(tools: Tools, shell: str) -> None:
     _, _, status = await observe(tools, "create_pane", command=SHELLS[shell], timeout_s=PATIENCE_S)
     assert f"awaits {'input' if shell == 'dash' else 'keys'}" in status
 
-    _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="echo so\n", timeout_s=PATIENCE_S)
+    _, text, status = await observe(
+        tools, "send_keys", pane_id="debug-1", keys="echo so\n", timeout_s=PATIENCE_S
+    )
     assert "\nso\n" in text
     assert f"awaits {'input' if shell == 'dash' else 'keys'}" in status
 
 
 async def test_program_that_ends_is_told_with_all_it_printed(tools: Tools) -> None:
     command = "echo one; sleep 0.2; echo two; exit 3"
-    confirmation, text, status = await observe(tools, "create_pane", command=command, timeout_s=PATIENCE_S)
+    confirmation, text, status = await observe(
+        tools, "create_pane", command=command, timeout_s=PATIENCE_S
+    )
 
     assert confirmation == f"Created pane 'debug-1' (id: debug-1) running: {command}"
     assert text == "one\ntwo\n"
@@ -72,7 +76,9 @@ async def test_server_that_has_started_is_at_rest(tools: Tools) -> None:
 
 
 async def test_program_that_goes_on_printing_is_told_when_the_time_is_over(tools: Tools) -> None:
-    _, text, status = await observe(tools, "create_pane", command="while :; do echo tick; sleep 0.05; done")
+    _, text, status = await observe(
+        tools, "create_pane", command="while :; do echo tick; sleep 0.05; done"
+    )
 
     assert text.startswith("tick\n")
     assert "; not at rest after 1 s; " in status
@@ -92,50 +98,55 @@ async def test_observation_that_nobody_asked_for_is_short(tools: Tools) -> None:
     assert text.endswith("\n100000\n")
     assert len(text) <= 2_000
 
-    _, text, _ = await observe(tools, "create_pane", command="seq 1 100000; sleep 60", wait_for="^100000$")
+    _, text, _ = await observe(
+        tools, "create_pane", command="seq 1 100000; sleep 60", wait_for="^100000$"
+    )
     assert 9_000 < len(text) <= 10_000
 
 
 async def test_flood_of_one_line_is_counted(tools: Tools) -> None:
-    result = await tools.call("create_pane", command="yes no", timeout_s=0.3)
-    lines = texts(result)[1].splitlines()
+    blocks, facts = await tools.answer("create_pane", command="yes no", timeout_s=0.3)
+    lines = blocks[1].splitlines()
 
     assert lines[0] == "no"
     assert lines[1].startswith("[the line above: ")
     assert len(lines) <= 6
-    assert result.meta is not None
-    marked = result.meta["marked_lines"]
+    marked = facts["marked_lines"]
     assert {line for number, line in enumerate(lines) if number not in marked} <= {"no", "n"}
 
 
 async def test_flood_ends_a_wait_for_quiet(tools: Tools) -> None:
     await tools.create("yes 0123456789012345678901234567890123456789")
-    result = await tools.call("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
+    blocks, facts = await tools.answer("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
 
-    assert result.meta is not None
-    assert result.meta["reason"] == "flooded"
-    assert "it floods: more was printed than is kept" in texts(result)[-1]
+    assert facts["reason"] == "flooded"
+    assert "it floods: more was printed than is kept" in blocks[-1]
 
 
 async def test_what_advice_says_can_be_done(tools: Tools) -> None:
     """The line that tells of a cut names a cursor only if that can still be read from."""
-    result = await tools.call("create_pane", command="seq 1 3000000; echo end; sleep 60", wait_for="^end", timeout_s=15)
+    result = await tools.call(
+        "create_pane", command="seq 1 3000000; echo end; sleep 60", wait_for="^end", timeout_s=15
+    )
     text = texts(result)[1]
     cursor = text.partition("tmux_capture_pane since ")[2].partition(" ")[0]
 
     if cursor:
-        assert "no longer kept" not in (await tools.blocks("capture_pane", pane_id="debug-1", since=int(cursor)))[-1]
+        assert (
+            "no longer kept"
+            not in (await tools.blocks("capture_pane", pane_id="debug-1", since=int(cursor)))[-1]
+        )
 
 
 async def test_wait_without_a_condition_ends_when_input_is_awaited(tools: Tools) -> None:
     await tools.create("sleep 0.3; read -r line; echo got $line; sleep 0.2")
-    result = await tools.call("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
-    assert (result.meta or {})["reason"] == "input"
+    _, facts = await tools.answer("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
+    assert facts["reason"] == "input"
 
     await tools.send("debug-1", "x Enter")
-    result = await tools.call("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
-    assert (result.meta or {})["reason"] == "exited"
-    assert "got x\n" in texts(result)[0]
+    blocks, facts = await tools.answer("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
+    assert facts["reason"] == "exited"
+    assert "got x\n" in blocks[0]
 
 
 class TestScreens:
@@ -145,13 +156,18 @@ class TestScreens:
         assert text == "\n    items to do:\n    3 items"
         assert "awaits keys; screen 200x50; " in status
 
-    async def test_row_whose_cells_have_changed_matches_as_a_person_reads_it(self, tools: Tools) -> None:
+    async def test_row_whose_cells_have_changed_matches_as_a_person_reads_it(
+        self, tools: Tools
+    ) -> None:
         await tools.create(LIST, wait_for="3 items")
         confirmation, text, status = await observe(
             tools, "send_keys", pane_id="debug-1", keys=["d", "d", "d"], wait_for="^ +0 items$"
         )
 
-        assert confirmation == "Sent keys to pane 'debug-1' (3 steps; typed 3 characters; Enter not pressed)"
+        assert (
+            confirmation
+            == "Sent keys to pane 'debug-1' (3 steps; typed 3 characters; Enter not pressed)"
+        )
         assert "\n    0 items" in text
         assert "; matched; screen 200x50; " in status
 
@@ -162,13 +178,17 @@ class TestScreens:
         )
         assert "timed out after 0.5 s" in status
 
-        result = await tools.call("wait", pane_id="debug-1", pattern="^ +4 items", timeout_s=PATIENCE_S)
+        result = await tools.call(
+            "wait", pane_id="debug-1", pattern="^ +4 items", timeout_s=PATIENCE_S
+        )
         assert (result.meta or {})["reason"] == "matched"
 
     async def test_end_of_the_program_shows_text_again(self, tools: Tools) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", f"{LIST} Enter", wait_for="3 items")
-        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="q", wait_for="bye")
+        _, text, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys="q", wait_for="bye"
+        )
 
         assert text.startswith("bye\n")
         assert "screen" not in status
@@ -178,7 +198,9 @@ class TestScreens:
         self, tools: Tools, tmp_path: Path, name: str
     ) -> None:
         command, ready, keys, shown = PROGRAMS[name]
-        await tools.blocks("create_pane", command=command, cwd=str(tmp_path), wait_for=ready, timeout_s=PATIENCE_S)
+        await tools.blocks(
+            "create_pane", command=command, cwd=str(tmp_path), wait_for=ready, timeout_s=PATIENCE_S
+        )
         _, text, status = await observe(
             tools, "send_keys", pane_id="debug-1", keys=keys, wait_for=shown, timeout_s=PATIENCE_S
         )
@@ -187,14 +209,18 @@ class TestScreens:
         assert not any(line.endswith(" ") for line in text.split("\n"))
 
     async def test_screen_on_which_no_text_has_changed_is_returned_too(self, tools: Tools) -> None:
-        await tools.blocks("create_pane", command="dialog --menu Which 10 40 3 a first b second", wait_for="second")
+        await tools.blocks(
+            "create_pane", command="dialog --menu Which 10 40 3 a first b second", wait_for="second"
+        )
         _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="Down")
 
         assert "second" in text
         assert "; screen 200x50; " in status
 
     async def test_program_that_crashes_is_told_with_its_last_screen(self, tools: Tools) -> None:
-        await tools.create(LIST.replace("str(items)", "str(1 // items * items)"), wait_for="items to do")
+        await tools.create(
+            LIST.replace("str(items)", "str(1 // items * items)"), wait_for="items to do"
+        )
         _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys=["d", "d", "d"])
 
         before, _, then = text.partition("\n[then]\n")
@@ -203,10 +229,13 @@ class TestScreens:
         assert then.endswith("ZeroDivisionError: integer division or modulo by zero\n")
         assert "exited with code 1" in status
 
-    async def test_crash_with_a_full_screen_and_much_to_say_is_within_the_limit(self, tools: Tools) -> None:
+    async def test_crash_with_a_full_screen_and_much_to_say_is_within_the_limit(
+        self, tools: Tools
+    ) -> None:
         program = python(
             "import curses\ndef main(screen):\n"
-            " for row in range(49): screen.addstr(row, 0, f'row {row} ' + 'x' * 150)\n screen.getkey()\n"
+            " for row in range(49): screen.addstr(row, 0, f'row {row} ' + 'x' * 150)\n"
+            " screen.getkey()\n"
             "curses.wrapper(main)\nfor n in range(500): print('line', n)\nraise SystemExit(3)"
         )
         await tools.create(program, wait_for="row 48")
@@ -221,17 +250,26 @@ class TestScreens:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", "top Enter", wait_for="PID")
         await observe(tools, "send_keys", pane_id="debug-1", keys="q")
-        _, text, status = await observe(tools, "send_keys", pane_id="debug-1", keys="echo after Enter")
+        _, text, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys="echo after Enter"
+        )
 
         assert text == "echo after\nafter\nbash-5.2# " or text.startswith("echo after\nafter\n")
         assert "screen" not in status
 
-    async def test_neither_old_rows_nor_the_echo_of_keys_match_on_a_screen(self, tools: Tools) -> None:
+    async def test_neither_old_rows_nor_the_echo_of_keys_match_on_a_screen(
+        self, tools: Tools
+    ) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", "echo old READY Enter", wait_for="^old READY")
         draws = "tput cup 20 0; echo working; sleep 0.7; echo DONE; sleep 60 Enter"
         _, _, status = await observe(
-            tools, "send_keys", pane_id="debug-1", keys=draws, wait_for="READY|DONE$|DONE;", timeout_s=PATIENCE_S
+            tools,
+            "send_keys",
+            pane_id="debug-1",
+            keys=draws,
+            wait_for="READY|DONE$|DONE;",
+            timeout_s=PATIENCE_S,
         )
         assert "; matched; " in status
         assert (await tools.capture("debug-1")).endswith("\nDONE")
@@ -240,25 +278,34 @@ class TestScreens:
         result = await tools.call("create_pane", command=LIST, wait_for="3 items")
         cursor = (result.meta or {})["cursor"]
         await tools.send("debug-1", "a")
-        result = await tools.call("wait", pane_id="debug-1", pattern="items to do", since=cursor, timeout_s=0.3)
+        result = await tools.call(
+            "wait", pane_id="debug-1", pattern="items to do", since=cursor, timeout_s=0.3
+        )
         assert (result.meta or {})["reason"] == "timed_out"
 
     async def test_line_before_the_alternate_screen_matches(self, tools: Tools) -> None:
         program = "printf 'BUILD OK\\n\\033[?1049h\\033[HSCREEN'; exec sleep 60"
-        _, _, status = await observe(tools, "create_pane", command=program, wait_for="BUILD OK", timeout_s=PATIENCE_S)
+        _, _, status = await observe(
+            tools, "create_pane", command=program, wait_for="BUILD OK", timeout_s=PATIENCE_S
+        )
         assert "matched" in status
 
     async def test_row_that_matches_is_shown_of_the_fullest_screen(self, tools: Tools) -> None:
-        rows = (
-            "for n in range(50): print(f'\\033[{n + 1};1Hrow{n} ' + 'x' * (200 - len(f'row{n} ')), end='', flush=True)"
+        full = python(
+            "import time\n"
+            "for n in range(50):\n"
+            "    row = f'row{n} '.ljust(200, 'x')\n"
+            "    print(f'\\033[{n + 1};1H{row}', end='', flush=True)\n"
+            "time.sleep(60)"
         )
-        full = python(f"import time\n{rows}\ntime.sleep(60)")
         for row in (0, 12, 13, 49):
-            _, text, status = await observe(tools, "create_pane", command=full, wait_for=f"^row{row} ", name=f"r{row}")
+            _, text, status = await observe(
+                tools, "create_pane", command=full, wait_for=f"^row{row} ", name=f"r{row}"
+            )
             assert f"row{row} " in text
             assert "matched" in status
 
-    async def test_clear_is_no_screen(self, tools: Tools) -> None:
+    async def test_clear_at_a_prompt_is_not_taken_for_a_screen(self, tools: Tools) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         _, text, status = await observe(
             tools, "send_keys", pane_id="debug-1", keys="clear; seq 1 3\n", timeout_s=PATIENCE_S
@@ -271,7 +318,11 @@ async def test_many_who_wait_for_rest_leave_time_for_others(tools: Tools) -> Non
     answers = []
 
     async def create() -> None:
-        answers.append(await tools.client.call_tool("tmux_create_pane", {"command": "exec sleep 60", "timeout_s": 20}))
+        answers.append(
+            await tools.client.call_tool(
+                "tmux_create_pane", {"command": "exec sleep 60", "timeout_s": 20}
+            )
+        )
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:

@@ -1,20 +1,26 @@
 """What the toolsets `tabs` and `terminal` make of what a program awaits."""
 
-from support import PATIENCE_S, SHELLS, in_process, python, texts
+from support import PATIENCE_S, SHELLS, python, texts
+from toolsets import open_tabs, open_terminal
 
 from tmux_debug_mcp.settings import Settings
 
 
 async def test_command_of_a_tab_that_awaits_input_answers_at_once(settings: Settings) -> None:
-    async with in_process(settings, toolsets="tabs") as tabs:
+    async with open_tabs(settings) as tabs:
         tab = (await tabs.json("create_tab"))["window_id"]
         asked = await tabs.json(
-            "execute_command", window_id=tab, command="read -p 'name? ' x; echo got $x", timeout_ms=PATIENCE_S * 1000
+            "execute_command",
+            window_id=tab,
+            command="read -p 'name? ' x; echo got $x",
+            timeout_ms=PATIENCE_S * 1000,
         )
         [row] = (await tabs.json("list_tabs"))["tabs"][:1]
 
         assert (asked["output"], asked["timed_out"], asked["awaits"]) == ("name? ", False, "input")
-        assert asked["note"] == "It runs on and awaits that: answer with start_process, or stop it with stop_process."
+        assert asked["note"] == (
+            "It runs on and awaits that: answer with start_process, or stop it with stop_process."
+        )
         assert "exit_code" not in asked
         assert row["awaits"] == "input"
 
@@ -24,7 +30,7 @@ async def test_command_of_a_tab_that_awaits_input_answers_at_once(settings: Sett
 
 
 async def test_secret_that_a_tab_awaits_is_told_as_such(settings: Settings) -> None:
-    async with in_process(settings, toolsets="tabs") as tabs:
+    async with open_tabs(settings) as tabs:
         tab = (await tabs.json("create_tab"))["window_id"]
         asked = await tabs.json("execute_command", window_id=tab, command="read -sp 'Password: ' x")
         assert (asked["output"], asked["awaits"]) == ("Password: ", "hidden input")
@@ -32,9 +38,11 @@ async def test_secret_that_a_tab_awaits_is_told_as_such(settings: Settings) -> N
 
 
 async def test_screen_is_looked_at_when_what_was_typed_is_done(settings: Settings) -> None:
-    """A program that takes 0.2 s to answer has done so in the next screenshot and in the next content."""
-    slow = python("import time\nwhile True:\n word = input('> '); time.sleep(0.2); print('answer to', word)")
-    async with in_process(settings, toolsets="terminal") as terminal:
+    # A program that takes 0.2 s to answer has answered in the next screenshot and content.
+    slow = python(
+        "import time\nwhile True:\n word = input('> '); time.sleep(0.2); print('answer to', word)"
+    )
+    async with open_terminal(settings) as terminal:
         await terminal.call("createSession", name="slow", command=slow)
         for number, tool in enumerate(("takeScreenshot", "getContent")):
             await terminal.call("type", session="slow", text=f"{number}\n")
@@ -44,7 +52,7 @@ async def test_screen_is_looked_at_when_what_was_typed_is_done(settings: Setting
 
 
 async def test_shell_of_a_terminal_is_listed_with_what_it_awaits(settings: Settings) -> None:
-    async with in_process(settings, toolsets="terminal") as terminal:
+    async with open_terminal(settings) as terminal:
         await terminal.call("createSession", name="shell", command=SHELLS["bash"])
         await terminal.call("getContent", session="shell")
         [row] = await terminal.json("listSessions")

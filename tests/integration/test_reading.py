@@ -11,10 +11,8 @@ from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
 
 async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:
     """Return the text, what is said of it for programs, and the last line."""
-    result = await tools.call("capture_pane", pane_id=pane_id, since=since)
-    text, status = [block.text for block in result.content if block.type == "text"]
-    assert result.meta is not None
-    return text, result.meta, status
+    [text, status], facts = await tools.answer("capture_pane", pane_id=pane_id, since=since)
+    return text, facts, status
 
 
 async def read_all(tools: Tools, pane_id: str, since: int = 0) -> str:
@@ -51,8 +49,14 @@ async def test_reads_of_a_program_that_goes_on_are_what_is_new(tools: Tools) -> 
 
 
 async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(tools: Tools) -> None:
-    clear, enter, leave = r"printf '\033[H\033[2J'", r"printf '\033[?1049h'", r"printf '\033[?1049l'"
-    pane_id = await tools.create(f"echo one; {clear}; echo two; {enter}; echo menu; {leave}; echo three")
+    clear, enter, leave = (
+        r"printf '\033[H\033[2J'",
+        r"printf '\033[?1049h'",
+        r"printf '\033[?1049l'",
+    )
+    pane_id = await tools.create(
+        f"echo one; {clear}; echo two; {enter}; echo menu; {leave}; echo three"
+    )
     await tools.exited(pane_id)
     _, meta, status = await read(tools, pane_id, 0)
 
@@ -62,7 +66,9 @@ async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(to
     assert meta["cursor"] == (await tools.state(pane_id))["cursor"]
 
 
-async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left(tools: Tools) -> None:
+async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left(
+    tools: Tools,
+) -> None:
     pane_id = await tools.create("seq 1 20000")
     await tools.exited(pane_id)
     text, meta, status = await read(tools, pane_id, 0)
@@ -70,7 +76,9 @@ async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left
     assert MAX_CAPTURE_CHARACTERS - 1000 < len(text) <= MAX_CAPTURE_CHARACTERS
     assert text.endswith("\n")
     assert f"; {meta['cut_bytes']} bytes more; cursor {meta['cursor']}]" in status
-    assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(str(text.count("\n") + 1) + "\n")
+    assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(
+        str(text.count("\n") + 1) + "\n"
+    )
 
 
 async def test_line_longer_than_a_read_comes_in_parts(tools: Tools) -> None:
@@ -81,7 +89,11 @@ async def test_line_longer_than_a_read_comes_in_parts(tools: Tools) -> None:
 
 
 async def test_character_and_sequence_that_are_not_finished_wait_for_the_rest(tools: Tools) -> None:
-    program = 'import os; os.write(1, b"a\\xc3"); input(); os.write(1, b"\\xa9\\033[3"); input(); os.write(1, b"1mb")'
+    program = (
+        'import os; os.write(1, b"a\\xc3"); '
+        'input(); os.write(1, b"\\xa9\\033[3"); '
+        'input(); os.write(1, b"1mb")'
+    )
     pane_id = await tools.create("stty -echo; " + python(program))
     await tools.shows(pane_id, "a")
     first = await read(tools, pane_id, 0)
@@ -98,7 +110,9 @@ async def test_character_and_sequence_that_are_not_finished_wait_for_the_rest(to
 
 async def test_what_is_no_longer_kept_is_told_in_bytes(tools: Tools) -> None:
     line = "0123456789" * 12
-    pane_id = await tools.create(f"yes {line} | head -c {3 * MAX_LOG_BYTES // 2}; echo the end; sleep 60")
+    pane_id = await tools.create(
+        f"yes {line} | head -c {3 * MAX_LOG_BYTES // 2}; echo the end; sleep 60"
+    )
     await tools.shows(pane_id, "the end", lines=1)
     tools.engine._retention.trim()
     kept_from = tools.engine.panes[0].log.kept_from
@@ -118,7 +132,9 @@ async def test_cursor_that_the_pane_has_not_reached_is_an_error(tools: Tools) ->
     error = await tools.error("capture_pane", pane_id=pane_id, since=8)
     assert error == "Parameter 'since' is 8, and the pane's cursor is 7. Give one up to that."
     assert (await read(tools, pane_id, 7))[0] == ""
-    assert "Leave one of them out" in await tools.error("capture_pane", pane_id=pane_id, since=0, ansi=True)
+    assert "Leave one of them out" in await tools.error(
+        "capture_pane", pane_id=pane_id, since=0, ansi=True
+    )
 
 
 async def test_text_that_is_longer_than_its_bytes_keeps_to_the_size_too(tools: Tools) -> None:

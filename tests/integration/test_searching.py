@@ -8,7 +8,8 @@ from support import PATIENCE_S, Tools, python, texts
 LINES = python("""
 for number in range(100_000):
     colour = number % 7 == 0
-    print(("\\033[31m" if colour else "") + f"line {number} " + "x" * 60 + ("\\033[0m" if colour else ""))
+    line = f"line {number} " + "x" * 60
+    print(f"\\033[31m{line}\\033[0m" if colour else line)
     if number in (5, 50_000, 99_998):
         print(f"ERROR at {number}")
 """)
@@ -40,7 +41,12 @@ async def test_newest_lines_are_found_and_neighbours_stand_once(tools: Tools) ->
     await tools.create(LINES, timeout_s=PATIENCE_S)
     lines, status = await found(tools, pattern="^line 999", lines=4)
 
-    assert [line.split()[1] for line in lines if line.startswith("line")][-4:] == ["99996", "99997", "99998", "99999"]
+    assert [line.split()[1] for line in lines if line.startswith("line")][-4:] == [
+        "99996",
+        "99997",
+        "99998",
+        "99999",
+    ]
     assert len({line for line in lines if line.startswith("line")}) == len(lines) - 2
     assert "; the newest 4 lines that match; " in status
     assert sum(line.startswith("[cursor") for line in lines) == 1
@@ -69,12 +75,17 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
     ("arguments", "message"),
     [
         ({"pattern": "("}, "is no regular expression of RE2"),
-        ({"pattern": "x", "ansi": True}, "Parameter 'ansi' is for what is on the screen, not for 'pattern'"),
+        (
+            {"pattern": "x", "ansi": True},
+            "Parameter 'ansi' is for what is on the screen, not for 'pattern'",
+        ),
         ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, and the pane's cursor is"),
         ({"pattern": ""}, "Parameter 'pattern' is"),
     ],
 )
-async def test_bad_searches_are_told(tools: Tools, arguments: dict[str, object], message: str) -> None:
+async def test_bad_searches_are_errors(
+    tools: Tools, arguments: dict[str, object], message: str
+) -> None:
     await tools.create("cat")
     assert message in await tools.error("capture_pane", pane_id="debug-1", **arguments)
 
@@ -99,11 +110,15 @@ async def test_result_is_bounded_and_keeps_the_newest(tools: Tools) -> None:
         ("print('k' * 30000 + 'DEEP' + 'k' * 100)", "DEEP", 1),
     ],
 )
-async def test_what_is_searched_is_what_a_terminal_shows(tools: Tools, program: str, pattern: str, count: int) -> None:
+async def test_what_is_searched_is_what_a_terminal_shows(
+    tools: Tools, program: str, pattern: str, count: int
+) -> None:
     await tools.create(python(program), timeout_s=PATIENCE_S)
     lines, status = await found(tools, pattern=pattern)
 
-    assert {0: "no line matches", 1: "; 1 line matches; "}.get(count, f"; {count} lines match; ") in status
+    assert {0: "no line matches", 1: "; 1 line matches; "}.get(
+        count, f"; {count} lines match; "
+    ) in status
     if pattern == "DEEP":
         assert "DEEP" in "".join(lines)
 
@@ -116,8 +131,10 @@ async def test_command_is_found_and_no_private_path(tools: Tools) -> None:
     assert "; 2 lines match; " in (await found(tools, pattern="marker-out"))[1]
 
 
-async def test_what_does_not_fit_is_said(tools: Tools) -> None:
-    await tools.create(python("for n in range(3000): print('hit', n, 'z' * 90)"), timeout_s=PATIENCE_S)
+async def test_what_does_not_fit_into_a_result_is_counted(tools: Tools) -> None:
+    await tools.create(
+        python("for n in range(3000): print('hit', n, 'z' * 90)"), timeout_s=PATIENCE_S
+    )
     result = await tools.call("capture_pane", pane_id="debug-1", pattern="hit", lines=1000)
     text, status = texts(result)
 

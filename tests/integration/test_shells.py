@@ -1,4 +1,4 @@
-"""Shells that are not at a prompt of their own: they start, ask for something, or were started within another."""
+"""Shells that are not at their prompt: they start, ask for something, or run another shell."""
 
 import shlex
 import shutil
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import SHELLS, Tools, in_process, python, run
+from support import SHELLS, Tools, python, run
+from toolsets import open_tabs
 
 from tmux_debug_mcp.panes import shell
 from tmux_debug_mcp.settings import Settings
@@ -23,7 +24,9 @@ RAW = python(
 
 
 class TestShellWithinAShell:
-    @pytest.mark.parametrize(("outer", "inner"), [*zip(SHELLS, [*SHELLS][1:] + [*SHELLS][:1], strict=True)])
+    @pytest.mark.parametrize(
+        ("outer", "inner"), [*zip(SHELLS, [*SHELLS][1:] + [*SHELLS][:1], strict=True)]
+    )
     async def test_it_is_used_like_any_other_and_so_is_the_outer_one_after_it(
         self, tools: Tools, outer: str, inner: str
     ) -> None:
@@ -65,7 +68,9 @@ class TestShellWithinAShell:
 
         assert (await run(tools, "echo third", pane_id))[0] == "third\n"
 
-    async def test_start_that_is_interrupted_is_told(self, tools: Tools, tmp_path: Path) -> None:
+    async def test_start_that_is_interrupted_is_an_answer(
+        self, tools: Tools, tmp_path: Path
+    ) -> None:
         (tmp_path / "rc").write_text("sleep 30; READY=yes\n")
         pane_id = await tools.create("bash --norc")
         _, meta, status = await run(tools, f"bash --rcfile {tmp_path}/rc", pane_id, timeout_s=0.5)
@@ -74,7 +79,7 @@ class TestShellWithinAShell:
         assert "timed out after 0.5 s and interrupted; it runs a shell" in status
 
     async def test_one_that_comes_after_the_timeout_is_used_too(self, tools: Tools) -> None:
-        # A program that ignores C-c runs on, and then starts a shell, as a wrapper of a development environment may.
+        # A program that ignores C-c runs on and then starts a shell, as wrappers may.
         pane_id = await tools.create("bash --norc")
         wrapper = f"{RAW.replace('sleep(60)', 'sleep(2)')}; stty sane; bash --norc"
         _, meta, _ = await run(tools, wrapper, pane_id, timeout_s=0.2)
@@ -100,7 +105,9 @@ class TestShellWithinAShell:
             "(read -e line; echo got $line)",
         ],
     )
-    async def test_what_only_reads_is_no_shell_at_its_prompt(self, tools: Tools, command: str, tmp_path: Path) -> None:
+    async def test_what_only_reads_is_no_shell_at_its_prompt(
+        self, tools: Tools, command: str, tmp_path: Path
+    ) -> None:
         pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
         await run(tools, "mkfifo fifo; exec 5<>fifo", pane_id)
         _, meta, _ = await run(tools, command, pane_id, timeout_s=0.7)
@@ -114,13 +121,17 @@ class TestShellThatStarts:
         pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
         error = await tools.error("run", pane_id=pane_id, command="touch ran", timeout_s=0.7)
 
-        assert error.startswith(f"Pane '{pane_id}': bash is not at its prompt; it is at work, or asks for something.")
+        assert error.startswith(
+            f"Pane '{pane_id}': bash is not at its prompt; it is at work, or asks for something."
+        )
         assert "Nothing was run." in error
 
     async def test_it_gets_all_of_a_long_timeout_and_others_type_meanwhile(
         self, tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tmux_debug_mcp.panes.terminal._STARTING_S", 0.5)  # as much longer as the start takes
+        monkeypatch.setattr(
+            "tmux_debug_mcp.panes.terminal._STARTING_S", 0.5
+        )  # as much longer as the start takes
         (tmp_path / "rc").write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; PS1='$ '\n")
         pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
         outputs = []
@@ -130,7 +141,7 @@ class TestShellThatStarts:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run_it)
-            await anyio.sleep(1)
+            await anyio.sleep(1)  # the time that is tested: longer than a start usually gets
             await tools.send(pane_id, "x")
             assert outputs == []
             (tmp_path / "go").touch()
@@ -143,7 +154,9 @@ class TestShellThatStarts:
         command, question = ASKS[shell]
         file = tmp_path / f".{shell}rc"
         file.write_text(f"{question}; PS1='ready> '\n")
-        pane_id = await tools.create(command.format(file=file, directory=tmp_path), wait_for="Type one")
+        pane_id = await tools.create(
+            command.format(file=file, directory=tmp_path), wait_for="Type one"
+        )
         error = await tools.error("run", pane_id=pane_id, command="echo hello", timeout_s=20)
         assert f"{shell} is not at its prompt; it is at work, or asks for something" in error
         assert (await tools.capture(pane_id)).rstrip() == "Type one of the keys"
@@ -177,20 +190,34 @@ class TestProgramThatIgnoresInterrupts:
         assert (text.strip(), meta["reason"]) == ("raw", "running")
 
 
-async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(settings: Settings, tmp_path: Path) -> None:
+async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(
+    settings: Settings, tmp_path: Path
+) -> None:
     shell = tmp_path / "bash"
     shell.symlink_to(shutil.which("bash") or "bash is missing")
     (tmp_path / ".bashrc").write_text("read -rsn1 -p 'Type one of the keys '\n")
     env = {**settings.env, "SHELL": str(shell), "HOME": str(tmp_path)}
-    async with in_process(Settings(env, tmp_path, state_dir=tmp_path / "state"), toolsets="tabs") as tabs:
+    async with open_tabs(Settings(env, tmp_path, state_dir=tmp_path / "state")) as tabs:
         tab = (await tabs.json("create_tab"))["window_id"]
         error = await tabs.error("execute_command", window_id=tab, command="echo hello")
-        assert error.startswith(f"Tab '{tab}': bash is not at its prompt; it is at work, or asks for something.")
+        assert error.startswith(
+            f"Tab '{tab}': bash is not at its prompt; it is at work, or asks for something."
+        )
 
         assert (await tabs.json("stop_process", window_id=tab))["success"]
-        nested = await tabs.json("execute_command", window_id=tab, command=f"{shlex.quote(str(shell))} --norc")
-        assert nested["note"] == "It runs a shell, which is at its prompt; what runs there next runs in that."
+        nested = await tabs.json(
+            "execute_command", window_id=tab, command=f"{shlex.quote(str(shell))} --norc"
+        )
+        assert (
+            nested["note"]
+            == "It runs a shell, which is at its prompt; what runs there next runs in that."
+        )
         assert "exit_code" not in nested
-        assert (await tabs.json("execute_command", window_id=tab, command="echo in"))["output"] == "in\n"
+        assert (await tabs.json("execute_command", window_id=tab, command="echo in"))[
+            "output"
+        ] == "in\n"
         stopped = await tabs.json("stop_process", window_id=tab)
-        assert stopped == {"success": False, "note": "Not stopped: nothing runs there, the shell is at its prompt."}
+        assert stopped == {
+            "success": False,
+            "note": "Not stopped: nothing runs there, the shell is at its prompt.",
+        }

@@ -19,11 +19,18 @@ while True:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_program_that_a_line_starts_gets_the_lines_behind_it(tools: Tools, shell: str) -> None:
+async def test_program_that_a_line_starts_gets_the_lines_behind_it(
+    tools: Tools, shell: str
+) -> None:
     pane_id = await tools.create(SHELLS[shell], timeout_s=PATIENCE_S)
-    confirmation, text, status = await tools.blocks("send_keys", pane_id=pane_id, keys="cat -n\none\ntwo\nthree\n")
+    confirmation, text, status = await tools.blocks(
+        "send_keys", pane_id=pane_id, keys="cat -n\none\ntwo\nthree\n"
+    )
 
-    assert confirmation == f"Sent keys to pane '{pane_id}' (4 steps; typed 17 characters; Enter pressed 4 times)"
+    assert (
+        confirmation
+        == f"Sent keys to pane '{pane_id}' (4 steps; typed 17 characters; Enter pressed 4 times)"
+    )
     assert "     3\tthree\n" in text
     assert "awaits input" in status
 
@@ -37,15 +44,21 @@ async def test_prompts_are_waited_for_one_by_one(tools: Tools) -> None:
 
 
 async def test_array_mixes_text_keys_and_signals(tools: Tools) -> None:
-    program = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: print('usr1'))\nwhile True:\n"
+    program = (
+        "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: print('usr1'))\nwhile True:\n"
+    )
     program += " try: print('got', input())\n except KeyboardInterrupt: print('int')\n"
     await tools.create(python(program), wait_for=".", timeout_s=0.5)
     confirmation, text, _ = await tools.blocks(
         "send_keys", pane_id="debug-1", keys=["a Enter", "SIGUSR1", "C-c", "b\n"]
     )
 
-    assert confirmation.endswith("(4 steps; typed 2 characters; Enter pressed 2 times; sent SIGUSR1; pressed C-c)")
-    assert [line for line in text.split("\n") if line.startswith(("got", "usr1", "int", "^Cint"))] == [
+    assert confirmation.endswith(
+        "(4 steps; typed 2 characters; Enter pressed 2 times; sent SIGUSR1; pressed C-c)"
+    )
+    assert [
+        line for line in text.split("\n") if line.startswith(("got", "usr1", "int", "^Cint"))
+    ] == [
         "got a",
         "usr1",
         "^Cint",
@@ -57,11 +70,18 @@ async def test_step_that_is_not_reached_is_told_with_what_came_of_the_others(too
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
     begin = time.monotonic()
     confirmation, text, status = await tools.blocks(
-        "send_keys", pane_id="debug-1", keys="echo one; sleep 60\necho two\necho three\n", timeout_s=0.5
+        "send_keys",
+        pane_id="debug-1",
+        keys="echo one; sleep 60\necho two\necho three\n",
+        timeout_s=0.5,
     )
 
-    assert confirmation.startswith("Sent 1 of 3 steps to pane 'debug-1' (typed 18 characters; Enter pressed). ")
-    assert confirmation.endswith("Step 2 was not sent: after 0.5 s sleep does not read what is typed.")
+    assert confirmation.startswith(
+        "Sent 1 of 3 steps to pane 'debug-1' (typed 18 characters; Enter pressed). "
+    )
+    assert confirmation.endswith(
+        "Step 2 was not sent: after 0.5 s sleep does not read what is typed."
+    )
     assert "one\n" in text
     assert "echo two" not in text
     assert "foreground sleep" in status
@@ -79,7 +99,9 @@ async def test_end_of_the_program_stops_the_steps(tools: Tools) -> None:
 async def test_key_is_not_held_up_by_a_program_that_prints_on(tools: Tools) -> None:
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
     keys = ["yes tick Enter", "C-c"]
-    _, text, status = await tools.blocks("send_keys", pane_id="debug-1", keys=keys, timeout_s=PATIENCE_S)
+    _, text, status = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=keys, timeout_s=PATIENCE_S
+    )
 
     assert "tick\n" in text
     assert "foreground bash" in status
@@ -88,7 +110,9 @@ async def test_key_is_not_held_up_by_a_program_that_prints_on(tools: Tools) -> N
 
 async def test_wait_for_looks_from_the_last_step_on(tools: Tools) -> None:
     await tools.create(CALC, wait_for="> $")
-    _, text, status = await tools.blocks("send_keys", pane_id="debug-1", keys="1\np\n2\np\n", wait_for="^= ")
+    _, text, status = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys="1\np\n2\np\n", wait_for="^= "
+    )
 
     assert text.removesuffix("> ").endswith("= 2\n")
     assert "= 1\n" in text
@@ -97,18 +121,31 @@ async def test_wait_for_looks_from_the_last_step_on(tools: Tools) -> None:
 
 async def test_paste_goes_in_one_piece(tools: Tools) -> None:
     await tools.create("sleep 0.5; cat -A", timeout_s=0)
-    confirmation, *_ = await tools.blocks("send_keys", pane_id="debug-1", keys="one\ntwo\n", paste=True, timeout_s=0)
-    assert confirmation == "Sent keys to pane 'debug-1' (pasted 3 lines, 8 characters; Enter not pressed)"
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys="one\ntwo\n", paste=True, timeout_s=0
+    )
+    assert (
+        confirmation
+        == "Sent keys to pane 'debug-1' (pasted 3 lines, 8 characters; Enter not pressed)"
+    )
     await tools.shows("debug-1", "one$\ntwo$")
 
 
 @pytest.mark.parametrize("name", ["SIGUSR1", "SIGTERM", "SIGKILL", "SIGHUP", "SIGSEGV"])
 @pytest.mark.parametrize("command", ["exec sleep 60", "sleep 60; exit 9", "sleep 60 | cat"])
-async def test_signal_goes_to_the_program_in_the_foreground(tools: Tools, command: str, name: str) -> None:
+async def test_signal_goes_to_the_program_in_the_foreground(
+    tools: Tools, command: str, name: str
+) -> None:
     await tools.create(command, wait_for=".", timeout_s=0.2)
-    confirmation, *_, status = await tools.blocks("send_keys", pane_id="debug-1", keys=name, timeout_s=PATIENCE_S)
+    confirmation, *_, status = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=name, timeout_s=PATIENCE_S
+    )
 
-    processes = {"exec sleep 60": "", "sleep 60; exit 9": " to 2 processes", "sleep 60 | cat": " to 3 processes"}
+    processes = {
+        "exec sleep 60": "",
+        "sleep 60; exit 9": " to 2 processes",
+        "sleep 60 | cat": " to 3 processes",
+    }
     assert confirmation == f"Sent keys to pane 'debug-1' (sent {name}{processes[command]})"
     assert f"killed by {name}" in status
 
@@ -117,12 +154,15 @@ async def test_signal_in_a_shell_leaves_the_shell(tools: Tools) -> None:
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
     await tools.send("debug-1", "sleep 60 Enter")
     await tools.shows_foreground("debug-1", "sleep")
-    *_, status = await tools.blocks("send_keys", pane_id="debug-1", keys="SIGTERM", timeout_s=PATIENCE_S)
+    *_, status = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys="SIGTERM", timeout_s=PATIENCE_S
+    )
     assert "foreground bash" in status
 
     error = await tools.error("send_keys", pane_id="debug-1", keys="SIGTERM")
     assert error == (
-        "SIGTERM was not sent: bash is at its prompt there, and no program runs. Set literal to type it as text."
+        "SIGTERM was not sent: bash is at its prompt there, and no program runs. "
+        "Set literal to type it as text."
     )
     assert (await tools.state("debug-1"))["status"] == "running"
     assert signal.Signals[error.split(" ", 1)[0]] == signal.SIGTERM
@@ -136,8 +176,10 @@ async def test_steps_of_two_calls_do_not_mix_and_keys_pass(tools: Tools) -> None
         answers.append(await tools.blocks("send_keys", pane_id="debug-1", keys=list(keys)))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(send, "read -r secret; sleep 0.5 Enter", "MYPASSWORD Enter", "echo first $secret Enter")
-        await anyio.sleep(0.05)
+        tasks.start_soon(
+            send, "read -r secret; sleep 0.5 Enter", "MYPASSWORD Enter", "echo first $secret Enter"
+        )
+        await tools.shows("debug-1", "read -r secret")
         tasks.start_soon(send, "echo second Enter")
         await tools.send("debug-1", "C-l")
 
@@ -155,15 +197,21 @@ async def test_program_that_prints_on_gets_all_its_lines(tools: Tools) -> None:
         "while True: print('log', flush=True); time.sleep(0.05)"
     )
     await tools.create(python(program), wait_for="log")
-    confirmation, *_ = await tools.blocks("send_keys", pane_id="debug-1", keys=["a Enter", "b Enter"], timeout_s=5)
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["a Enter", "b Enter"], timeout_s=5
+    )
     assert confirmation.startswith("Sent keys")
     await tools.shows("debug-1", "got b", lines=1000)
 
 
 async def test_step_that_can_not_be_sent_is_told_with_those_that_were(tools: Tools) -> None:
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
-    confirmation, text, _ = await tools.blocks("send_keys", pane_id="debug-1", keys=["echo one Enter", "SIGTERM"])
+    confirmation, text, _ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["echo one Enter", "SIGTERM"]
+    )
 
-    assert confirmation.startswith("Sent 1 of 2 steps to pane 'debug-1' (typed 8 characters; Enter pressed). ")
+    assert confirmation.startswith(
+        "Sent 1 of 2 steps to pane 'debug-1' (typed 8 characters; Enter pressed). "
+    )
     assert "Step 2 was not sent: SIGTERM was not sent: bash is at its prompt there" in confirmation
     assert "one\n" in text

@@ -1,6 +1,7 @@
-"""No turn of the event loop takes long, whatever a pane prints and a call brings: others are answered meanwhile.
+"""No turn of the event loop takes long, whatever a pane prints and a call brings.
 
-What counts is the processor time of a turn, which other programs on the machine do not change.
+So other calls are answered meanwhile. What counts is the processor time of a turn, which other
+programs on the machine do not change.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from functools import partial
 
 import anyio
 import pytest
-from support import Tools, in_process, python
+from support import Tools, eventually, in_process, python
 
 from tmux_debug_mcp.settings import Settings
 
@@ -90,7 +91,8 @@ STREAMS = {
 
 @pytest.mark.parametrize("name", STREAMS)
 async def test_no_output_holds_up_other_calls(tools: Tools, turns: Turns, name: str) -> None:
-    program = f"import sys; sys.stdout.buffer.write(({STREAMS[name]}).encode(errors='surrogateescape')); print()"
+    text = f"({STREAMS[name]}).encode(errors='surrogateescape')"
+    program = f"import sys; sys.stdout.buffer.write({text}); print()"
     pane = await tools.create(python(f"{program}; print('the' + 'End')"))
 
     await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=15)
@@ -117,7 +119,9 @@ async def test_no_text_that_was_pasted_holds_up_other_calls(
     turns.check()
 
 
-async def test_no_document_within_a_command_holds_up_other_calls(tools: Tools, turns: Turns) -> None:
+async def test_no_document_within_a_command_holds_up_other_calls(
+    tools: Tools, turns: Turns
+) -> None:
     pane = await tools.create("bash --norc")
     text = "".join(f"line {number}\n" for number in range(8_000))
 
@@ -131,7 +135,14 @@ async def test_no_document_within_a_command_holds_up_other_calls(tools: Tools, t
 
 
 MANY_KEYS = ("Up " * 20_000, "Up " * 300_000, "\n" * 1_000_000, "x" + " Enter" * 150_000)
-NO_KEYS = ("a " * 500_000, "a" * 1_000_000, "é\n" * 300_000, " " * 1_000_000, "C-" * 500_000, "C-x " * 250_000)
+NO_KEYS = (
+    "a " * 500_000,
+    "a" * 1_000_000,
+    "é\n" * 300_000,
+    " " * 1_000_000,
+    "C-" * 500_000,
+    "C-x " * 250_000,
+)
 
 
 @pytest.mark.parametrize("keys", [*MANY_KEYS, *NO_KEYS, "F1 x" * 200_000])
@@ -145,17 +156,27 @@ async def test_no_keys_hold_up_other_calls(tools: Tools, turns: Turns, keys: str
     turns.check()
 
 
-async def test_no_capture_of_large_terminals_holds_up_other_calls(settings: Settings, turns: Turns) -> None:
-    line = python("import sys, time; sys.stdout.write('0123456789' * 1_000_000); time.sleep(60)")
+async def test_no_capture_of_large_terminals_holds_up_other_calls(
+    settings: Settings, turns: Turns
+) -> None:
+    line = python("import sys; sys.stdout.write('0123456789' * 1_000_000)")
     row = "''.join(f'\\033[38;2;{number};{column % 256};7mx' for column in range(490))"
-    coloured = python(f"import time\nfor number in range(255): print({row})\ntime.sleep(60)")
+    coloured = python(f"for number in range(255): print({row})")
     async with in_process(settings, toolsets="tmux,terminal") as tmux:
-        for name, command in (("line", line), ("colours", coloured)):
-            await tmux.blocks("tmux_create_session", name=name, command="sleep 1; " + command)
+        for name, program in (("line", line), ("colours", coloured)):
+            command = f"until [ -e go ]; do sleep 0.01; done; {program}; touch {name}; sleep 60"
+            await tmux.blocks("tmux_create_session", name=name, command=command)
             await tmux.blocks("tmux_resize_pane", target=name, width=500, height=200)
-        await anyio.sleep(3)
+        (settings.cwd / "go").touch()
         for name in ("line", "colours"):
-            for arguments in ({}, {"line_count": 1}, {"line_count": 1000}, {"start_line": -500, "line_count": 1000}):
+            await eventually((settings.cwd / name).exists)
+        for name in ("line", "colours"):
+            for arguments in (
+                {},
+                {"line_count": 1},
+                {"line_count": 1000},
+                {"start_line": -500, "line_count": 1000},
+            ):
                 await tmux.blocks("tmux_read_pane", target=name, **arguments)
             await tmux.blocks("takeScreenshot", session=name)
             await tmux.blocks("getContent", session=name)
@@ -167,24 +188,31 @@ async def test_many_who_wait_for_floods_leave_time_for_others(tools: Tools, turn
     panes = [await tools.create("while :; do seq 1000; done") for _ in range(4)]
     async with anyio.create_task_group() as tasks:
         for number in range(60):
-            tasks.start_soon(partial(tools.call, "wait", pane_id=panes[number % 4], pattern="never", timeout_s=2))
-        await anyio.sleep(1)
+            tasks.start_soon(
+                partial(tools.call, "wait", pane_id=panes[number % 4], pattern="never", timeout_s=2)
+            )
 
     turns.check()
 
 
 HARD_LOGS = {
-    "a long line beside a carriage return": "print('50%', end='\\r'); print('100%'); print('x' * 500_000)",
+    "a long line beside a carriage return": (
+        "print('50%', end='\\r'); print('100%'); print('x' * 500_000)"
+    ),
     "backspaces": "print('x' * 100_000 + '\\b' * 100_000)",
     "spinners": "print(('[======>      ] 44% ' * 4 + '\\b' * 80) * 5_000)",
     "short lines": "print('a\\n' * 700_000 + 'b\\n' * 500_000)",
     "blank lines": "print('\\n' * 1_200_000 + 'b\\n' * 500_000)",
-    "what looks like a private path": "print('/tmp/tmux-debug-mcp-1-00000000/1.1-x ' + 'x' * 300_000)",
+    "what looks like a private path": (
+        "print('/tmp/tmux-debug-mcp-1-00000000/1.1-x ' + 'x' * 300_000)"
+    ),
 }
 
 
 @pytest.mark.parametrize("name", HARD_LOGS)
-async def test_no_search_and_no_capture_holds_up_other_calls(tools: Tools, turns: Turns, name: str) -> None:
+async def test_no_search_and_no_capture_holds_up_other_calls(
+    tools: Tools, turns: Turns, name: str
+) -> None:
     pane = await tools.create(python(HARD_LOGS[name]), timeout_s=15)
     for pattern in ("zzz", "a", ".", "x*", "^$"):
         await tools.blocks("capture_pane", pane_id=pane, pattern=pattern)

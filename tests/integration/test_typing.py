@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, python
+from support import PATIENCE_S, Tools, eventually, python, until
 
 from tmux_debug_mcp.panes.pane import Pane
 
@@ -112,10 +112,14 @@ async def test_line_feeds_inside_are_enter_where_no_paste_is_asked_for(typist: T
     await typist.gets(b"a\r\tb\r", "a\n\tb\n")
 
 
-async def test_paste_is_bracketed_where_the_program_asks_for_it(tools: Tools, tmp_path: Path) -> None:
+async def test_paste_is_bracketed_where_the_program_asks_for_it(
+    tools: Tools, tmp_path: Path
+) -> None:
     file = tmp_path / "typed"
     file.touch()
-    pane_id = await tools.create(f"stty raw -echo && printf 'ready\\033[?2004h' && exec cat >{file}")
+    pane_id = await tools.create(
+        f"stty raw -echo && printf 'ready\\033[?2004h' && exec cat >{file}"
+    )
     await tools.shows(pane_id, "ready")
 
     await Typist(tools, pane_id, file).gets(b"\x1b[200~a\rb\r\x1b[201~", "a\nb\n", paste=True)
@@ -174,13 +178,14 @@ async def test_control_c_interrupts_the_program(tools: Tools) -> None:
     assert "KeyboardInterrupt" in await tools.capture(pane_id)
 
 
-async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, pane_id = await tools.create("cat"), await tools.create("cat")
     pane = tools.engine.panes[1]
     os.kill(pane.leader.pid, signal.SIGKILL)
-    with anyio.fail_after(PATIENCE_S):
-        while await pane.tmux(("display-message", "-p", "-t", pane.target, "#{pane_dead}")) != [(b"1",)]:
-            await anyio.sleep(0.005)
+    dead = ("display-message", "-p", "-t", pane.target, "#{pane_dead}")
+    await until(lambda: pane.tmux(dead), lambda answer: answer == [(b"1",)])
 
     async def before_it_died(_pane: Pane) -> None:
         pass

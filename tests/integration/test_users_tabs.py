@@ -1,4 +1,4 @@
-"""The toolset `tabs` on the user's own tmux server: reading, typing and listing, and nothing that changes it."""
+"""The toolset `tabs` on the user's own tmux server reads, types and lists, and changes nothing."""
 
 import re
 from collections.abc import AsyncIterator
@@ -8,40 +8,36 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, User, in_process, run_of
+from support import User, run_of
+from toolsets import Tabs, open_tabs
 
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 
 
 @pytest.fixture
-async def tabs(settings: Settings, user: User, tmp_path: Path) -> AsyncIterator[Tools]:
+async def tabs(settings: Settings, user: User, tmp_path: Path) -> AsyncIterator[Tabs]:
     there = replace(settings, socket=str(user.socket))
-    async with in_process(there, toolsets="tabs", archive=Archive(tmp_path / "logs")) as tools:
-        yield tools
+    async with open_tabs(there, Archive(tmp_path / "logs")) as tabs:
+        yield tabs
 
 
-async def shell_tab(tabs: Tools, user: User, shell: str = "bash --norc") -> str:
+async def shell_tab(tabs: Tabs, user: User, shell: str = "bash --norc") -> str:
     """Return the id of a tab with a shell at its prompt, which the user has made."""
-    tab = user.tmux("new-window", "-d", "-P", "-F", "#{window_id}", "-t", "mine:", f"PS1='$ ' exec {shell}").strip()
-    await shows(tabs, tab, "$")
+    tab = user.tmux(
+        "new-window", "-d", "-P", "-F", "#{window_id}", "-t", "mine:", f"PS1='$ ' exec {shell}"
+    ).strip()
+    await tabs.shows(tab, "$")
     return tab
 
 
-async def shows(tabs: Tools, tab: str, text: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-    result: dict[str, Any] = {"content": ""}
-    with anyio.fail_after(PATIENCE_S):
-        while text not in result["content"]:
-            await anyio.sleep(0.005)
-            result = await tabs.json("read_logs_from_tab", window_id=tab, **arguments)
-    return result
-
-
-async def test_users_windows_are_listed(tabs: Tools, user: User) -> None:
+async def test_users_windows_are_listed(tabs: Tabs, user: User) -> None:
     listed = await tabs.json("list_tabs")
 
     assert listed["socket"] == str(user.socket)
-    assert [(row["session"], row["active"], row["status"], row["foreground"]) for row in listed["tabs"]] == [
+    assert [
+        (row["session"], row["active"], row["status"], row["foreground"]) for row in listed["tabs"]
+    ] == [
         ("mine", False, "running", "cat"),
         ("mine", True, "running", "sleep"),
         ("other", True, "running", "sleep"),
@@ -51,20 +47,31 @@ async def test_users_windows_are_listed(tabs: Tools, user: User) -> None:
     assert [row["window_id"] for row in listed["tabs"]] == windows
 
 
-async def test_what_was_printed_before_is_read_and_commands_are_typed(tabs: Tools, user: User) -> None:
+async def test_what_was_printed_before_is_read_and_commands_are_typed(
+    tabs: Tabs, user: User
+) -> None:
     before = user.state()
     tab = await shell_tab(tabs, user)
     started = await tabs.json(
         "start_process", window_id=tab, command="seq 1 100; printf '\\033[31mred\\033[0m\\n'; cat"
     )
     assert started == {"started": True}
-    result = await shows(tabs, tab, "\nred", strip_ansi=True)
-    assert (result["content"].split("\n")[-3:], result["truncated"]) == (["99", "100", "red"], False)
+    await tabs.shows(tab, "\nred")
+    result = await tabs.read(tab, strip_ansi=True)
+    assert (result["content"].split("\n")[-3:], result["truncated"]) == (
+        ["99", "100", "red"],
+        False,
+    )
     result = await tabs.json("read_logs_from_tab", window_id=tab, lines=2)
     assert (result["returned_lines"], result["truncated"]) == (2, True)
     assert result["content"].startswith("100\n\033[31mred")
-    started = await tabs.json("start_process", window_id=tab, command="to cat", append_newline=False)
-    assert started["note"] == "Enter was not pressed. It was typed into cat, which is in the foreground."
+    started = await tabs.json(
+        "start_process", window_id=tab, command="to cat", append_newline=False
+    )
+    assert (
+        started["note"]
+        == "Enter was not pressed. It was typed into cat, which is in the foreground."
+    )
 
     user.tmux("kill-window", "-t", tab)
     assert user.state() == before
@@ -72,94 +79,127 @@ async def test_what_was_printed_before_is_read_and_commands_are_typed(tabs: Tool
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "dash"])
-async def test_process_is_stopped_and_the_shell_stays(tabs: Tools, user: User, shell: str, how: str) -> None:
+async def test_process_is_stopped_and_the_shell_stays(
+    tabs: Tabs, user: User, shell: str, how: str
+) -> None:
     tab = await shell_tab(tabs, user, shell)
     idle = await tabs.json("stop_process", window_id=tab, signal=how)
-    assert idle == {"success": False, "note": "Not stopped: nothing runs there, the shell has the terminal."}
+    assert idle == {
+        "success": False,
+        "note": "Not stopped: nothing runs there, the shell has the terminal.",
+    }
     await tabs.json("start_process", window_id=tab, command="echo up; sleep 60")
-    await shows(tabs, tab, "\nup")
+    await tabs.shows(tab, "\nup")
     assert await tabs.json("stop_process", window_id=tab, signal=how) == {"success": True}
     await tabs.json("start_process", window_id=tab, command="echo still $((40 + 2))")
-    await shows(tabs, tab, "\nstill 42")
+    await tabs.shows(tab, "\nstill 42")
 
 
-async def test_what_follows_in_a_list_is_stopped_too(tabs: Tools, user: User) -> None:
+async def test_what_follows_in_a_list_is_stopped_too(tabs: Tabs, user: User) -> None:
     tab = await shell_tab(tabs, user)
-    await tabs.json("start_process", window_id=tab, command="echo up; (sleep 60; sleep 61); sleep 62; echo over")
-    await shows(tabs, tab, "\nup")
+    await tabs.json(
+        "start_process", window_id=tab, command="echo up; (sleep 60; sleep 61); sleep 62; echo over"
+    )
+    await tabs.shows(tab, "\nup")
     assert await tabs.json("stop_process", window_id=tab, signal="SIGTERM") == {"success": True}
-    rows = {row["window_id"]: row["foreground"] for row in (await tabs.json("list_tabs"))["tabs"]}
-    assert rows[tab] == "bash"
+    assert (await tabs.rows())[tab]["foreground"] == "bash"
 
 
-async def test_tab_whose_program_has_ended_is_told_and_nobody_gets_a_signal(tabs: Tools, user: User) -> None:
+async def test_tab_whose_program_has_ended_is_told_and_nobody_gets_a_signal(
+    tabs: Tabs, user: User
+) -> None:
     user.tmux("set-option", "-wg", "remain-on-exit", "on")
     tab = user.tmux("new-window", "-d", "-P", "-F", "#{window_id}", "-t", "mine:", "exit 3").strip()
-    with anyio.fail_after(PATIENCE_S):
-        while {row["window_id"]: row["status"] for row in (await tabs.json("list_tabs"))["tabs"]}[tab] != "exited":
-            await anyio.sleep(0.005)
+    await tabs.exited(tab)
     for signal in ("SIGINT", "SIGTERM"):
         error = await tabs.error("stop_process", window_id=tab, signal=signal)
         # tmux 3.3 itself does not always know the code.
         assert re.match(rf"Tab '{tab}' has ended \(exited( with code 3)?\)", error)
 
 
-async def test_shell_within_a_shell_is_not_stopped(tabs: Tools, user: User) -> None:
+async def test_shell_within_a_shell_is_not_stopped(tabs: Tabs, user: User) -> None:
     tab = await shell_tab(tabs, user)
     await tabs.json("start_process", window_id=tab, command="PS1='inner> ' bash --norc")
-    await shows(tabs, tab, "inner> ")
-    await tabs.json("start_process", window_id=tab, command="left on the line", append_newline=False)
+    await tabs.shows(tab, "inner> ")
+    await tabs.json(
+        "start_process", window_id=tab, command="left on the line", append_newline=False
+    )
     stopped = await tabs.json("stop_process", window_id=tab)
-    assert stopped == {"success": False, "note": "Not stopped: nothing runs there, the shell has the terminal."}
+    assert stopped == {
+        "success": False,
+        "note": "Not stopped: nothing runs there, the shell has the terminal.",
+    }
     await tabs.json("start_process", window_id=tab, command="echo clean $((40 + 2))")
-    await shows(tabs, tab, "\nclean 42")
+    await tabs.shows(tab, "\nclean 42")
 
 
-async def test_program_that_does_not_stop_is_told(tabs: Tools, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_of_a_program_that_goes_on_is_not_a_success(
+    tabs: Tabs, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tmux_debug_mcp.tools.users_tabs.STOP_S", 0.3)
     tab = await shell_tab(tabs, user)
-    await tabs.json("start_process", window_id=tab, command="sh -c 'trap : INT; echo up; while :; do sleep 60; done'")
-    await shows(tabs, tab, "\nup")
+    await tabs.json(
+        "start_process",
+        window_id=tab,
+        command="sh -c 'trap : INT; echo up; while :; do sleep 60; done'",
+    )
+    await tabs.shows(tab, "\nup")
     stopped = await tabs.json("stop_process", window_id=tab)
 
     assert stopped["success"] is False
     assert stopped["note"].endswith(" still runs 0.3 s after that; SIGTERM may help.")
 
 
-async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tools, user: User) -> None:
+async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, user: User) -> None:
     before = user.state()
     for tool, arguments, reason in (
         ("execute_command", {"window_id": "@99", "command": "x"}, "Tab '@99' not found."),
         ("stream_logs_from_tab", {"window_id": "@99"}, "Tab '@99' not found."),
         ("create_tab", {"env": {"A": "x" * 20_000}}, "on a user's tmux server at most"),
-        ("execute_command", {"window_id": "@0", "command": "echo hello"}, "its exit code, can't be told there"),
+        (
+            "execute_command",
+            {"window_id": "@0", "command": "echo hello"},
+            "its exit code, can't be told there",
+        ),
         ("stream_logs_from_tab", {"window_id": "@0"}, "there are no offsets to read from"),
         ("set_history_limit", {"limit": 1000}, "is left alone"),
-        ("close_tab", {"window_id": "@0"}, "Nothing was killed: this tmux server is the user's own"),
+        (
+            "close_tab",
+            {"window_id": "@0"},
+            "Nothing was killed: this tmux server is the user's own",
+        ),
         ("create_tab", {}, "has several sessions (mine, other), and not one that is attached"),
     ):
         assert reason in await tabs.error(tool, **arguments)
     assert await tabs.error("start_process", window_id="@99", command="x") == (
         "Tab '@99' not found. Use list_tabs to see the tabs."
     )
-    assert "Parameter 'command' is blank." in await tabs.error("start_process", window_id="@0", command=" ")
+    assert "Parameter 'command' is blank." in await tabs.error(
+        "start_process", window_id="@0", command=" "
+    )
     assert user.state() == before
 
 
-async def test_tab_is_made_in_the_background_of_the_only_session(tabs: Tools, user: User, tmp_path: Path) -> None:
+async def test_tab_is_made_in_the_background_of_the_only_session(
+    tabs: Tabs, user: User, tmp_path: Path
+) -> None:
     user.tmux("kill-session", "-t", "other")
     (tmp_path / "#{pane_id}").mkdir()
     before = user.state_of("mine")
-    made = await tabs.json("create_tab", name="a b #S", cwd=str(tmp_path / "#{pane_id}"), env={"A": "x;"})
+    made = await tabs.json(
+        "create_tab", name="a b #S", cwd=str(tmp_path / "#{pane_id}"), env={"A": "x;"}
+    )
     assert made["name"] == "a b #S"
     await tabs.json("start_process", window_id=made["window_id"], command="echo $A-$PWD-")
-    await shows(tabs, made["window_id"], f"\nx;-{tmp_path}/#{{pane_id}}-", strip_ansi=True)
+    await tabs.shows(made["window_id"], f"\nx;-{tmp_path}/#{{pane_id}}-")
     user.tmux("kill-window", "-t", made["window_id"])
 
     assert user.state_of("mine") == before
 
 
-async def test_no_secret_stands_in_arguments_of_tmux(tabs: Tools, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_secret_stands_in_arguments_of_tmux(
+    tabs: Tabs, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user.tmux("kill-session", "-t", "other")
     started: list[str] = []
     run_process = anyio.run_process
@@ -171,8 +211,10 @@ async def test_no_secret_stands_in_arguments_of_tmux(tabs: Tools, user: User, mo
     monkeypatch.setattr(anyio, "run_process", recorded)
     value = "s3cret; $HOME #{pane_id} \"'\\ é\n;"
     made = await tabs.json("create_tab", env={"TOKEN": value, "my-token": "s3cret"})
-    await tabs.json("start_process", window_id=made["window_id"], command="printf '%s|s3cret\\n' \"$TOKEN\"")
-    await shows(tabs, made["window_id"], f"\n{value}|s3cret\n")
+    await tabs.json(
+        "start_process", window_id=made["window_id"], command="printf '%s|s3cret\\n' \"$TOKEN\""
+    )
+    await tabs.shows(made["window_id"], f"\n{value}|s3cret\n")
 
     assert len(started) > 2
     assert not [words for words in started if "s3cret" in words]
@@ -180,26 +222,30 @@ async def test_no_secret_stands_in_arguments_of_tmux(tabs: Tools, user: User, mo
 
 async def test_tab_is_closed_where_that_is_allowed(settings: Settings, user: User) -> None:
     allowed = replace(settings, socket=str(user.socket), allows_kill=True)
-    async with in_process(allowed, toolsets="tabs") as tabs:
+    async with open_tabs(allowed) as tabs:
         assert await tabs.json("close_tab", window_id="@1") == {"success": True}
 
     assert user.tmux("list-windows", "-a", "-F", "#{window_id}").split() == ["@0", "@2"]
 
 
-async def test_no_server_is_no_tabs(settings: Settings, short_path: Path) -> None:
-    async with in_process(replace(settings, socket=str(short_path / "none")), toolsets="tabs") as tabs:
+async def test_without_a_server_there_are_no_tabs(settings: Settings, short_path: Path) -> None:
+    async with open_tabs(replace(settings, socket=str(short_path / "none"))) as tabs:
         assert (await tabs.json("list_tabs"))["tabs"] == []
         assert "not found" in await tabs.error("read_logs_from_tab", window_id="@1")
         assert "has no session" in await tabs.error("create_tab")
 
 
-async def test_tabs_of_earlier_runs_can_still_be_read(settings: Settings, user: User, tmp_path: Path) -> None:
-    async with in_process(settings, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
+async def test_tabs_of_earlier_runs_can_still_be_read(
+    settings: Settings, user: User, tmp_path: Path
+) -> None:
+    async with open_tabs(settings, Archive(tmp_path)) as tabs:
         await tabs.json("create_tab")
         await tabs.json("execute_command", window_id="@1", command="echo kept")
         run = run_of(tabs)
     there = replace(settings, socket=str(user.socket))
-    async with in_process(there, toolsets="tabs", archive=Archive(tmp_path)) as tabs:
-        content = (await tabs.json("read_logs_from_tab", window_id=f"{run}/@1", strip_ansi=True))["content"]
+    async with open_tabs(there, Archive(tmp_path)) as tabs:
+        content = (await tabs.json("read_logs_from_tab", window_id=f"{run}/@1", strip_ansi=True))[
+            "content"
+        ]
         assert content.splitlines()[1:2] == ["kept"]
         assert "kept" in (await tabs.json("stream_logs_from_tab", window_id=f"{run}/@1"))["chunk"]

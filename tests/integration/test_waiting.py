@@ -1,4 +1,4 @@
-"""What a wait returns: the first thing that happens, never the echo, never what was there before."""
+"""A wait returns the first thing that happens, and never echo or what was there before."""
 
 import os
 import signal
@@ -9,23 +9,24 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, in_process, python
+from support import PATIENCE_S, Tools, eventually, in_process, python
 
 from tmux_debug_mcp.settings import Settings
 
 
-async def wait(tools: Tools, pane_id: str | list[str], **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401
+async def wait(
+    tools: Tools,
+    pane_id: str | list[str],
+    **arguments: Any,  # noqa: ANN401
+) -> tuple[str, Mapping[str, Any], str]:
     """Return the text, what is said of it for programs, and the last line."""
     return await observed(tools, "wait", pane_id=pane_id, **arguments)
 
 
 async def observed(tools: Tools, tool: str, **arguments: Any) -> tuple[str, Mapping[str, Any], str]:  # noqa: ANN401
     """Return the text of an observation, what is said of it for programs, and the last line."""
-    result = await tools.call(tool, **arguments)
-    blocks = [block.text for block in result.content if block.type == "text"]
-    assert not result.is_error, blocks
-    assert result.meta is not None
-    return blocks[-2], result.meta, blocks[-1]
+    blocks, facts = await tools.answer(tool, **arguments)
+    return blocks[-2], facts, blocks[-1]
 
 
 @asynccontextmanager
@@ -36,9 +37,11 @@ async def waiting(tools: Tools, pane_id: str, **arguments: Any) -> AsyncIterator
     async def wait_for_it() -> None:
         results.append(await wait(tools, pane_id, **arguments))
 
+    [pane] = [pane for pane in tools.engine.panes if pane.id == pane_id]
+    before = pane.subscribers
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_it)
-        await anyio.sleep(0.1)
+        await eventually(lambda: pane.subscribers > before)
         yield results
 
 
@@ -67,9 +70,14 @@ async def test_create_waits_for_what_its_program_prints(tools: Tools) -> None:
 
 
 async def test_line_that_scrolled_away_a_hundred_thousand_lines_ago_is_seen(tools: Tools) -> None:
-    program = 'import sys; sys.stdin.readline(); print("NEEDLE\\n" + "x\\n" * 100_000, end="", flush=True); input()'
+    program = (
+        "import sys; sys.stdin.readline(); "
+        'print("NEEDLE\\n" + "x\\n" * 100_000, end="", flush=True); input()'
+    )
     pane_id = await tools.create(python(program))
-    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="Enter", wait_for="NEEDLE")
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="Enter", wait_for="NEEDLE"
+    )
 
     assert "NEEDLE" in text
     assert len(text) <= 10_000
@@ -103,14 +111,11 @@ async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
     pane_id = await tools.create("sleep 60")
     process = tools.engine.panes[0].leader.pid
 
-    async with anyio.create_task_group() as tasks:
+    async with waiting(tools, pane_id) as results:
+        os.kill(process, signal.SIGKILL)
+    [(_, meta, _)] = results
 
-        async def kill() -> None:
-            await anyio.sleep(0.1)
-            os.kill(process, signal.SIGKILL)
-
-        tasks.start_soon(kill)
-        assert (await wait(tools, pane_id))[1]["signal"] == "SIGKILL"
+    assert meta["signal"] == "SIGKILL"
 
 
 async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> None:
@@ -119,7 +124,9 @@ async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> 
 
     assert meta["reason"] == "stopped"
     assert "; stop_pattern matched; " in status
-    assert (await wait(tools, pane_id, pattern="error", stop_pattern="ready"))[1]["reason"] == "matched"
+    assert (await wait(tools, pane_id, pattern="error", stop_pattern="ready"))[1][
+        "reason"
+    ] == "matched"
 
 
 async def test_quiet_for_so_long_is_idle(tools: Tools) -> None:
@@ -174,9 +181,10 @@ async def test_first_of_several_panes_answers(tools: Tools) -> None:
     assert (text, meta["pane_id"]) == ("fast\n", fast)
     assert status.startswith(f"[{fast} ")
     await tools.exited(fast)
-    result = await tools.call("wait", pane_id=[slow, fast, "slow"], pattern="never", timeout_s=0)
-    assert result.meta is not None
-    assert result.meta["pane_id"] == fast
+    _, facts = await tools.answer(
+        "wait", pane_id=[slow, fast, "slow"], pattern="never", timeout_s=0
+    )
+    assert facts["pane_id"] == fast
 
 
 async def test_several_panes_where_nothing_happens_all_tell(tools: Tools) -> None:
@@ -205,26 +213,37 @@ async def test_neither_echo_nor_old_output_matches_and_the_answer_does(
 
 
 async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(tools: Tools) -> None:
-    pane_id = await tools.create(python("import time\nwhile True: line = input(); time.sleep(0.2); print(line)"))
-    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="hello Enter", wait_for="^hello$")
+    pane_id = await tools.create(
+        python("import time\nwhile True: line = input(); time.sleep(0.2); print(line)")
+    )
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="hello Enter", wait_for="^hello$"
+    )
 
     assert (text.split(), meta["reason"]) == (["hello", "hello"], "matched")
 
 
 async def test_answer_to_keys_that_are_not_echoed_matches(tools: Tools) -> None:
-    pane_id = await tools.create("read -s secret; sleep 0.1; echo $secret; sleep 60")
-    with anyio.fail_after(5):
-        while "sleep" in str((await tools.state(pane_id)).get("foreground")):
-            await anyio.sleep(0.01)
-    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="hunter2 Enter", wait_for="hunter2")
+    command = "read -s secret; sleep 0.1; echo $secret; sleep 60"
+    pane_id = await tools.create(command, timeout_s=PATIENCE_S)
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="hunter2 Enter", wait_for="hunter2"
+    )
 
-    assert (text, meta["reason"]) == ("\nhunter2\n" if text.startswith("\n") else "hunter2\n", "matched")
+    assert (text, meta["reason"]) == (
+        "\nhunter2\n" if text.startswith("\n") else "hunter2\n",
+        "matched",
+    )
 
 
 async def test_prompt_comes_back_after_the_command_and_not_before(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc", wait_for=r"[$#] $")
     text, meta, _ = await observed(
-        tools, "send_keys", pane_id=pane_id, keys="sleep 0.3; echo finished Enter", wait_for=r"[$#] $"
+        tools,
+        "send_keys",
+        pane_id=pane_id,
+        keys="sleep 0.3; echo finished Enter",
+        wait_for=r"[$#] $",
     )
 
     assert (meta["reason"], "finished\n" in text) == ("matched", True)
@@ -255,20 +274,47 @@ async def test_no_pattern_hangs_the_server(tools: Tools, pattern: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"pattern": "("}, "Parameter 'pattern' is no regular expression of RE2 (missing ): (). Escape"),
-        ({"pattern": "a)(b"}, "Parameter 'pattern' is no regular expression of RE2 (unexpected ): "),
-        ({"stop_pattern": "(?=x)"}, "Parameter 'stop_pattern' is no regular expression of RE2 (invalid"),
-        ({"pattern": "x{9999}"}, "Parameter 'pattern' is no regular expression of RE2 (invalid repetition size"),
-        ({"pattern": "x" * 1001}, "Parameter 'pattern' has 1001 characters; at most 1000. Give a shorter one."),
-        ({"timeout_s": 3601}, "Parameter 'timeout_s' is 3601. It must be a number of at least 0 and at most 3600."),
-        ({"timeout_s": -1}, "Parameter 'timeout_s' is -1. It must be a number of at least 0 and at most 3600."),
+        (
+            {"pattern": "("},
+            "Parameter 'pattern' is no regular expression of RE2 (missing ): (). Escape",
+        ),
+        (
+            {"pattern": "a)(b"},
+            "Parameter 'pattern' is no regular expression of RE2 (unexpected ): ",
+        ),
+        (
+            {"stop_pattern": "(?=x)"},
+            "Parameter 'stop_pattern' is no regular expression of RE2 (invalid",
+        ),
+        (
+            {"pattern": "x{9999}"},
+            "Parameter 'pattern' is no regular expression of RE2 (invalid repetition size",
+        ),
+        (
+            {"pattern": "x" * 1001},
+            "Parameter 'pattern' has 1001 characters; at most 1000. Give a shorter one.",
+        ),
+        (
+            {"timeout_s": 3601},
+            "Parameter 'timeout_s' is 3601. It must be a number of at least 0 and at most 3600.",
+        ),
+        (
+            {"timeout_s": -1},
+            "Parameter 'timeout_s' is -1. It must be a number of at least 0 and at most 3600.",
+        ),
         ({"since": 10_000}, "Parameter 'since' is 10000, and the pane's cursor is "),
-        ({"pane_id": 5}, "Parameter 'pane_id' is 5. It must be a string that is not empty or an array of 1"),
+        (
+            {"pane_id": 5},
+            "Parameter 'pane_id' is 5. It must be a string that is not empty or an array of 1",
+        ),
         ({"pane_id": []}, "Parameter 'pane_id' is []. It must be a string"),
         ({"pane_id": ["debug-1", "nope"]}, "Pane 'nope' not found."),
-        ({"pane_id": ["debug-1", "debug-2"], "since": 0}, "Parameter 'since' is a cursor of one pane."),
+        (
+            {"pane_id": ["debug-1", "debug-2"], "since": 0},
+            "Parameter 'since' is a cursor of one pane.",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_bad_conditions_are_errors_that_say_what_to_do(
     tools: Tools, arguments: dict[str, Any], error: str
 ) -> None:
@@ -278,15 +324,21 @@ async def test_bad_conditions_are_errors_that_say_what_to_do(
 
 
 async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools: Tools) -> None:
-    assert "is no regular expression" in await tools.error("create_pane", command="cat", wait_for="(")
+    assert "is no regular expression" in await tools.error(
+        "create_pane", command="cat", wait_for="("
+    )
     assert tools.engine.panes == []
     pane_id = await tools.create("cat")
-    assert "is no regular expression" in await tools.error("send_keys", pane_id=pane_id, keys="x", wait_for="(")
+    assert "is no regular expression" in await tools.error(
+        "send_keys", pane_id=pane_id, keys="x", wait_for="("
+    )
     assert await tools.capture(pane_id) == ""
 
 
 async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: Tools) -> None:
-    pane_id = await tools.create("yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60")
+    pane_id = await tools.create(
+        "yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60"
+    )
     await tools.shows(pane_id, "THE END", lines=1)
     tools.engine._retention.trim()
     kept_from = tools.engine.panes[0].log.kept_from
@@ -297,7 +349,9 @@ async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: T
 
 
 async def test_flood_beside_a_wait_for_it_is_waited_for_to_its_end(tools: Tools) -> None:
-    pane_id = await tools.create("yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60")
+    pane_id = await tools.create(
+        "yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60"
+    )
 
     assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"
 
@@ -310,7 +364,9 @@ async def test_observation_is_cut_in_the_middle_and_says_so(tools: Tools) -> Non
     assert text.startswith("1\n2\n3\n")
     assert text.endswith("20000\n")
     [marked] = meta["marked_lines"]
-    assert f" {meta['cut_bytes']} bytes left out: tmux_capture_pane since " in text.split("\n")[marked]
+    assert (
+        f" {meta['cut_bytes']} bytes left out: tmux_capture_pane since " in text.split("\n")[marked]
+    )
     assert "left out" not in status
 
 
@@ -370,10 +426,20 @@ async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish --no-config"])
-async def test_line_that_is_recalled_does_not_match_and_its_answer_does(tools: Tools, shell: str) -> None:
+async def test_line_that_is_recalled_does_not_match_and_its_answer_does(
+    tools: Tools, shell: str
+) -> None:
     pane_id = await tools.create(shell)
-    await observed(tools, "send_keys", pane_id=pane_id, keys="sleep 0.2; echo foo''bar Enter", wait_for="^foobar$")
-    text, meta, _ = await observed(tools, "send_keys", pane_id=pane_id, keys="Up Enter", wait_for="foo.*bar")
+    await observed(
+        tools,
+        "send_keys",
+        pane_id=pane_id,
+        keys="sleep 0.2; echo foo''bar Enter",
+        wait_for="^foobar$",
+    )
+    text, meta, _ = await observed(
+        tools, "send_keys", pane_id=pane_id, keys="Up Enter", wait_for="foo.*bar"
+    )
 
     assert (meta["reason"], "\nfoobar\n" in text) == ("matched", True), text
 
@@ -382,7 +448,7 @@ async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools) -> No
     pane_id = await tools.create("bash --norc", wait_for="[$#] $")
     async with waiting(tools, pane_id, pattern="foo.*bar") as results:
         await tools.send(pane_id, "sleep 0.2; echo foo''bar")
-        await anyio.sleep(0.1)
+        await tools.shows(pane_id, "echo foo''bar")
         await tools.send(pane_id, "Enter")
     [(text, meta, _)] = results
 
@@ -394,11 +460,15 @@ async def test_line_that_a_run_types_does_not_match(tools: Tools) -> None:
     since = tools.engine.panes[0].log.size
     await tools.call("run", pane_id=pane_id, command=": pingpong")
 
-    assert (await wait(tools, pane_id, pattern="pingpong", since=since, timeout_s=0))[1]["reason"] == "timed_out"
+    assert (await wait(tools, pane_id, pattern="pingpong", since=since, timeout_s=0))[1][
+        "reason"
+    ] == "timed_out"
 
 
 async def test_line_without_end_is_looked_at_in_time(tools: Tools) -> None:
-    pane_id = await tools.create("head -c 10000000 /dev/zero | tr '\\0' x; echo; echo THE END; sleep 60")
+    pane_id = await tools.create(
+        "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo THE END; sleep 60"
+    )
     await wait(tools, pane_id, pattern="never", timeout_s=0.5)
 
     assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"

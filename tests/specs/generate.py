@@ -2,10 +2,10 @@
 
     tests/specs/generate.py DIRECTORY
 
-The directory has DESIGN.md and specs/ with the five documents. For each toolset, NAME.json gets a list of tools:
-`name`, `parameters` (each with `type`, and `default` where there is one), `required`, and `result`: the fields of a
-JSON object by name and type (and which of them must be there), or tmux's variables in a line, or in words. A tool that
-is only planned has no parameters.
+The directory has DESIGN.md and specs/ with the five documents. For each toolset, NAME.json gets a
+list of tools: `name`, `parameters` (each with `type`, and `default` where there is one),
+`required`, and `result`: the fields of a JSON object by name and type (and which of them must be
+there), or tmux's variables in a line, or in words. A tool that is only planned has no parameters.
 """
 
 import ast
@@ -23,7 +23,9 @@ _TYPES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number
 
 def main(directory: Path) -> None:
     """Write the fixtures beside this file."""
-    documents = [next((directory / "specs").glob(f"{number:03d}_*")).read_text() for number in range(5)]
+    documents = [
+        next((directory / "specs").glob(f"{number:03d}_*")).read_text() for number in range(5)
+    ]
     design = (directory / "DESIGN.md").read_text()
     fixtures = {
         "debug": list(of_design(design, "2.1")),
@@ -40,7 +42,9 @@ def of_terminally(text: str) -> Iterator[Entry]:
     section = text[text.index("### 3.2") : text.index("## 4)")]
     for part in re.split(r"^(?:Optional )?Tool: ", section, flags=re.MULTILINE)[1:]:
         name = part.split()[0]
-        request, response = (_javascript(part.partition(f"- {kind} schema:")[2]) for kind in ("request", "response"))
+        request, response = (
+            _javascript(part.partition(f"- {kind} schema:")[2]) for kind in ("request", "response")
+        )
         yield {
             "name": name,
             "parameters": {key: _parameter(value) for key, value in request["properties"].items()},
@@ -68,12 +72,16 @@ def _javascript(text: str) -> Mapping[str, Any]:
 def _parameter(schema: Mapping[str, Any]) -> Entry:
     parameter: Entry = {"type": schema["type"]}
     if found := re.search(r"\(?default (\w+)\)?", schema.get("description", "")):
-        parameter["default"] = json.loads(found[1]) if found[1] in ("true", "false") or found[1].isdigit() else found[1]
+        parameter["default"] = (
+            json.loads(found[1])
+            if found[1] in ("true", "false") or found[1].isdigit()
+            else found[1]
+        )
     return parameter
 
 
 def of_design(text: str, section: str) -> Iterator[Entry]:
-    """Yield the tools of a table of DESIGN.md: names in back quotes, parameters, the required ones in bold."""
+    """Yield the tools of a table of DESIGN.md: names, and parameters, the required ones in bold."""
     part = text[text.index(f"### {section}") :]
     part = part[: part.index("\n### ", 1)]
     for line in part.splitlines():
@@ -85,12 +93,19 @@ def of_design(text: str, section: str) -> Iterator[Entry]:
         for item in re.split(r",\s*(?![^()]*\))", cell.partition(":")[0]):
             if name := re.search(r"[a-zA-Z_]+", item):
                 default = re.search(r"`(\w+)` \(default\)|\((true|false)\)", item)
-                known[name[0]] = {"default": default[1] or json.loads(default[2])} if default else {}
+                known[name[0]] = (
+                    {"default": default[1] or json.loads(default[2])} if default else {}
+                )
                 required += [name[0]] if item.startswith("**") else []
         for name in re.findall(r"`(\w+)`", names):
             planned = not cell and "planned" in result
             parameters = None if planned else known
-            yield {"name": name, "parameters": parameters, "required": None if planned else required, "result": result}
+            yield {
+                "name": name,
+                "parameters": parameters,
+                "required": None if planned else required,
+                "result": result,
+            }
 
 
 def of_python(text: str) -> Iterator[Entry]:
@@ -101,7 +116,9 @@ def of_python(text: str) -> Iterator[Entry]:
                 columns = re.search(r'fmt = "(.*)"', ast.unparse(node).replace("'", '"'))
                 fields = re.findall(r"#\{(\w+)\}", columns[1]) if columns else []
                 yield {"name": node.name, **_signature(node), "result": {"formats": fields}}
-    for name, signature in re.findall(r"^\| `(tmux_\w+)` \|[^|]*\| `\((.*?)\) -> str` \|", text, re.MULTILINE):
+    for name, signature in re.findall(
+        r"^\| `(tmux_\w+)` \|[^|]*\| `\((.*?)\) -> str` \|", text, re.MULTILINE
+    ):
         [function] = ast.parse(f"async def {name}({signature}): ...").body
         assert isinstance(function, ast.AsyncFunctionDef)
         yield {"name": name, **_signature(function), "result": {"formats": []}}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import ask_until
 from wire import SERVER, Server
 
 import tmux_debug_mcp
@@ -20,7 +21,13 @@ def command(
     environment: dict[str, str], *arguments: str, cwd: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*SERVER, *arguments], env=environment, cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [*SERVER, *arguments],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -42,7 +49,9 @@ def test_help_names_every_option_with_its_variable(environment: dict[str, str]) 
 
 
 @pytest.mark.parametrize("version", ["tmux 3.2a", "tmux 2.9", "tmux 1.8", "screen 4"])
-def test_older_tmux_is_one_sentence_and_status_1(environment: dict[str, str], tmp_path: Path, version: str) -> None:
+def test_older_tmux_is_one_sentence_and_status_1(
+    environment: dict[str, str], tmp_path: Path, version: str
+) -> None:
     tmux = fake_tmux(tmp_path, version)
 
     done = command(environment, "--tmux", tmux)
@@ -54,7 +63,9 @@ def test_older_tmux_is_one_sentence_and_status_1(environment: dict[str, str], tm
     )
 
 
-@pytest.mark.parametrize("version", ["tmux 3.3", "tmux 3.3a", "tmux 3.10", "tmux next-3.6", "tmux 4.0", "tmux master"])
+@pytest.mark.parametrize(
+    "version", ["tmux 3.3", "tmux 3.3a", "tmux 3.10", "tmux next-3.6", "tmux 4.0", "tmux master"]
+)
 def test_newer_tmux_is_taken(environment: dict[str, str], tmp_path: Path, version: str) -> None:
     done = subprocess.run(
         [*SERVER, "--tmux", fake_tmux(tmp_path, version)],
@@ -64,30 +75,40 @@ def test_newer_tmux_is_taken(environment: dict[str, str], tmp_path: Path, versio
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_tmux_without_a_locale_that_it_needs_is_told_as_such(environment: dict[str, str], tmp_path: Path) -> None:
+def test_tmux_without_a_locale_that_it_needs_is_told_as_such(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     tmux = tmp_path / "tmux"
-    tmux.write_text("#!/bin/sh\necho 'tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968' >&2\nexit 1\n")
+    tmux.write_text(
+        "#!/bin/sh\necho 'tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968' >&2\nexit 1\n"
+    )
     tmux.chmod(0o755)
 
     assert command(environment, "--tmux", str(tmux)).stderr == (
-        f"tmux-debug-mcp: '{tmux} -V' says: tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968. tmux needs a "
-        "UTF-8 locale. Install C.UTF-8 or en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a).\n"
+        f"tmux-debug-mcp: '{tmux} -V' says: "
+        "tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968. tmux needs a UTF-8 locale. "
+        "Install C.UTF-8 or en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a).\n"
     )
 
 
 @pytest.mark.parametrize("arguments", [[], ["demo"]])
-def test_missing_tmux_is_one_sentence_and_status_1(environment: dict[str, str], arguments: list[str]) -> None:
+def test_missing_tmux_is_one_sentence_and_status_1(
+    environment: dict[str, str], arguments: list[str]
+) -> None:
     done = command(environment | {"TMUX_DEBUG_TMUX": "/no/tmux"}, *arguments)
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started (No such file or directory). "
+        "tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started "
+        "(No such file or directory). "
         "Install tmux 3.3 or newer, or name it with --tmux.\n"
     )
 
 
 @pytest.mark.parametrize("arguments", [["--no-such"], ["--aud", "x"], ["nothing"], ["--audit"]])
-def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str], arguments: list[str]) -> None:
+def test_wrong_arguments_are_usage_and_status_2(
+    environment: dict[str, str], arguments: list[str]
+) -> None:
     done = command(environment, *arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -95,17 +116,29 @@ def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str], arg
 
 
 @pytest.mark.parametrize("fd", [0, 1])
-def test_closed_standard_stream_is_one_sentence_and_status_1(environment: dict[str, str], fd: int) -> None:
+def test_closed_standard_stream_is_one_sentence_and_status_1(
+    environment: dict[str, str], fd: int
+) -> None:
     command = f"exec {shlex.join(SERVER)} {fd}>&-"
-    done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("tmux-debug-mcp: Standard input or output is closed")
 
 
-def test_relative_tmux_and_paths_from_home_are_found(launch: Callable[..., Server], tmp_path: Path) -> None:
+def test_relative_tmux_and_paths_from_home_are_found(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
     (tmp_path / "my-tmux").symlink_to(shutil.which("tmux") or "")
-    server = launch("--tmux", os.path.relpath(tmp_path / "my-tmux"), "--audit", "~/audit.log", HOME=str(tmp_path))
+    server = launch(
+        "--tmux",
+        os.path.relpath(tmp_path / "my-tmux"),
+        "--audit",
+        "~/audit.log",
+        HOME=str(tmp_path),
+    )
     server.start()
 
     assert server.text("create_pane", command="cat").startswith("Created pane")
@@ -128,9 +161,13 @@ def test_audit_that_can_not_be_opened_stops_the_start(environment: dict[str, str
     assert "/proc/no" in done.stderr
 
 
-def test_flag_wins_over_variable_and_an_empty_variable_is_none(launch: Callable[..., Server], tmp_path: Path) -> None:
+def test_flag_wins_over_variable_and_an_empty_variable_is_none(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
     flagged, ignored = tmp_path / "flagged", tmp_path / "ignored"
-    server = launch("--audit", str(flagged), TMUX_DEBUG_AUDIT=str(ignored), TMUX_DEBUG_AUDIT_FULL="").start()
+    server = launch(
+        "--audit", str(flagged), TMUX_DEBUG_AUDIT=str(ignored), TMUX_DEBUG_AUDIT_FULL=""
+    ).start()
     server.text("list_panes")
     server.finish()
 
@@ -139,35 +176,51 @@ def test_flag_wins_over_variable_and_an_empty_variable_is_none(launch: Callable[
 
 
 def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_is_none() -> None:
-    environ = {"CLAUDE_CODE_TOKEN": "1", "CLAUDECODE": "1", "TMUX": "x", "TMUX_DEBUG_AUDIT": "y", "PATH": "/bin"}
+    environ = {
+        "CLAUDE_CODE_TOKEN": "1",
+        "CLAUDECODE": "1",
+        "TMUX": "x",
+        "TMUX_DEBUG_AUDIT": "y",
+        "PATH": "/bin",
+    }
     dropped = next(option.default for option in OPTIONS if option.flag == "drop-env").split(",")
 
     assert pane_environment(environ, dropped) == {"PATH": "/bin", "LC_CTYPE": "C.UTF-8"}
     assert pane_environment({"LANG": "C"}, []) == {"LANG": "C"}
     assert pane_environment({"LANG": ""}, []) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
-    assert pane_environment({}, ["A*"], {"A": "1", "LANG": "de_DE.UTF-8"}) == {"A": "1", "LANG": "de_DE.UTF-8"}
+    assert pane_environment({}, ["A*"], {"A": "1", "LANG": "de_DE.UTF-8"}) == {
+        "A": "1",
+        "LANG": "de_DE.UTF-8",
+    }
     assert pane_environment({"LANG": "C"}, [], {"LANG": ""}) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
 
 
 def test_dropped_variables_can_be_chosen(launch: Callable[..., Server]) -> None:
     server = launch("--drop-env", "SECRET_*, KEY", SECRET_A="1", KEY="2", KEY2="kept").start()  # noqa: S106
     server.text("create_pane", command="env; exec cat")
-    while "KEY2=kept" not in (text := server.text("capture_pane", pane_id="debug-1", lines=1000)):
-        pass
+    text = server.shows("debug-1", "KEY2=kept", lines=1000)
 
     assert "SECRET_A" not in text
     assert "KEY=2" not in text
 
 
-def test_demo_finds_the_bug_and_fails_where_there_is_none(environment: dict[str, str], tmp_path: Path) -> None:
+def test_demo_finds_the_bug_and_fails_where_there_is_none(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     # With a tmux that is not on the PATH.
     (tmp_path / "my-tmux").symlink_to(shutil.which("tmux") or "")
     (tmp_path / "tmux").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "tmux").chmod(0o755)
-    mine = {"TMUX_DEBUG_TMUX": str(tmp_path / "my-tmux"), "PATH": f"{tmp_path}:{environment['PATH']}"}
+    mine = {
+        "TMUX_DEBUG_TMUX": str(tmp_path / "my-tmux"),
+        "PATH": f"{tmp_path}:{environment['PATH']}",
+    }
     done = command(environment | mine, "demo")
     assert done.returncode == 0, done.stderr
-    assert "TypeError: can't multiply sequence by non-int of type 'float'" in done.stdout.splitlines()[-1]
+    assert (
+        "TypeError: can't multiply sequence by non-int of type 'float'"
+        in done.stdout.splitlines()[-1]
+    )
     assert "exited with code 22" in done.stdout
 
     shutil.copytree(Path(tmux_debug_mcp.__file__).parent, tmp_path / "tmux_debug_mcp")
@@ -183,26 +236,47 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(environment: dict[str,
     [
         (
             ["--size", "80"],
-            "--size (TMUX_DEBUG_SIZE) is '80'. Give columns and rows, such as 120x40, of at most 500x200.",
+            (
+                "--size (TMUX_DEBUG_SIZE) is '80'. "
+                "Give columns and rows, such as 120x40, of at most 500x200."
+            ),
         ),
         (["--size", "501x40"], "--size (TMUX_DEBUG_SIZE) is '501x40'. Give columns"),
         (
             ["--cwd", "/no/such"],
-            "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory that can be entered. Give one that exists.",
+            (
+                "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory that can be entered. "
+                "Give one that exists."
+            ),
         ),
         (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is no NAME=VALUE."),
         (
             ["--env", "A='1"],
-            "--env (TMUX_DEBUG_ENV) can't be read (No closing quotation). Give NAME=VALUE, quoted as for a shell.",
+            (
+                "--env (TMUX_DEBUG_ENV) can't be read (No closing quotation). "
+                "Give NAME=VALUE, quoted as for a shell."
+            ),
         ),
         (
             ["--shell", "/no/shell"],
-            "--shell (TMUX_DEBUG_SHELL) is '/no/shell', which can't be run. Give the path of a shell.",
+            (
+                "--shell (TMUX_DEBUG_SHELL) is '/no/shell', which can't be run. "
+                "Give the path of a shell."
+            ),
         ),
-        (["--allow-kill"], "--allow-kill is for --socket: on the private tmux server all may be killed. Leave it out."),
+        (
+            ["--allow-kill"],
+            (
+                "--allow-kill is for --socket: on the private tmux server all may be killed. "
+                "Leave it out."
+            ),
+        ),
         (
             ["--toolsets", "tmux", "--socket", "mine.sock"],
-            "--socket 'mine.sock' may mean a file here or a name for tmux -L. Give a path: ./mine.sock or ",
+            (
+                "--socket 'mine.sock' may mean a file here or a name for tmux -L. "
+                "Give a path: ./mine.sock or "
+            ),
         ),
     ],
 )
@@ -215,16 +289,26 @@ def test_value_that_an_option_can_not_have_is_one_sentence(
     assert done.stderr.startswith(f"tmux-debug-mcp: {complaint}")
 
 
-def test_default_session_is_as_the_options_have_it(launch: Callable[..., Server], tmp_path: Path) -> None:
+def test_default_session_is_as_the_options_have_it(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
     (tmp_path / "here").mkdir()
-    options = {"CWD": str(tmp_path / "here"), "ENV": "A=1 'B=two words'", "SHELL": "dash", "SIZE": "90x30"}
+    options = {
+        "CWD": str(tmp_path / "here"),
+        "ENV": "A=1 'B=two words'",
+        "SHELL": "dash",
+        "SIZE": "90x30",
+    }
     server = launch(
         "--toolsets", "terminal", **{f"TMUX_DEBUG_{name}": value for name, value in options.items()}
     ).start()
     server.call_tool("type", text="echo $A-$B-$PWD-${SHELL##*/}-$(ps -o comm= $$)-$(stty size)-\n")
     wanted = f"\n1-two words-{tmp_path}/here-dash-dash-30 90-\n"
-    while wanted not in (shown := server.call_tool("getContent")["content"][0]["text"]):
-        assert "-30 90-" not in shown.replace("\n", "")
+
+    def content() -> str:
+        return str(server.call_tool("getContent")["content"][0]["text"])
+
+    assert wanted in ask_until(content, lambda shown: "-30 90-" in shown.replace("\n", ""))
 
     shot = json.loads(server.call_tool("takeScreenshot")["content"][0]["text"])
     assert shot["dimensions"] == {"cols": 90, "rows": 30}

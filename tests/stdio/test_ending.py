@@ -56,14 +56,16 @@ def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str)
 
     for number, pause_s in ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0)):
         server.process.send_signal(number)
-        time.sleep(pause_s)
+        time.sleep(pause_s)  # the client's own pauses, which are what is tested
     server.process.wait(20)
 
     assert left(census, server.pid) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_before_the_first_message_ends_it(launch: Callable[..., Server], census: str, number: int) -> None:
+def test_signal_before_the_first_message_ends_it(
+    launch: Callable[..., Server], census: str, number: int
+) -> None:
     server = launch()
     with open(f"/proc/{server.pid}/status") as status:
         assert "python" in status.readline()
@@ -76,7 +78,9 @@ def test_signal_before_the_first_message_ends_it(launch: Callable[..., Server], 
 def test_signal_ends_a_server_whose_client_has_stopped_reading(server: Server, census: str) -> None:
     server.text("create_pane", command="seq 1 2000; cat")
     for _ in range(200):
-        server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000})
+        server.send(
+            "tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000}
+        )
 
     server.process.send_signal(signal.SIGTERM)
     server.process.wait(20)
@@ -84,10 +88,14 @@ def test_signal_ends_a_server_whose_client_has_stopped_reading(server: Server, c
     assert left(census, server.pid) == []
 
 
-def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(server: Server, census: str) -> None:
+def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(
+    server: Server, census: str
+) -> None:
     server.text("create_pane", command="seq 1 2000; cat")
     for _ in range(200):
-        server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000})
+        server.send(
+            "tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1", "lines": 1000}
+        )
     assert server.process.stdin
     assert server.process.stderr
     server.process.stdin.close()
@@ -95,7 +103,11 @@ def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(server: Ser
 
     server.process.wait(20)
 
-    assert (left(census, server.pid), server.process.returncode, server.process.stderr.read()) == ([], 0, b"")
+    assert (left(census, server.pid), server.process.returncode, server.process.stderr.read()) == (
+        [],
+        0,
+        b"",
+    )
 
 
 def test_client_that_is_gone_ends_the_server(server: Server, census: str) -> None:

@@ -6,10 +6,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from support import PATIENCE_S, marked, run_directories
+from support import PATIENCE_S, POLL_S, ask_until, marked, run_directories, wait_until
 from wire import Server
 
 from tmux_debug_mcp.linux import processes
@@ -17,17 +18,16 @@ from tmux_debug_mcp.linux import processes
 from .test_ending import fill, left
 
 
-def gone(census: str, pid: int) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while left(census, pid) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return left(census, pid) == []
+def check_gone(census: str, pid: int) -> None:
+    """Check that soon nothing of a server is left."""
+    ask_until(partial(left, census, pid), lambda found: found == [])
 
 
 def parts(server: Server) -> dict[str, int]:
     """Return the processes that a server with panes is made of."""
     [supervisor] = processes.children(server.pid)
-    names = {stat.comm: stat.pid for pid in processes.children(supervisor) if (stat := processes.read_stat(pid))}
+    children = map(processes.read_stat, processes.children(supervisor))
+    names = {child.comm: child.pid for child in children if child}
     return {
         "server": server.pid,
         "supervisor": supervisor,
@@ -40,8 +40,8 @@ def attach(server: Server) -> None:
     """Have a person watch, in a terminal of another server of ours."""
     [directory] = run_directories(server.pid)
     server.text("create_pane", command=f"tmux -S {directory}/tmux attach -r", name="person")
-    while '"foreground":"tmux: client"' not in server.text("list_panes"):
-        time.sleep(0.01)
+    list_panes = partial(server.text, "list_panes")
+    ask_until(list_panes, lambda panes: '"foreground":"tmux: client"' in panes)
 
 
 @pytest.mark.parametrize("watched", [False, True], ids=["alone", "watched"])
@@ -57,34 +57,35 @@ def test_sigkill_of_the_server_leaves_nothing_behind(
 
     server.process.kill()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
-def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(server: Server, census: str) -> None:
+def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(
+    server: Server, census: str
+) -> None:
     numbers = [
-        server.send("tools/call", name="tmux_create_pane", arguments={"command": "exec cat"}) for _ in range(300)
+        server.send("tools/call", name="tmux_create_pane", arguments={"command": "exec cat"})
+        for _ in range(300)
     ]
     assert sorted(server.read()["id"] for _ in numbers) == numbers
 
     server.process.kill()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "client", "tmux"])
-def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(server: Server, census: str, victim: str) -> None:
+def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(
+    server: Server, census: str, victim: str
+) -> None:
     fill(server)
     os.kill(parts(server)[victim], signal.SIGKILL)
 
-    while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
-        time.sleep(0.005)
+    server.shows("debug-1", "was lost")
     assert "Created pane" in server.text("create_pane", command="cat")
     if victim == "supervisor":
         # What it owned fell to the server, which ended it.
-        deadline = time.monotonic() + PATIENCE_S
-        while any("1001" in line for line in marked(census)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not [line for line in marked(census) if "1001" in line]
+        wait_until(lambda: not any("1001" in line for line in marked(census)))
     server.finish()
 
     assert left(census, server.pid) == []
@@ -96,13 +97,12 @@ def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
 ) -> None:
     fill(server)
     os.kill(parts(server)[victim], signal.SIGKILL)
-    while "was lost" not in server.text("capture_pane", pane_id="debug-1"):
-        time.sleep(0.005)
+    server.shows("debug-1", "was lost")
     server.text("create_pane", command="nohup sleep 1001 >/dev/null")
 
     server.process.kill()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
 def test_next_start_removes_what_server_and_supervisor_killed_at_once_leave(
@@ -136,14 +136,11 @@ def test_sigkill_of_the_server_leaves_the_users_directory_empty(
     assert (directory / "tmux").is_socket()
     server.process.kill()
 
-    assert gone(census, server.pid)
-    deadline = time.monotonic() + PATIENCE_S
-    while directory.exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert list(short_path.iterdir()) == []
+    check_gone(census, server.pid)
+    ask_until(lambda: list(short_path.iterdir()), lambda found: found == [])
 
 
-def test_next_start_has_a_supervisor_that_was_stopped_go_on(
+def test_next_start_continues_a_supervisor_that_was_stopped(
     server: Server, launch: Callable[..., Server], census: str
 ) -> None:
     fill(server)
@@ -154,18 +151,22 @@ def test_next_start_has_a_supervisor_that_was_stopped_go_on(
     os.utime(directory, (0, 0))
     launch().start().finish()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
-def test_end_of_input_ends_everything_though_the_supervisor_was_stopped(server: Server, census: str) -> None:
+def test_end_of_input_ends_everything_though_the_supervisor_was_stopped(
+    server: Server, census: str
+) -> None:
     fill(server)
     os.kill(parts(server)["supervisor"], signal.SIGSTOP)
     server.finish()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
-def test_start_leaves_the_directories_of_live_servers_alone(server: Server, launch: Callable[..., Server]) -> None:
+def test_start_leaves_the_directories_of_live_servers_alone(
+    server: Server, launch: Callable[..., Server]
+) -> None:
     server.text("create_pane", command="cat")
     [directory] = run_directories(server.pid)
     os.utime(directory, (0, 0))
@@ -176,7 +177,9 @@ def test_start_leaves_the_directories_of_live_servers_alone(server: Server, laun
 
 
 @pytest.mark.parametrize("moment", range(12))
-def test_sigkill_at_any_moment_leaves_nothing_behind(launch: Callable[..., Server], census: str, moment: int) -> None:
+def test_sigkill_at_any_moment_leaves_nothing_behind(
+    launch: Callable[..., Server], census: str, moment: int
+) -> None:
     """From before the first import to the middle of a flood, with calls at work."""
     server = launch()
     # A thread, so that the moment does not depend on what the server answers.
@@ -188,7 +191,9 @@ def test_sigkill_at_any_moment_leaves_nothing_behind(launch: Callable[..., Serve
         for number in range(1000):
             server.text(
                 "create_pane",
-                command=("yes", "nohup sleep 1001 >/dev/null & cat", "setsid sleep 1001 & cat")[number % 3],
+                command=("yes", "nohup sleep 1001 >/dev/null & cat", "setsid sleep 1001 & cat")[
+                    number % 3
+                ],
             )
             server.send("tools/call", name="tmux_capture_pane", arguments={"pane_id": "debug-1"})
             server.read()
@@ -196,7 +201,7 @@ def test_sigkill_at_any_moment_leaves_nothing_behind(launch: Callable[..., Serve
         pass
     killer.join()
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +229,8 @@ def test_ways_in_which_real_clients_end_their_servers_leave_nothing_behind(
                 server.process.stdin = None
             deadline = time.monotonic() + pause_s
             while server.process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.005)
+                time.sleep(POLL_S)  # the client's own patience, which is what is tested
     server.process.wait(PATIENCE_S)
 
-    assert gone(census, server.pid)
+    check_gone(census, server.pid)
     assert not Path(f"/proc/{server.pid}/stat").exists()

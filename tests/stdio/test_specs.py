@@ -1,4 +1,4 @@
-"""The tools are those of the specifications, over stdio: tests/specs has what those say, as it was generated."""
+"""The tools are those of the specifications, of which tests/specs has what `generate.py` found."""
 
 import json
 import re
@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
-from wire import Server
+from wire import Server, TabsServer
 
 SPECS = Path(__file__).parents[1] / "specs"
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
@@ -29,7 +28,9 @@ def test_tools_have_the_names_parameters_types_and_defaults_of_their_specificati
     launch: Callable[..., Server], toolset: str, tmp_path: Path
 ) -> None:
     wanted = spec(toolset)
-    offered = {tool["name"]: tool for tool in start(launch, toolset, tmp_path).ask("tools/list")["tools"]}
+    offered = {
+        tool["name"]: tool for tool in start(launch, toolset, tmp_path).ask("tools/list")["tools"]
+    }
 
     assert set(offered) == set(wanted) | ADDED_TOOLS.get(toolset, set())
     for name, tool in wanted.items():
@@ -45,7 +46,10 @@ def test_tools_have_the_names_parameters_types_and_defaults_of_their_specificati
                 assert has["type"] == facts["type"], (name, parameter)
             if facts.get("default") is not None:
                 is_flag = facts["default"] is False and has["type"] == "boolean"
-                assert is_flag or told_default(has["description"], facts["default"]), (name, parameter)
+                assert is_flag or told_default(has["description"], facts["default"]), (
+                    name,
+                    parameter,
+                )
 
 
 def told_default(description: str, default: object) -> bool:
@@ -54,21 +58,10 @@ def told_default(description: str, default: object) -> bool:
     return bool(re.search(rf"default:? {shown}\b|{shown},? [^()]*\(default\)", description))
 
 
-class Tabs:
-    """Calls with results of JSON."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-
-    def __call__(self, tool: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        [block] = self.server.call_tool(tool, **arguments)["content"]
-        assert block["type"] == "text"
-        result: dict[str, Any] = orjson.loads(block["text"])
-        return result
-
-
-def test_results_of_tabs_have_the_fields_of_the_specification(launch: Callable[..., Server], tmp_path: Path) -> None:
-    call = Tabs(start(launch, "tabs", tmp_path))
+def test_results_of_tabs_have_the_fields_of_the_specification(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    call = TabsServer(launch("--toolsets", "tabs", XDG_STATE_HOME=str(tmp_path))).call
     results = {"create_tab": call("create_tab", name="a b")}
     results["list_tabs"] = call("list_tabs")
     results["execute_command"] = call("execute_command", window_id="@1", command="echo x")
@@ -99,8 +92,17 @@ def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(
         "window_active": "[01]",
         "pane_active": "[01]",
     }
-    kinds |= {"session_name": "work", "window_name": "w", "pane_current_command": "cat", "window_panes": r"\d panes"}
-    texts = {"tmux_create_session": server.text("create_session", name="work", window_name="w", command="exec cat")}
+    kinds |= {
+        "session_name": "work",
+        "window_name": "w",
+        "pane_current_command": "cat",
+        "window_panes": r"\d panes",
+    }
+    texts = {
+        "tmux_create_session": server.text(
+            "create_session", name="work", window_name="w", command="exec cat"
+        )
+    }
     texts["tmux_list_windows"] = server.text("list_windows")
     texts["tmux_list_panes"] = server.text("list_panes")
     texts["tmux_create_window"] = server.text("create_window", session="work")
@@ -114,19 +116,32 @@ def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(
             patterns = [kinds.get(field, r"\d+") for field in formats if field != "pane_height"]
             patterns = [
                 r"\d+x\d+" if field == "pane_width" else pattern
-                for field, pattern in zip([field for field in formats if field != "pane_height"], patterns, strict=True)
+                for field, pattern in zip(
+                    [field for field in formats if field != "pane_height"], patterns, strict=True
+                )
             ]
             assert re.fullmatch("\t".join(patterns), text), text
         else:
             for field in formats:
                 shown = rf"{field}={kinds.get(field, '[0-9]+')}\b"
-                assert re.search(shown, text) or (name, field) == ("tmux_create_window", "session_id"), (name, field)
-    assert texts["tmux_create_session"] == "Session 'work' created. session_id=$1 window_id=@1 pane_id=%1"
-    assert texts["tmux_create_window"] == "Window created in session 'work'. window_id=@2 window_index=1 pane_id=%2"
+                assert re.search(shown, text) or (name, field) == (
+                    "tmux_create_window",
+                    "session_id",
+                ), (name, field)
+    assert (
+        texts["tmux_create_session"]
+        == "Session 'work' created. session_id=$1 window_id=@1 pane_id=%1"
+    )
+    assert (
+        texts["tmux_create_window"]
+        == "Window created in session 'work'. window_id=@2 window_index=1 pane_id=%2"
+    )
     assert texts["tmux_split_window"] == "Pane created. pane_id=%3"
 
 
-def test_results_of_terminal_are_those_of_its_table(launch: Callable[..., Server], tmp_path: Path) -> None:
+def test_results_of_terminal_are_those_of_its_table(
+    launch: Callable[..., Server], tmp_path: Path
+) -> None:
     server = start(launch, "terminal", tmp_path)
 
     def text(tool: str, /, **arguments: Any) -> str:  # noqa: ANN401

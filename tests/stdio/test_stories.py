@@ -1,4 +1,4 @@
-"""The stories are debugged by their scripts, and cost no more calls and bytes than the snapshot says."""
+"""Scripts debug the stories, and cost no more calls and bytes than the snapshot says."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,9 @@ SLACK = 1.2
 
 
 @pytest.mark.parametrize("name", stories())
-def test_story_is_debugged_in_as_few_calls_and_bytes_as_before(launch: Callable[..., Server], name: str) -> None:
+def test_story_is_debugged_in_as_few_calls_and_bytes_as_before(
+    launch: Callable[..., Server], name: str
+) -> None:
     """After a change that is meant, write the snapshot anew: see CONTRIBUTING.md."""
     server = launch().start()
     cost = play(server, stories()[name])

@@ -1,58 +1,34 @@
-"""The toolset `tabs` over stdio: the scenarios of spec 002 §6 from end to end, and what outlives a server."""
+"""The toolset `tabs` over stdio: the scenarios of spec 002 §6, and what outlives a server."""
 
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
-from support import PATIENCE_S, python
-from wire import Server
+from support import python
+from wire import Server, TabsServer
 
-NOISE = python("import itertools, time\nfor i in itertools.count(): print('line', i, flush=True); time.sleep(0.002)")
-
-
-class Tabs:
-    """A server with the toolset, spoken to in raw lines."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server.start()
-
-    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Return the result of a call that succeeds: one text block of JSON."""
-        result = self.server.call_tool(tool, **arguments)
-        assert not result.get("isError"), result
-        [block] = result["content"]
-        assert block["type"] == "text"
-        assert "structuredContent" not in result
-        answer: dict[str, Any] = orjson.loads(block["text"])
-        return answer
-
-    def create(self, **arguments: Any) -> str:  # noqa: ANN401
-        return str(self.call("create_tab", **arguments)["window_id"])
-
-    def shows(self, tab: str, text: str) -> str:
-        """Wait until a tab's log has the text."""
-        deadline = time.monotonic() + PATIENCE_S
-        while text not in (content := self.call("read_logs_from_tab", window_id=tab, strip_ansi=True)["content"]):
-            assert time.monotonic() < deadline, content
-        return str(content)
+# Prints a numbered line every 2 ms.
+TICKER = python("""
+import itertools, time
+for number in itertools.count():
+    print("line", number, flush=True)
+    time.sleep(0.002)
+""")
 
 
 @pytest.fixture
-def start(launch: Callable[..., Server], tmp_path: Path) -> Callable[[], Tabs]:
-    return lambda: Tabs(launch("--toolsets", "tabs", XDG_STATE_HOME=str(tmp_path / "state")))
+def start(launch: Callable[..., Server], tmp_path: Path) -> Callable[[], TabsServer]:
+    return lambda: TabsServer(launch("--toolsets", "tabs", XDG_STATE_HOME=str(tmp_path / "state")))
 
 
 @pytest.fixture
-def tabs(start: Callable[[], Tabs]) -> Tabs:
+def tabs(start: Callable[[], TabsServer]) -> TabsServer:
     return start()
 
 
-def test_scenario_a_quick_bounded_command_execution(tabs: Tabs, tmp_path: Path) -> None:
+def test_scenario_a_quick_bounded_command_execution(tabs: TabsServer, tmp_path: Path) -> None:
     # create_tab, execute_command, and the log for context: the shortest useful conversation.
     (tmp_path / "a-file").touch()
     tab = tabs.create(cwd=str(tmp_path))
@@ -64,11 +40,12 @@ def test_scenario_a_quick_bounded_command_execution(tabs: Tabs, tmp_path: Path) 
     assert " a-file" in tabs.call("read_logs_from_tab", window_id=tab)["content"]
 
 
-def test_scenario_b_start_a_dev_server_and_monitor_logs(tabs: Tabs) -> None:
+def test_scenario_b_start_a_dev_server_and_monitor_logs(tabs: TabsServer) -> None:
     # A server in a tab of its own, its log read again and again, and a graceful end.
     web = tabs.create(name="web")
     server = python(
-        "import http.server as h\ns = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler)\n"
+        "import http.server as h\n"
+        "s = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler)\n"
         "print(f'port={s.server_port}', flush=True)\n"
         "try: s.serve_forever()\nexcept KeyboardInterrupt: print('shut' + ' down')"
     )
@@ -84,11 +61,13 @@ def test_scenario_b_start_a_dev_server_and_monitor_logs(tabs: Tabs) -> None:
     assert "shut down" in tabs.shows(web, "shut down")
 
 
-def test_scenario_c_multi_service_orchestration(tabs: Tabs) -> None:
+def test_scenario_c_multi_service_orchestration(tabs: TabsServer) -> None:
     # Two services and a test run beside each other; each log has its own lines alone.
     web, db, tests = (tabs.create(name=name) for name in ("web", "db", "tests"))
     for tab, name in ((web, "web"), (db, "db")):
-        service = python(f"import time\nwhile True: print('{name}' + '-tick', flush=True); time.sleep(0.01)")
+        service = python(
+            f"import time\nwhile True: print('{name}' + '-tick', flush=True); time.sleep(0.01)"
+        )
         tabs.call("start_process", window_id=tab, command=service)
     check = python("print('1 passed')")
     result = tabs.call("execute_command", window_id=tests, command=check, timeout_ms=120_000)
@@ -97,10 +76,14 @@ def test_scenario_c_multi_service_orchestration(tabs: Tabs) -> None:
     assert "db-tick" not in tabs.shows(web, "web-tick")
     assert "web-tick" not in tabs.shows(db, "db-tick")
     listed = tabs.call("list_tabs")["tabs"]
-    assert [(row["name"], row["active"]) for row in listed] == [("web", False), ("db", False), ("tests", True)]
+    assert [(row["name"], row["active"]) for row in listed] == [
+        ("web", False),
+        ("db", False),
+        ("tests", True),
+    ]
 
 
-def test_scenario_d_investigate_a_failure(tabs: Tabs, tmp_path: Path) -> None:
+def test_scenario_d_investigate_a_failure(tabs: TabsServer, tmp_path: Path) -> None:
     # Far back in the log, then a search in a file, from the same tab.
     (tmp_path / "app.log").write_text("info: up\nERROR: no such table\ninfo: down\n")
     tab = tabs.create(cwd=str(tmp_path))
@@ -110,17 +93,21 @@ def test_scenario_d_investigate_a_failure(tabs: Tabs, tmp_path: Path) -> None:
     assert history["truncated"]
     assert "\nstep 1003\n" in history["content"]
 
-    found = tabs.call("execute_command", window_id=tab, command="grep -i error app.log", timeout_ms=10_000)
+    found = tabs.call(
+        "execute_command", window_id=tab, command="grep -i error app.log", timeout_ms=10_000
+    )
     assert (found["output"], found["exit_code"]) == ("ERROR: no such table\n", 0)
 
 
 @pytest.mark.parametrize("end", ["end of input", "SIGTERM", "SIGKILL"])
-def test_logs_are_read_and_streamed_on_by_the_next_server(start: Callable[[], Tabs], end: str) -> None:
-    # Durability: whatever ended the server, the next one lists the tab as exited and goes on at the same offset.
+def test_logs_are_read_and_streamed_on_by_the_next_server(
+    start: Callable[[], TabsServer], end: str
+) -> None:
+    # Whatever ended the server, the next one lists the tab as exited and reads on at its offset.
     first = start()
     tab = first.create(name="long job")
     first.call("execute_command", window_id=tab, command="seq 1 1000; echo é")
-    first.call("start_process", window_id=tab, command=NOISE)
+    first.call("start_process", window_id=tab, command=TICKER)
     first.shows(tab, "line 30")
     chunk = first.call("stream_logs_from_tab", window_id=tab, max_bytes=1000)
     if end == "end of input":
@@ -148,7 +135,7 @@ def test_logs_are_read_and_streamed_on_by_the_next_server(start: Callable[[], Ta
     assert error["isError"]
 
 
-def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], Tabs]) -> None:
+def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], TabsServer]) -> None:
     # Ids go on where those of the last run ended, so that a stored one never means another tab.
     first = start()
     first.call("execute_command", window_id=first.create(), command="echo old")
@@ -162,12 +149,16 @@ def test_tabs_of_the_new_run_and_the_old_one_do_not_meet(start: Callable[[], Tab
     ids = [row["window_id"] for row in second.call("list_tabs")["tabs"]]
     assert [tab_id.partition("/")[2] or tab_id for tab_id in ids] == ["@3", "@1"]
     for old in (ids[1], "@1"):
-        assert "\nold" in second.call("read_logs_from_tab", window_id=old, strip_ansi=True)["content"]
+        assert (
+            "\nold" in second.call("read_logs_from_tab", window_id=old, strip_ansi=True)["content"]
+        )
     error = second.server.call_tool("execute_command", window_id="@1", command="true")
     assert error["isError"]
 
 
-def test_offset_that_was_stored_is_for_the_same_log_in_every_later_run(start: Callable[[], Tabs]) -> None:
+def test_offset_that_was_stored_is_for_the_same_log_in_every_later_run(
+    start: Callable[[], TabsServer],
+) -> None:
     # Spec 000: next_byte across restarts. Three runs, each with a tab of the same kind.
     stored = []
     for number in range(3):
@@ -184,8 +175,10 @@ def test_offset_that_was_stored_is_for_the_same_log_in_every_later_run(start: Ca
     assert len({tab for tab, _ in stored}) == 3
 
 
-def test_id_that_several_runs_have_is_told(start: Callable[[], Tabs], tmp_path: Path) -> None:
-    # Servers that run at the same time may give one id twice, and then only the run tells which is meant.
+def test_id_that_several_runs_have_is_an_error_that_names_them(
+    start: Callable[[], TabsServer], tmp_path: Path
+) -> None:
+    # Servers that run at the same time may give an id twice: only the run tells which is meant.
     first = start()
     first.create()
     first.server.finish()
@@ -200,7 +193,7 @@ def test_id_that_several_runs_have_is_told(start: Callable[[], Tabs], tmp_path: 
     )
 
 
-def test_logs_are_where_a_users_state_is(tabs: Tabs, tmp_path: Path) -> None:
+def test_logs_are_where_a_users_state_is(tabs: TabsServer, tmp_path: Path) -> None:
     # Kept without being asked, so in a place that users know how to find and clear.
     tabs.create()
     [run] = (tmp_path / "state" / "tmux-debug-mcp" / "logs").iterdir()

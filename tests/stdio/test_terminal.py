@@ -2,15 +2,17 @@
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from support import ask_until
 from wire import Server
 
 URI = "terminal://screen/default"
 
 
-class Terminal:
+class TerminalServer:
     """A server with the toolset, whose notifications come between its answers."""
 
     def __init__(self, server: Server) -> None:
@@ -19,8 +21,10 @@ class Terminal:
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
         number = self.server.send(method, **params)
-        while (message := self.server.read()).get("id") != number:
+        message = self.server.read()
+        while message.get("id") != number:
             self.events.append(message)
+            message = self.server.read()
         result: dict[str, Any] = message["result"] if "result" in message else message["error"]
         return result
 
@@ -38,32 +42,31 @@ class Terminal:
         assert all(one["params"]["uri"] == URI for one in self.events)
         self.events.clear()
 
-    def shows(self, text: str) -> None:
-        """Wait until the screen has the text."""
-        while text not in self.ask("resources/read", uri=URI)["contents"][0]["text"]:
-            pass
+    def shows(self, text: str, uri: str = URI) -> None:
+        """Wait until the resource of a screen has the text."""
+        read = partial(self.ask, "resources/read", uri=uri)
+        ask_until(read, lambda result: text in result["contents"][0]["text"])
 
 
 @pytest.fixture
-def terminal(launch: Callable[..., Server]) -> Terminal:
-    return Terminal(launch("--toolsets", "terminal"))
+def terminal(launch: Callable[..., Server]) -> TerminalServer:
+    return TerminalServer(launch("--toolsets", "terminal"))
 
 
-def test_template_tells_the_screen_of_any_session(terminal: Terminal) -> None:
+def test_template_tells_the_screen_of_any_session(terminal: TerminalServer) -> None:
     [template] = terminal.ask("resources/templates/list")["resourceTemplates"]
     terminal.call("createSession", name="a", command="echo here; cat")
     uri = template["uriTemplate"].replace("{session}", "a")
-    while "here" not in terminal.ask("resources/read", uri=uri)["contents"][0]["text"]:
-        pass
+    terminal.shows("here", uri)
 
 
-def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: Terminal) -> None:
+def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: TerminalServer) -> None:
     assert terminal.ask("resources/subscribe", uri=URI) == {}
     terminal.call("type", text="echo one-$((1))\n")
     terminal.hear()
     terminal.shows("one-1")
 
-    # A session that was closed and made again is the same to who subscribed.
+    # A session that was closed and made again is the same one to a subscriber.
     terminal.call("closeSession")
     terminal.call("type", text="echo two-$((2))\n")
     terminal.hear()
@@ -75,7 +78,10 @@ def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: Terminal) -
     terminal.call("type", text="echo three-$((3))\n")
     terminal.shows("three-3")
     assert terminal.events == []
-    assert "not found" in terminal.ask("resources/subscribe", uri="terminal://screen/nobody")["message"]
+    assert (
+        "not found"
+        in terminal.ask("resources/subscribe", uri="terminal://screen/nobody")["message"]
+    )
 
 
 def test_resources_are_a_capability_only_with_this_toolset(launch: Callable[..., Server]) -> None:
@@ -88,7 +94,7 @@ def test_resources_are_a_capability_only_with_this_toolset(launch: Callable[...,
     assert "resources" not in without
 
 
-def test_picture_is_an_image_block_behind_the_text(terminal: Terminal) -> None:
+def test_picture_is_an_image_block_behind_the_text(terminal: TerminalServer) -> None:
     text, image = terminal.call("takeScreenshot", format="png")
 
     assert text["type"] == "text"

@@ -24,7 +24,10 @@ INITIALIZE = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
     b'"clientInfo":{"name":"test","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 )
-LIST_PANES = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"tmux_list_panes","arguments":{}}}'
+LIST_PANES = (
+    b'{"jsonrpc":"2.0","id":7,"method":"tools/call",'
+    b'"params":{"name":"tmux_list_panes","arguments":{}}}'
+)
 
 
 def call(value: bytes, members: bytes = b'"jsonrpc":"2.0","id":7,"method":"tools/call"') -> bytes:
@@ -81,10 +84,13 @@ NO_REQUEST_BUT_AN_ID = {
     "nested 5000": call(nested(5000)),
     "nested 100000": call(nested(100_000)),
     "nested, id last": call(nested(100_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
-    "nested, id in the middle": b'{ "method" : "x" , "id" : 7 , "params":' + nested(100_000) + b',"jsonrpc":"2.0"}',
+    "nested, id in the middle": b'{ "method" : "x" , "id" : 7 , "params":'
+    + nested(100_000)
+    + b',"jsonrpc":"2.0"}',
     "nested and not closed": call(b"[" * 100_000),
     "long": call(b'"%s"' % (b"x" * 10_000_000)),
-    "long, id last": call(b'"%s"' % (b"x" * 30_000_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
+    "long, id last": call(b'"%s"' % (b"x" * 30_000_000))[:-1].replace(b'"id":7,', b"")
+    + b',"id":7}',
     "many values": call(b"[%s[]]" % (b"[]," * 2_000_000)),
     "many strings": call(b"[%s1]" % (b'"",' * 2_000_000)),
     "number of 5000 digits": call(b"1" * 5000),
@@ -93,10 +99,19 @@ NO_REQUEST_BUT_AN_ID = {
 
 WRONG_PARAMS = {
     name: b'{"jsonrpc":"2.0","id":7,"method":"ping","params":%s}' % params
-    for name, params in {"array": b"[]", "number": b"5", "string": b'"x"', "boolean": b"true"}.items()
+    for name, params in {
+        "array": b"[]",
+        "number": b"5",
+        "string": b'"x"',
+        "boolean": b"true",
+    }.items()
 } | {
-    "array of a call": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":["tmux_list_panes"]}',
-    "arguments array": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":[]}}',
+    "array of a call": (
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":["tmux_list_panes"]}'
+    ),
+    "arguments array": (
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":[]}}'
+    ),
     "no name": b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}',
 }
 
@@ -126,7 +141,9 @@ ANSWERED = {
     "NaN": call(b"NaN"),
     "infinite": call(b"-1e999"),
     "half a pair": call(b'"\\ud800"'),
-    "half a pair in a name": b'{"jsonrpc":"2.0","id":7,"method":"ping\\ud800","params":{"\\udc00":1}}',
+    "half a pair in a name": (
+        b'{"jsonrpc":"2.0","id":7,"method":"ping\\ud800","params":{"\\udc00":1}}'
+    ),
     "5 MB": call(b'"%s"' % (b"x" * 5_000_000)),
     "5 MB of escapes": call(b'"%s"' % (b"\\n" * 2_500_000)),
     "many values": call(b"[%s[]]" % (b"[]," * 5_000)),
@@ -136,7 +153,7 @@ ANSWERED = {
 
 
 def refusal(server: Server, line: bytes) -> tuple[int | None, Any, str]:
-    """Return code, id and message of the error that answers a line, and check that the next line is served.
+    """Return code, id and message of the error that answers a line, after which a ping is served.
 
     The ping behind it is what is read where a line gets no answer.
     """
@@ -197,7 +214,9 @@ def test_odd_requests_are_answered_all_the_same(server: Server) -> None:
         assert {server.read()["id"], server.read()["id"]} == {7, "next"}, name
 
 
-@pytest.mark.parametrize("request_id", [0, -1, 10**30, 10**4000, "", "7", "é\u2028\0", "x" * 100_000])
+@pytest.mark.parametrize(
+    "request_id", [0, -1, 10**30, 10**4000, "", "7", "é\u2028\0", "x" * 100_000]
+)
 def test_ids_come_back_as_they_were(server: Server, request_id: int | str) -> None:
     server.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": "ping"}).encode())
     assert server.read() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
@@ -226,7 +245,7 @@ def test_first_line_that_is_bad_does_not_decide_anything(launch: Callable[..., S
 
 
 def refusal_before_the_handshake(server: Server) -> list[int]:
-    """Return the codes that two bad lines are answered with, and the first answer to a good one ends."""
+    """Return the codes that two bad lines are answered with; after them a good one is answered."""
     server.write(b"not json")
     server.write(b"[]")
     server.write(PING)
@@ -234,7 +253,9 @@ def refusal_before_the_handshake(server: Server) -> list[int]:
     return [answer["error"]["code"] for answer in answers]
 
 
-@pytest.mark.parametrize("end", [b"\n", b"", b"\r\n", b"\n\n"], ids=["line feed", "none", "CRLF", "blank line"])
+@pytest.mark.parametrize(
+    "end", [b"\n", b"", b"\r\n", b"\n\n"], ids=["line feed", "none", "CRLF", "blank line"]
+)
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 @pytest.mark.parametrize("last", ["call", "no json"])
 def test_last_line_before_the_end_is_answered(
@@ -245,10 +266,17 @@ def test_last_line_before_the_end_is_answered(
     requests.write_bytes(INITIALIZE + line + end)
     if kind == "file":
         with requests.open() as stdin:
-            done = subprocess.run(SERVER, stdin=stdin, capture_output=True, env=environment, check=True, timeout=20)
+            done = subprocess.run(
+                SERVER, stdin=stdin, capture_output=True, env=environment, check=True, timeout=20
+            )
     else:
         done = subprocess.run(
-            SERVER, input=requests.read_bytes(), capture_output=True, env=environment, check=True, timeout=20
+            SERVER,
+            input=requests.read_bytes(),
+            capture_output=True,
+            env=environment,
+            check=True,
+            timeout=20,
         )
 
     answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
@@ -261,7 +289,9 @@ def test_last_line_before_the_end_is_answered(
     assert done.stderr == b""
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists
+)
 
 
 def messages() -> Iterator[tuple[str, st.SearchStrategy[Any]]]:

@@ -1,4 +1,4 @@
-"""Two services that transfer money to each other and hang: each holds its own ledger while it asks the other."""
+"""Two services that pay each other and hang: each holds its ledger while it asks the other."""
 
 import faulthandler
 import signal

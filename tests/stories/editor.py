@@ -1,4 +1,4 @@
-"""A full-screen list that loses its last item's row: the count is drawn over what the list is drawn to."""
+"""A full-screen list that loses its last row: the count of items is drawn over it."""
 
 import curses
 

@@ -2,7 +2,9 @@
 
 import json
 
-ITEMS = json.loads('[{"name": "tea", "price": 3}, {"name": "cup", "price": "4"}, {"name": "pot", "price": 20}]')
+ITEMS = json.loads(
+    '[{"name": "tea", "price": 3}, {"name": "cup", "price": "4"}, {"name": "pot", "price": 20}]'
+)
 
 
 def total(items: list[dict[str, int]]) -> int:

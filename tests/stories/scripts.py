@@ -14,7 +14,10 @@ from wire import Server
 HERE = Path(__file__).parent
 PYTHON = shlex.quote(sys.executable)
 
-FLAKY = f"for seed in 1 2 3 4 5 6; do PYTHONHASHSEED=$seed {PYTHON} test_flaky.py 2>&1 | tail -n 1; done"
+FLAKY = (
+    f"for seed in 1 2 3 4 5 6; do PYTHONHASHSEED=$seed {PYTHON} test_flaky.py 2>&1 | tail -n 1; "
+    "done"
+)
 
 Call = tuple[str, Mapping[str, Any]]
 
@@ -42,7 +45,10 @@ class Cost:
 
 def ports() -> tuple[int, int]:
     """Return two ports that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
         return one.getsockname()[1], other.getsockname()[1]
 
 
@@ -66,7 +72,10 @@ def stories() -> dict[str, Story]:
                 send("north", "SIGUSR1"),
                 send("south", "SIGUSR1"),
             ],
-            {4: r"in serve\n(.*\n)*.*in ask\n.*in main", 5: r"in serve\n(.*\n)*.*in ask\n.*in main"},
+            {
+                4: r"in serve\n(.*\n)*.*in ask\n.*in main",
+                5: r"in serve\n(.*\n)*.*in ask\n.*in main",
+            },
         ),
         "a full-screen program": Story(
             [create(f"{PYTHON} editor.py"), send("debug-1", ["j", "j", "j", "d"])],
@@ -77,7 +86,7 @@ def stories() -> dict[str, Story]:
                 create(f"{PYTHON} -m pdb -c continue invoice.py"),
                 send("debug-1", ["item\n", "type(result)\n"]),
             ],
-            {0: r"invoice\.py\(11\)total\(\)", 1: r"'price': '4'"},
+            {0: r"invoice\.py\(13\)total\(\)", 1: r"'price': '4'"},
         ),
         "an installer with password and menu": Story(
             [
@@ -126,7 +135,10 @@ def play(server: Server, story: Story) -> Cost:
     """
     received, pid = 0, ""
     for number, (tool, arguments) in enumerate(story.calls):
-        given = {key: value.replace("PID", pid) if key == "command" else value for key, value in arguments.items()}
+        given = {
+            key: value.replace("PID", pid) if key == "command" else value
+            for key, value in arguments.items()
+        }
         result = server.call(tool, **given)
         text = "\n".join(block["text"] for block in result["content"])
         pid = pid or "".join(re.findall(r"\(pid (\d+)\)", text)[-1:])

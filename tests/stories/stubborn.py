@@ -1,4 +1,4 @@
-"""A worker that does not stop: it takes each signal for an error of the call that it interrupts, and tries again."""
+"""A worker that does not stop: it takes a signal for a failed call, and tries again."""
 
 import faulthandler
 import signal

@@ -50,7 +50,9 @@ SOON = CONFIRM_S * 1.5
         (replace(READING, reader=Reader.UNKNOWN, modes=SECRET), Awaits.HIDDEN_INPUT),
     ],
 )
-def test_what_is_awaited_follows_from_modes_and_readers(snapshot: Snapshot, expected: Awaits | None) -> None:
+def test_what_is_awaited_follows_from_modes_and_readers(
+    snapshot: Snapshot, expected: Awaits | None
+) -> None:
     assert awaited(snapshot) is expected
 
 
@@ -67,7 +69,9 @@ def test_what_is_awaited_follows_from_modes_and_readers(snapshot: Snapshot, expe
         (replace(READING, shell=DASH, modes=EDITING), False),
     ],
 )
-def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(snapshot: Snapshot, *, is_prompting: bool) -> None:
+def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(
+    snapshot: Snapshot, *, is_prompting: bool
+) -> None:
     assert (prompting(snapshot) is not None) == is_prompting
 
 
@@ -80,7 +84,9 @@ def test_one_look_is_not_enough() -> None:
     assert (second.awaits, second.is_at_rest) == (Awaits.INPUT, True)
 
 
-@pytest.mark.parametrize("change", [{"printed": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}])
+@pytest.mark.parametrize(
+    "change", [{"printed": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}]
+)
 def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, Any]) -> None:
     tracker = ActivityTracker()
     tracker.step(READING, 0.0)
@@ -91,7 +97,9 @@ def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, 
 def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
     tracker = ActivityTracker()
     tracker.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
-    activity = tracker.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON)
+    activity = tracker.step(
+        replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
+    )
 
     assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, False)
 
@@ -127,7 +135,9 @@ def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -
 def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
     tracker = ActivityTracker()
     server = Snapshot(group=7, pid=7, modes=LINES)
-    looks = [tracker.step(replace(server, cpu_ns=100_000 * number), number * 0.05) for number in range(8)]
+    looks = [
+        tracker.step(replace(server, cpu_ns=100_000 * number), number * 0.05) for number in range(8)
+    ]
 
     assert [look.is_at_rest for look in looks] == [False] * 6 + [True] * 2
     assert all(look.awaits is None for look in looks)
@@ -145,7 +155,7 @@ def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
     assert not any(look.is_at_rest for look in looks)
 
 
-def test_end_is_rest() -> None:
+def test_program_that_has_ended_is_at_rest() -> None:
     assert ActivityTracker().step(Snapshot(is_over=True), 0.0).is_at_rest
 
 
@@ -177,14 +187,20 @@ def test_shell_is_waited_for_as_long_as_it_comes(
     prompt_wait.step(activity, 0.0, is_starting=is_starting, has_children=has_children)
 
     activity = replace(activity, same_s=same_s)
-    assert prompt_wait.step(activity, waited_s, is_starting=is_starting, has_children=has_children) == is_worth_it
+    assert (
+        prompt_wait.step(activity, waited_s, is_starting=is_starting, has_children=has_children)
+        == is_worth_it
+    )
 
 
 class TestStopping:
     def test_group_is_told_once_it_has_had_the_terminal_for_a_while_and_once_only(self) -> None:
         plan = StopPlan(is_interrupt=True)
         running = Snapshot(group=9)
-        acts = [plan.step(running, at, is_interactive=False) for at in (0.0, STEADY_S / 2, STEADY_S * 2, 1.0)]
+        acts = [
+            plan.step(running, at, is_interactive=False)
+            for at in (0.0, STEADY_S / 2, STEADY_S * 2, 1.0)
+        ]
         assert acts == [StopAction.WAIT, StopAction.WAIT, StopAction.SIGNAL, StopAction.WAIT]
 
     def test_program_that_follows_is_told_too(self) -> None:
@@ -196,7 +212,10 @@ class TestStopping:
 
     def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
         plan = StopPlan(is_interrupt=True)
-        acts = [plan.step(Snapshot(group=number), number * 0.04, is_interactive=False) for number in range(15)]
+        acts = [
+            plan.step(Snapshot(group=number), number * 0.04, is_interactive=False)
+            for number in range(15)
+        ]
         assert acts[:12] == [StopAction.WAIT] * 12
         assert StopAction.SIGNAL in acts
 

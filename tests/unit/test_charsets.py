@@ -29,7 +29,9 @@ def test_what_output_leaves_on_is_found(data: bytes, sets: CharacterSets) -> Non
 
 
 @pytest.mark.parametrize("between", [b"a line\r\n" * 10_000, b"a line\r\n" * 10_000 + b"no line: "])
-async def test_lines_are_drawn_with_a_set_that_was_chosen_long_before(tmp_path: Path, between: bytes) -> None:
+async def test_lines_are_drawn_with_a_set_that_was_chosen_long_before(
+    tmp_path: Path, between: bytes
+) -> None:
     log = Log(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(b"\033(B\033)0" + between + BOX * 100)

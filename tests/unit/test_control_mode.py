@@ -13,7 +13,11 @@ OURS = b"%begin 17 5 1\nline\n%end 17 5 1\n"
 
 def parse(data: bytes, size: int = 1 << 20) -> list[Block | Notification]:
     parser = Parser()
-    return [event for start in range(0, len(data), size) for event in parser.feed(data[start : start + size])]
+    return [
+        event
+        for start in range(0, len(data), size)
+        for event in parser.feed(data[start : start + size])
+    ]
 
 
 def test_block_of_ours_is_its_lines() -> None:
@@ -38,7 +42,9 @@ def test_lines_between_blocks_are_notifications() -> None:
     ]
 
 
-@pytest.mark.parametrize("forged", [b"%end 17 6 1", b"%end 17 5 0", b"%end 17 5 1 ", b"%begin 17 5 1", b"%error", b""])
+@pytest.mark.parametrize(
+    "forged", [b"%end 17 6 1", b"%end 17 5 0", b"%end 17 5 1 ", b"%begin 17 5 1", b"%error", b""]
+)
 def test_captured_line_that_looks_like_a_guard_does_not_close_the_block(forged: bytes) -> None:
     data = b"%begin 17 5 1\n" + forged + b"\nlast\n%end 17 5 1\n"
 
@@ -54,7 +60,11 @@ def test_carriage_return_stays_in_the_line() -> None:
     st.integers(1, 7),
 )
 def test_pieces_of_any_size_give_the_same_events(lines: list[bytes], size: int) -> None:
-    data = b"%window-add @1\n%begin 17 5 1\n" + b"".join(line + b"\n" for line in lines) + b"%end 17 5 1\n"
+    data = (
+        b"%window-add @1\n%begin 17 5 1\n"
+        + b"".join(line + b"\n" for line in lines)
+        + b"%end 17 5 1\n"
+    )
 
     assert parse(data, size) == parse(data)
 

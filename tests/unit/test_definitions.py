@@ -23,7 +23,14 @@ from tmux_debug_mcp.tools.toolset import TOOLSETS, Toolset, choose
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 MAX_BYTES = {"debug": 6000, "tabs": 5000, "terminal": 5000, "tmux": 8000}
 
-_OF_RUNS = {BusyError, CursorError, ForeignShellError, JobNotTakenError, LogLostError, NotAtPromptError}
+_OF_RUNS = {
+    BusyError,
+    CursorError,
+    ForeignShellError,
+    JobNotTakenError,
+    LogLostError,
+    NotAtPromptError,
+}
 _OF_RUNS |= {ShellNotReadyError}
 NEVER_RAISED: dict[str, set[type[ToolError]]] = {
     "debug": set(),
@@ -32,18 +39,23 @@ NEVER_RAISED: dict[str, set[type[ToolError]]] = {
     "tmux": _OF_RUNS,
 }
 
-over_toolsets = pytest.mark.parametrize("toolset", [choose(name)[0] for name in TOOLSETS], ids=TOOLSETS)
+over_toolsets = pytest.mark.parametrize(
+    "toolset", [choose(name)[0] for name in TOOLSETS], ids=TOOLSETS
+)
 
 
 def definitions(toolset: Toolset[Any]) -> list[dict[str, object]]:
-    return [tool.definition().model_dump(by_alias=True, exclude_none=True) for tool in toolset.tools]
+    return [
+        tool.definition().model_dump(by_alias=True, exclude_none=True) for tool in toolset.tools
+    ]
 
 
 def errors() -> set[type[ToolError]]:
     """Return the classes of errors that have a sentence of their own."""
     found, new = set(), [ToolError]
     while new:
-        new += (below := new.pop().__subclasses__())
+        below = new.pop().__subclasses__()
+        new += below
         found |= {error for error in below if "sentence" in vars(error)}
     return found
 
@@ -77,10 +89,14 @@ def test_schemas_are_flat_as_some_clients_need(toolset: Toolset[Any]) -> None:
 
 @over_toolsets
 def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset[Any]) -> None:
-    others = {tool.name for name in TOOLSETS for tool in choose(name)[0].tools} - {tool.name for tool in toolset.tools}
+    others = {tool.name for name in TOOLSETS for tool in choose(name)[0].tools} - {
+        tool.name for tool in toolset.tools
+    }
     others -= {"type", "clear", "resize"}  # which are words, too
     for error in errors() - NEVER_RAISED[toolset.name]:
-        words = toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
+        words = (
+            toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
+        )
         assert not others & set(words), error.__name__
 
 
@@ -92,11 +108,14 @@ def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset[
         (" , ", "No toolset is chosen. Choose of debug, tabs, terminal, tmux."),
         (
             "debug,tabs,tmux",
-            "Toolsets 'debug' and 'tmux' both have a tool 'tmux_list_panes'. Choose one of the two.",
+            (
+                "Toolsets 'debug' and 'tmux' both have a tool 'tmux_list_panes'. "
+                "Choose one of the two."
+            ),
         ),
     ],
 )
-def test_toolsets_that_can_not_be_chosen_are_told(names: str, message: str) -> None:
+def test_toolsets_that_can_not_be_chosen_are_errors(names: str, message: str) -> None:
     with pytest.raises(StartError) as raised:
         choose(names)
     assert str(raised.value) == message

@@ -45,7 +45,13 @@ def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "is_on"), [(b"", None), (b"\033[?1049h", True), (b"\033[?1049h..\033[?1049l", False), (b"\033[?25h", None)]
+    ("data", "is_on"),
+    [
+        (b"", None),
+        (b"\033[?1049h", True),
+        (b"\033[?1049h..\033[?1049l", False),
+        (b"\033[?25h", None),
+    ],
 )
 def test_last_switch_counts(data: bytes, *, is_on: bool | None) -> None:
     assert last_switch(data) is is_on

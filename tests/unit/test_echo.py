@@ -35,7 +35,9 @@ def test_echo_stays_echo_while_its_line_is_open() -> None:
 def test_terminal_that_echoes_is_believed_where_the_end_of_editing_is_not_in_the_log_yet() -> None:
     echo = echo_of("make")
 
-    assert echo.without([Line("make"), Line("$ make", is_edited=True), Line("make")], []) == ["make"]
+    assert echo.without([Line("make"), Line("$ make", is_edited=True), Line("make")], []) == [
+        "make"
+    ]
 
 
 def test_what_was_printed_beside_the_echo_is_output() -> None:
@@ -52,8 +54,12 @@ def test_without_echo_the_same_text_is_an_answer() -> None:
     assert echo_of("secret", echoes=Echoes.NOBODY).without([Line("secret")], []) == ["secret"]
 
 
-@pytest.mark.parametrize(("line", "output"), [("> hello", []), ("hello there", ["hello there"]), ("> hello  ", ["  "])])
-def test_program_that_reads_keys_shows_them_at_the_end_of_a_line(line: str, output: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("line", "output"), [("> hello", []), ("hello there", ["hello there"]), ("> hello  ", ["  "])]
+)
+def test_program_that_reads_keys_shows_them_at_the_end_of_a_line(
+    line: str, output: list[str]
+) -> None:
     found = echo_of("hello", echoes=Echoes.PROGRAM).without([Line(line)], [])
 
     assert found == [text for text in output if text.strip()]
@@ -68,7 +74,9 @@ def test_key_that_is_a_command_hides_nothing_of_the_answer() -> None:
 def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() -> None:
     echo = echo_of("make", echoes=Echoes.EDITOR)
 
-    assert echo.without([Line("$ make", is_edited=True, is_command=True), Line("I make it")], []) == ["I make it"]
+    assert echo.without(
+        [Line("$ make", is_edited=True, is_command=True), Line("I make it")], []
+    ) == ["I make it"]
     assert echo.without([], [Line("$ make", is_edited=True)]) == []
     assert echo.without([], [Line("$ ma", is_edited=True)]) == ["$ "]
 
@@ -77,13 +85,20 @@ def test_line_that_a_line_editor_was_in_is_echo_and_what_it_shows_again_later() 
 def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoes) -> None:
     echo = echo_of(*(f"line {number}" for number in range(5000)), echoes=echoes)
 
-    assert echo.without([Line("> line 3000"), Line("> line 3001"), Line("line 3000")], []) == ["line 3000"]
+    assert echo.without([Line("> line 3000"), Line("> line 3001"), Line("line 3000")], []) == [
+        "line 3000"
+    ]
 
 
 def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> None:
     echo = Echo([Sent(0, [f"line {number}" for number in range(5000)], Echoes.EDITOR, 0.0)])
 
-    assert echo.without([Line("$ line 1000", is_edited=True), Line("$ line 1001 ", is_edited=True)], []) == []
+    assert (
+        echo.without(
+            [Line("$ line 1000", is_edited=True), Line("$ line 1001 ", is_edited=True)], []
+        )
+        == []
+    )
     assert echo.without([Line("$ line 1002! line 1003 more", is_edited=True)], []) == [" more"]
 
 
@@ -91,7 +106,10 @@ def test_row_of_a_long_line_that_a_line_editor_has_broken_is_echo() -> None:
     text = "true " + "x" * 300 + " needle; sleep 3"
     echo = echo_of(text, echoes=Echoes.EDITOR)
 
-    lines = [Line("% " + text[:198], is_edited=True, is_command=True), Line(text[198:], is_edited=True)]
+    lines = [
+        Line("% " + text[:198], is_edited=True, is_command=True),
+        Line(text[198:], is_edited=True),
+    ]
     assert echo.without(lines, []) == []
     assert echo.without([Line("needle")], []) == ["needle"]
 

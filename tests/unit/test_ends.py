@@ -21,8 +21,12 @@ class CountingLog(Log):
         return data
 
 
-@pytest.mark.parametrize("line", [b"a line of text\r\n", b"x" * 190 + b"\r\n", b"\033[32mgreen\033[0m\r\n", b"x"])
-async def test_end_of_a_gigabyte_is_read_with_four_times_its_bytes_at_most(tmp_path: Path, line: bytes) -> None:
+@pytest.mark.parametrize(
+    "line", [b"a line of text\r\n", b"x" * 190 + b"\r\n", b"\033[32mgreen\033[0m\r\n", b"x"]
+)
+async def test_end_of_a_gigabyte_is_read_with_four_times_its_bytes_at_most(
+    tmp_path: Path, line: bytes
+) -> None:
     log = CountingLog(tmp_path / "log", "mark")
     os.truncate(log.path, 1 << 30)
     end = b"\r\n" * (line != b"x") + line * (100_000 // len(line))

@@ -9,7 +9,9 @@ from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, gap
 
 def test_lines_that_repeat_more_than_three_times_stand_once_with_their_count() -> None:
     assert folded(["a", "b", "b", "b", "c"]) == Excerpt(["a", "b", "b", "b", "c"], [])
-    assert folded(["a", *["b"] * 4, "c"]) == Excerpt(["a", "b", "[the line above: 4 times]", "c"], [2])
+    assert folded(["a", *["b"] * 4, "c"]) == Excerpt(
+        ["a", "b", "[the line above: 4 times]", "c"], [2]
+    )
 
 
 def test_blank_lines_are_counted_alone() -> None:
@@ -48,8 +50,13 @@ def test_marks_keep_their_places_when_parts_are_joined() -> None:
     assert text == Excerpt(["a", "[2 lines, 10 bytes left out: read them]", "b", "c"], [1, 3], 10)
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=300), min_size=1), st.integers(200, 2000))
-def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(lines: list[str], most: int) -> None:
+@given(
+    st.lists(st.text(st.characters(exclude_characters="\n"), max_size=300), min_size=1),
+    st.integers(200, 2000),
+)
+def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(
+    lines: list[str], most: int
+) -> None:
     shown = cut_in_the_middle(Excerpt(lines, []), most)
     assert len(shown.text) <= most
     for number, line in enumerate(shown.lines):

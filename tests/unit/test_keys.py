@@ -97,8 +97,34 @@ SPELLINGS = {
     "M-BSpace": "M-BSpace",
 }
 
-NO_KEYS = ["x", "^", ";", "é", "日", "enter", "ENTER", "esc", "ls", "C", "F", "Ctrl", "-c", "^foo", "x-y", "EnterX"]
-NO_KEYS += ["C++", "c++", "s-expression", "meta-data", "control-plane", "C-3PO", "S-expression", "Meta-analysis"]
+NO_KEYS = [
+    "x",
+    "^",
+    ";",
+    "é",
+    "日",
+    "enter",
+    "ENTER",
+    "esc",
+    "ls",
+    "C",
+    "F",
+    "Ctrl",
+    "-c",
+    "^foo",
+    "x-y",
+    "EnterX",
+]
+NO_KEYS += [
+    "C++",
+    "c++",
+    "s-expression",
+    "meta-data",
+    "control-plane",
+    "C-3PO",
+    "S-expression",
+    "Meta-analysis",
+]
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -117,10 +143,27 @@ def test_other_words_are_text(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", ["C-", "F99", "F0", "F13", "S-a", "C-1", "C-é", "^é", "ctrl-é", "M-", "C-F99", "C-enter", "C-C-x"]
+    "keys",
+    [
+        "C-",
+        "F99",
+        "F0",
+        "F13",
+        "S-a",
+        "C-1",
+        "C-é",
+        "^é",
+        "ctrl-é",
+        "M-",
+        "C-F99",
+        "C-enter",
+        "C-C-x",
+    ],
 )
 def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: str) -> None:
-    with pytest.raises(KeysError, match=r"looks like a key and is none\. Keys are named like .* literal"):
+    with pytest.raises(
+        KeysError, match=r"looks like a key and is none\. Keys are named like .* literal"
+    ):
         parse(keys)
 
 
@@ -141,7 +184,9 @@ def test_what_looks_like_a_key_and_is_none_is_an_error_that_shows_the_way(keys: 
         ("C-c " + "x" * 5000, "C-c", '["C-c", "the text"]'),
     ],
 )
-def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(keys: str, key: str, steps: str) -> None:
+def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(
+    keys: str, key: str, steps: str
+) -> None:
     with pytest.raises(MixedKeysError) as raised:
         parse(keys)
     assert str(raised.value).startswith(f"'{key}' is a key's name, and keys do not mix with text.")
@@ -149,7 +194,16 @@ def test_mixture_of_keys_and_text_is_an_error_that_shows_the_array_to_send(keys:
 
 
 @pytest.mark.parametrize(
-    "keys", ["Up three times", "Space bar", "Enter your name", "go Home", "the End", "j j Enter", "Washington DC Enter"]
+    "keys",
+    [
+        "Up three times",
+        "Space bar",
+        "Enter your name",
+        "go Home",
+        "the End",
+        "j j Enter",
+        "Washington DC Enter",
+    ],
 )
 def test_english_word_that_is_a_key_too_does_not_make_a_text_a_mixture(keys: str) -> None:
     assert parse(keys).text == keys.removesuffix(" Enter")
@@ -210,7 +264,9 @@ def test_line_feeds_inside_make_a_paste() -> None:
     assert (parsed.text, parsed.is_paste, parsed.keys) == ("if x:\n  y", True, ("Enter", "Enter"))
 
 
-@pytest.mark.parametrize("keys", ["Enter", "C-c", "F99", "Escape :wq Enter", "^C", "Up Up", "a;", "-x", "#{x}"])
+@pytest.mark.parametrize(
+    "keys", ["Enter", "C-c", "F99", "Escape :wq Enter", "^C", "Up Up", "a;", "-x", "#{x}"]
+)
 def test_literal_types_everything(keys: str) -> None:
     assert (parse(keys, literal=True).text, parse(keys, literal=True).keys) == (keys, ())
 
@@ -225,11 +281,16 @@ def test_literal_line_feed_is_the_enter_key() -> None:
         ("", r"is empty\. Give"),
         ("a\0b", r"NUL character or half a surrogate pair\. Leave it out; 'C-Space' sends NUL"),
         ("a\ud800", "half a surrogate pair"),
-        ("é" * (MAX_KEYS_BYTES // 2 + 1), r"has 1048578 bytes; at most 1048576 go at once\. Send it in parts"),
+        (
+            "é" * (MAX_KEYS_BYTES // 2 + 1),
+            r"has 1048578 bytes; at most 1048576 go at once\. Send it in parts",
+        ),
     ],
 )
 @pytest.mark.parametrize("literal", [False, True])
-def test_what_no_keyboard_types_is_an_error_that_shows_the_way(keys: str, sentence: str, *, literal: bool) -> None:
+def test_what_no_keyboard_types_is_an_error_that_shows_the_way(
+    keys: str, sentence: str, *, literal: bool
+) -> None:
     with pytest.raises(KeysError, match=sentence):
         parse(keys, literal=literal)
 
@@ -267,13 +328,22 @@ def test_no_string_makes_parsing_fail_but_by_its_own_error(keys: str) -> None:
     assert len(encoded(parsed.keys, keypad_mode=True)) >= len(parsed.keys)
 
 
-@pytest.mark.parametrize("keys", ["^" * 1_000_000, "x" + " Enter" * 20_000, "Up " * 20_000, "Up " * 19_999 + "\n"])
+@pytest.mark.parametrize(
+    "keys", ["^" * 1_000_000, "x" + " Enter" * 20_000, "Up " * 20_000, "Up " * 19_999 + "\n"]
+)
 def test_long_strings_are_parsed(keys: str) -> None:
     assert parse(keys).text or parse(keys).keys
 
 
 @pytest.mark.parametrize(
-    "keys", ["x" + " Enter" * 20_001, "Up " * 20_001, "Up " * 20_000 + "\n", "\n" * 20_001, "x" + "\n" * 20_001]
+    "keys",
+    [
+        "x" + " Enter" * 20_001,
+        "Up " * 20_001,
+        "Up " * 20_000 + "\n",
+        "\n" * 20_001,
+        "x" + "\n" * 20_001,
+    ],
 )
 def test_more_keys_than_a_person_presses_are_refused(keys: str) -> None:
     with pytest.raises(KeysError, match="more than 20000 keys"):

@@ -28,7 +28,9 @@ def test_child_of_one_that_ends_during_the_look_is_found(
 ) -> None:
     """The reading of /proc is a stand-in here: the moment can't be had."""
     reads = iter([[zombie], [zombie, sleeping]])
-    monkeypatch.setattr(processes, "children", lambda pid: next(reads) if pid == os.getpid() else [])
+    monkeypatch.setattr(
+        processes, "children", lambda pid: next(reads) if pid == os.getpid() else []
+    )
 
     assert processes.descendants(os.getpid()) == [sleeping]
 

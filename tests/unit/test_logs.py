@@ -38,7 +38,9 @@ def test_mark_is_found_however_much_a_daemon_prints_behind_it(log: Log, behind: 
     assert log.find_mark() == Mark(100_000, 139)
 
 
-@pytest.mark.parametrize("data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;fedcba9876543210;3\a"])
+@pytest.mark.parametrize(
+    "data", [b"", b"output", MARK[:-1] % 3, MARK % 256, b"\033\\\033]7777;fedcba9876543210;3\a"]
+)
 def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
     append(log, data)
 
@@ -91,11 +93,18 @@ def test_closed_log_tells_what_it_was(log: Log) -> None:
     log.close()
     log.close()
 
-    assert (log.size, log.find_mark(), log.is_closed, log.path.exists()) == (5000, None, True, False)
+    assert (log.size, log.find_mark(), log.is_closed, log.path.exists()) == (
+        5000,
+        None,
+        True,
+        False,
+    )
 
 
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 50), st.integers(1, 500))
-def test_shares_are_as_large_as_they_can_be(sizes: list[int], most_each: int, most_all: int) -> None:
+def test_shares_are_as_large_as_they_can_be(
+    sizes: list[int], most_each: int, most_all: int
+) -> None:
     share = fair_share(sizes, most_each, most_all)
 
     assert share <= most_each

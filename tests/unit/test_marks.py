@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.vt.marks import BEGIN, JOB_MARK, MAX_MARK_BYTES, decoded, encoded, readable, with_command
+from tmux_debug_mcp.vt.marks import (
+    BEGIN,
+    JOB_MARK,
+    MAX_MARK_BYTES,
+    decoded,
+    encoded,
+    readable,
+    with_command,
+)
 from tmux_debug_mcp.vt.transcript import Transcript
 
 NONCE = "0123456789abcdef"
@@ -66,7 +74,9 @@ def test_lines_that_hooks_print_between_are_left_alone_and_so_is_what_others_typ
 def test_marks_that_nothing_was_typed_for_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # Anybody can print what looks like one.
     looked = []
-    monkeypatch.setattr("tmux_debug_mcp.vt.transcript.with_command", lambda *words: looked.append(words))
+    monkeypatch.setattr(
+        "tmux_debug_mcp.vt.transcript.with_command", lambda *words: looked.append(words)
+    )
     transcript = Transcript()
     transcript.shows_commands = True
     transcript.feed((f"{TYPED}\r\n" + begin("x") * 1000).encode())

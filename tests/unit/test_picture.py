@@ -23,7 +23,12 @@ def drawn(text: str, columns: int = 20) -> Image.Image:
 
 
 def inked(image: Image.Image, column: int, width: int = 1, row: int = 0) -> bool:
-    box = (column * CELL_WIDTH, row * CELL_HEIGHT, (column + width) * CELL_WIDTH, (row + 1) * CELL_HEIGHT)
+    box = (
+        column * CELL_WIDTH,
+        row * CELL_HEIGHT,
+        (column + width) * CELL_WIDTH,
+        (row + 1) * CELL_HEIGHT,
+    )
     return image.crop(box).getcolors() != [(width * CELL_WIDTH * CELL_HEIGHT, (0, 0, 0))]
 
 
@@ -38,7 +43,8 @@ def test_fonts_are_at_most_a_megabyte() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [*"aZ0~é█│Ωж→✔日한ｱ⠿ไ😀🚀🀄", "\u2764\ufe0f", "e\u0301", "👨\u200d👩\u200d👧", "\U000e0041"]
+    "text",
+    [*"aZ0~é█│Ωж→✔日한ｱ⠿ไ😀🚀🀄", "\u2764\ufe0f", "e\u0301", "👨\u200d👩\u200d👧", "\U000e0041"],
 )
 @pytest.mark.parametrize("style", ["", "\033[1m", "\033[3m", "\033[1;3m"])
 def test_character_is_in_its_cell_and_nowhere_else(text: str, style: str) -> None:
@@ -55,16 +61,27 @@ def test_character_is_in_its_cell_and_nowhere_else(text: str, style: str) -> Non
 def test_box_of_lines_is_closed() -> None:
     image = drawn("┌─┐\n│ │\n└─┘", columns=3)
     middle_x, middle_y = CELL_WIDTH // 2, CELL_HEIGHT // 2
-    columns = [x for x in range(CELL_WIDTH) if image.getpixel((x, CELL_HEIGHT + middle_y)) != (0, 0, 0)]
-    rows = [y for y in range(CELL_HEIGHT) if image.getpixel((CELL_WIDTH + middle_x, y)) != (0, 0, 0)]
+    columns = [
+        x for x in range(CELL_WIDTH) if image.getpixel((x, CELL_HEIGHT + middle_y)) != (0, 0, 0)
+    ]
+    rows = [
+        y for y in range(CELL_HEIGHT) if image.getpixel((CELL_WIDTH + middle_x, y)) != (0, 0, 0)
+    ]
 
-    assert any(all(image.getpixel((x, y)) != (0, 0, 0) for y in range(12, 2 * CELL_HEIGHT + 8)) for x in columns)
-    assert any(all(image.getpixel((x, y)) != (0, 0, 0) for x in range(6, 2 * CELL_WIDTH + 4)) for y in rows)
+    assert any(
+        all(image.getpixel((x, y)) != (0, 0, 0) for y in range(12, 2 * CELL_HEIGHT + 8))
+        for x in columns
+    )
+    assert any(
+        all(image.getpixel((x, y)) != (0, 0, 0) for x in range(6, 2 * CELL_WIDTH + 4)) for y in rows
+    )
 
 
 @pytest.mark.parametrize("base", ["x", "ท", "日", "█"])
 @pytest.mark.parametrize("mark", [*"\u0338\u0489\u0350\u0e35\u0e48\u20d7\u20dd\u20e3\u3099\u1161"])
-def test_mark_is_drawn_over_its_character_by_the_first_font_that_has_it(base: str, mark: str) -> None:
+def test_mark_is_drawn_over_its_character_by_the_first_font_that_has_it(
+    base: str, mark: str
+) -> None:
     width = captured_cells(base.encode(), widens_emoji=True)[0][0].width
     of_mark, marked = drawn(f"{' ' if width == 1 else '　'}{mark}"), drawn(base + mark)
 
@@ -75,12 +92,20 @@ def test_mark_is_drawn_over_its_character_by_the_first_font_that_has_it(base: st
 
 def test_marks_of_one_character_are_all_there() -> None:
     assert (
-        len({drawn(f"{base}{mark}").tobytes() for base in "ทน" for mark in ("", "\u0e35", "\u0e48", "\u0e35\u0e48")})
+        len(
+            {
+                drawn(f"{base}{mark}").tobytes()
+                for base in "ทน"
+                for mark in ("", "\u0e35", "\u0e48", "\u0e35\u0e48")
+            }
+        )
         == 8
     )
 
 
-@pytest.mark.parametrize("unseen", ["\ufe0e", "\U000e0100", "\u034f", "\u180b", "\u1160", "\u200b", "\U0001e8d0"])
+@pytest.mark.parametrize(
+    "unseen", ["\ufe0e", "\U000e0100", "\u034f", "\u180b", "\u1160", "\u200b", "\U0001e8d0"]
+)
 def test_what_only_tells_how_to_draw_and_marks_of_no_font_are_not_drawn(unseen: str) -> None:
     assert drawn(f"x{unseen}|").tobytes() == drawn("x|").tobytes()
 
@@ -88,7 +113,8 @@ def test_what_only_tells_how_to_draw_and_marks_of_no_font_are_not_drawn(unseen: 
 def test_each_bitmap_of_unifont_is_found_and_no_other() -> None:
     lines = lzma.decompress((FONTS / "unifont.hex.xz").read_bytes()).split()
     bitmaps = {
-        int(number, 16): bytes.fromhex(bits.decode()) for number, _, bits in (line.partition(b":") for line in lines)
+        int(number, 16): bytes.fromhex(bits.decode())
+        for number, _, bits in (line.partition(b":") for line in lines)
     }
     fonts = _Fonts()
     there = [*list(bitmaps)[::50], *list(bitmaps)[-2:]]
@@ -108,11 +134,14 @@ def test_what_no_font_has_is_a_box() -> None:
 @pytest.mark.parametrize(
     ("colour", "expected"),
     [
-        (1, (205, 0, 0)), (12, (92, 92, 255)), (16, (0, 0, 0)), (196, (255, 0, 0)), (231, (255, 255, 255)),
-        (67, (95, 135, 175)), (232, (8, 8, 8)), (255, (238, 238, 238)), ((1, 2, 3), (1, 2, 3)), (None, (9, 9, 9)),
+        (1, (205, 0, 0)), (12, (92, 92, 255)), (16, (0, 0, 0)), (196, (255, 0, 0)),
+        (231, (255, 255, 255)), (67, (95, 135, 175)), (232, (8, 8, 8)), (255, (238, 238, 238)),
+        ((1, 2, 3), (1, 2, 3)), (None, (9, 9, 9)),
     ],
 )  # fmt: skip
-def test_colours_are_xterms(colour: int | tuple[int, int, int] | None, expected: tuple[int, int, int]) -> None:
+def test_colours_are_xterms(
+    colour: int | tuple[int, int, int] | None, expected: tuple[int, int, int]
+) -> None:
     assert rgb(colour, (9, 9, 9)) == expected
 
 
@@ -128,14 +157,17 @@ def test_underlines_differ_and_have_their_colour(underline: str) -> None:
     assert {colour for _, colour in found} == {(0, 0, 0), (1, 200, 3)}
     others = {"single", "double", "curly", "dotted", "dashed"} - {underline}
     assert all(
-        of(Style(underline=other, underline_colour=(1, 200, 3))).tobytes() != image.tobytes() for other in others
+        of(Style(underline=other, underline_colour=(1, 200, 3))).tobytes() != image.tobytes()
+        for other in others
     )
 
 
 def test_fonts_of_the_system_are_used_for_what_ours_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     def listed(*_words: object, **_options: object) -> "subprocess.CompletedProcess[str]":
         font = FONTS / "DejaVuSansMono.ttf"  # which stands in for one that has this character
-        return subprocess.CompletedProcess([], 0, f"{font}\t0\tFalse\t65e5 672c-672f\nbroken\t0\tTrue\t1f600\n", "")
+        return subprocess.CompletedProcess(
+            [], 0, f"{font}\t0\tFalse\t65e5 672c-672f\nbroken\t0\tTrue\t1f600\n", ""
+        )
 
     plain = drawn("日")
     monkeypatch.setattr(shutil, "which", lambda _program: "/usr/bin/fc-list")
@@ -152,24 +184,49 @@ def test_bold_text_in_a_dark_colour_is_bright_as_in_xterm() -> None:
 
 def test_cursor_on_a_wide_character_is_as_wide() -> None:
     rows = captured_cells("日x".encode(), widens_emoji=True)
-    picture = Image.open(io.BytesIO(draw(Screen(4, 1, (0, 0), is_cursor_shown=True, rows=rows)))).convert("RGB")
+    picture = Image.open(
+        io.BytesIO(draw(Screen(4, 1, (0, 0), is_cursor_shown=True, rows=rows)))
+    ).convert("RGB")
 
     assert picture.getpixel((19, 0)) == picture.getpixel((0, 19)) == (229, 229, 229)
     assert picture.getpixel((9, 1)) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
-    "style", ["", "7", "47", "107", "43", "46", "48;5;244", "48;5;243", "44", "30;107", "8;7", "7;2", "34;44", "37;47"]
+    "style",
+    [
+        "",
+        "7",
+        "47",
+        "107",
+        "43",
+        "46",
+        "48;5;244",
+        "48;5;243",
+        "44",
+        "30;107",
+        "8;7",
+        "7;2",
+        "34;44",
+        "37;47",
+    ],
 )
 @pytest.mark.parametrize("character", " x日█▀┼")
 def test_cursor_is_to_be_seen_on_each_background_and_character(style: str, character: str) -> None:
     rows = captured_cells(f"\033[{style}m{character}".encode(), widens_emoji=True)
     without, outlined = (
-        Image.open(io.BytesIO(draw(Screen(2, 1, (0, 0), is_cursor_shown=shown, rows=rows)))).convert("L")
+        Image.open(
+            io.BytesIO(draw(Screen(2, 1, (0, 0), is_cursor_shown=shown, rows=rows)))
+        ).convert("L")
         for shown in (False, True)
     )
     right = rows[0][0].width * CELL_WIDTH - 1
-    edge = {(x, y) for x in range(right + 1) for y in range(CELL_HEIGHT) if x in (0, right) or y in (0, 19)}
+    edge = {
+        (x, y)
+        for x in range(right + 1)
+        for y in range(CELL_HEIGHT)
+        if x in (0, right) or y in (0, 19)
+    }
     changes = {
         (x, y): abs(int(without.getpixel((x, y))) - int(outlined.getpixel((x, y))))  # type: ignore[arg-type]
         for x in range(2 * CELL_WIDTH)

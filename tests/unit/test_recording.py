@@ -35,8 +35,12 @@ def recorded(log: Log, path: Path, *pieces: bytes) -> str:
     return "".join(event[2] for event in events)
 
 
-@pytest.mark.parametrize("data", [b"last " + END, JOB + b"last " + JOB.replace(b"S0", b"-1"), b"la" + JOB + b"st "])
-def test_marks_are_not_recorded_wherever_they_are_cut(log: Log, data: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "data", [b"last " + END, JOB + b"last " + JOB.replace(b"S0", b"-1"), b"la" + JOB + b"st "]
+)
+def test_marks_are_not_recorded_wherever_they_are_cut(
+    log: Log, data: bytes, tmp_path: Path
+) -> None:
     for cut in range(len(data)):
         text = recorded(log, tmp_path / str(cut), data[:cut], data[cut:])
         assert text.replace("\033\\", "") == "last "

@@ -27,8 +27,8 @@ def cells(text: str, *, widens_emoji: bool = True) -> list[Cell]:
         ("48:2::4:5:6", {"background": (4, 5, 6)}),
         ("58:2::7:8:9", {"underline_colour": (7, 8, 9)}),
         ("58;5;9", {"underline_colour": 9}),
-        ("1;3;4;5;7;8;9;53", {"bold": True, "italic": True, "underline": "single", "blink": True, "reverse": True}
-         | {"hidden": True, "struck": True, "overlined": True}),
+        ("1;3;4;5;7;8;9;53", {"bold": True, "italic": True, "underline": "single", "blink": True}
+         | {"reverse": True, "hidden": True, "struck": True, "overlined": True}),
         ("2", {"dim": True}),
         ("4:2", {"underline": "double"}),
         ("4:3", {"underline": "curly"}),
@@ -49,7 +49,10 @@ def cells(text: str, *, widens_emoji: bool = True) -> list[Cell]:
     ],
 )  # fmt: skip
 def test_attributes_are_read(parameters: str, expected: dict[str, Any]) -> None:
-    assert cells(f"\033[{parameters}mx") in ([Cell("x", 1, Style(**expected))], [Cell("x", 1, Style(foreground=0))])
+    assert cells(f"\033[{parameters}mx") in (
+        [Cell("x", 1, Style(**expected))],
+        [Cell("x", 1, Style(foreground=0))],
+    )
 
 
 def test_attributes_go_on_in_the_next_row() -> None:
@@ -74,7 +77,11 @@ def test_attributes_go_on_in_the_next_row() -> None:
         ("\u302ex", "3.3", [("\u302e", 2), ("x", 1)]),
         ("a\u2028\x85x", "3.3", [("a\u2028\x85", 1), ("x", 1)]),
         ("\016lqk\017lqk", "3.4", [("┌", 1), ("─", 1), ("┐", 1), ("l", 1), ("q", 1), ("k", 1)]),
-        ("\033]8;;http://x\033\\link\033]8;;\033\\", "3.4", [("l", 1), ("i", 1), ("n", 1), ("k", 1)]),
+        (
+            "\033]8;;http://x\033\\link\033]8;;\033\\",
+            "3.4",
+            [("l", 1), ("i", 1), ("n", 1), ("k", 1)],
+        ),
     ],
 )
 def test_characters_take_the_columns_that_tmux_gives_them(
@@ -92,7 +99,10 @@ def test_text_of_a_screen_has_no_blanks_at_its_ends() -> None:
 
 
 @given(
-    st.text(alphabet=st.sampled_from("ab日é\u0301\u200d\ufe0f👍🏽\033[]0123456789;:mqx\016\017\a\\\n "), max_size=80)
+    st.text(
+        alphabet=st.sampled_from("ab日é\u0301\u200d\ufe0f👍🏽\033[]0123456789;:mqx\016\017\a\\\n "),
+        max_size=80,
+    )
 )
 def test_no_capture_is_too_odd(text: str) -> None:
     for row in captured_cells(text.encode(), widens_emoji=True):

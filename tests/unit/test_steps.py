@@ -11,7 +11,9 @@ Parts = Sequence[tuple[str, tuple[str, ...], str]]
 
 
 def parts(keys: str | list[str], *, literal: bool = False, paste: bool = False) -> Parts:
-    return [(step.text, step.keys, step.signal) for step in steps(keys, literal=literal, paste=paste)]
+    return [
+        (step.text, step.keys, step.signal) for step in steps(keys, literal=literal, paste=paste)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,10 @@ def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
     [
         ("ls\n", "typed 2 characters; Enter pressed"),
         ("a\nbc\n", "2 steps; typed 3 characters; Enter pressed 2 times"),
-        (["a\n", "C-c", "SIGUSR1"], "3 steps; typed 1 character; Enter pressed; pressed C-c; sent SIGUSR1"),
+        (
+            ["a\n", "C-c", "SIGUSR1"],
+            "3 steps; typed 1 character; Enter pressed; pressed C-c; sent SIGUSR1",
+        ),
         ("enter", "typed 5 characters; Enter not pressed; 'Enter' is the key"),
         ("c-c", "typed 3 characters; Enter not pressed; 'C-c' is the key"),
         ("ESC", "typed 3 characters; Enter not pressed; 'Esc' is the key"),

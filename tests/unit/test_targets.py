@@ -26,9 +26,17 @@ def pane(session: str, window: str, pane: str, **more: str) -> PaneRow:
     session_id, session_name = session.split(" ")
     window_index, window_id, window_name = window.rstrip("*").split(" ", 2)
     pane_index, pane_id = pane.rstrip("*").split(" ")
-    fields = {"session_id": session_id, "session_name": session_name, "pane_index": pane_index, "pane_id": pane_id}
+    fields = {
+        "session_id": session_id,
+        "session_name": session_name,
+        "pane_index": pane_index,
+        "pane_id": pane_id,
+    }
     fields |= {"window_index": window_index, "window_id": window_id, "window_name": window_name}
-    fields |= {"window_active": str(int(window.endswith("*"))), "pane_active": str(int(pane.endswith("*")))}
+    fields |= {
+        "window_active": str(int(window.endswith("*"))),
+        "pane_active": str(int(pane.endswith("*"))),
+    }
     return replace(ROW, **fields | more)
 
 
@@ -54,23 +62,26 @@ ROWS = [
 @pytest.mark.parametrize(
     ("target", "pane_id"),
     [
-        ("%1", "%1"), ("%10", "%10"), ("@1", "%2"), ("$0", "%2"), ("main", "%2"), ("mai", "%10"), ("=mai", "%10"),
-        ("main:", "%2"), ("main:0", "%0"), ("main:1", "%2"), ("main:logs", "%2"), ("main:=logs", "%2"),
-        ("main:@0", "%0"), ("main:0.0", "%0"), ("main:1.0", "%1"), ("main:1.1", "%2"), ("main:logs.%1", "%1"),
-        ("@1.0", "%1"), ("mai:v1.2", "%10"), ("mai:v1.2.0", "%10"), ("mai:7", "%11"), ("mai:9", "%13"), ("0", "%14"),
-        ("0:0", "%14"), ("0:x:y", "%14"), ("$0:1.0", "%1"),
-        ("a.b:c", "%15"), ("a.b:c:", "%15"), ("a.b:c:w", "%15"), ("a.b:c:0.0", "%15"),
-        ("=$0", "%16"), ("=$0:0", "%16"), ("=$0:=@0", "%16"), ("$4", "%16"), ("=$9", "%17"),
+        ("%1", "%1"), ("%10", "%10"), ("@1", "%2"), ("$0", "%2"), ("main", "%2"), ("mai", "%10"),
+        ("=mai", "%10"), ("main:", "%2"), ("main:0", "%0"), ("main:1", "%2"), ("main:logs", "%2"),
+        ("main:=logs", "%2"), ("main:@0", "%0"), ("main:0.0", "%0"), ("main:1.0", "%1"),
+        ("main:1.1", "%2"), ("main:logs.%1", "%1"), ("@1.0", "%1"), ("mai:v1.2", "%10"),
+        ("mai:v1.2.0", "%10"), ("mai:7", "%11"), ("mai:9", "%13"), ("0", "%14"), ("0:0", "%14"),
+        ("0:x:y", "%14"), ("$0:1.0", "%1"), ("a.b:c", "%15"), ("a.b:c:", "%15"),
+        ("a.b:c:w", "%15"), ("a.b:c:0.0", "%15"), ("=$0", "%16"), ("=$0:0", "%16"),
+        ("=$0:=@0", "%16"), ("$4", "%16"), ("=$9", "%17"),
     ],
 )  # fmt: skip
-def test_target_of_a_pane(target: str, pane_id: str) -> None:
+def test_target_of_a_pane_means_that_pane(target: str, pane_id: str) -> None:
     assert find_pane(ROWS, target).pane_id == pane_id
 
 
 @pytest.mark.parametrize(
     "target",
-    ["ma", "main:2", "main:log", "main:logs.2", "main:1.x", "%3", "@9", "$9", ":0", "", "nobody", "main:logs.",
-     "{last}", "main:+1", "@1.5", "%1.0", "main:@2", "$4:@0"],
+    [
+        "ma", "main:2", "main:log", "main:logs.2", "main:1.x", "%3", "@9", "$9", ":0", "", "nobody",
+        "main:logs.", "{last}", "main:+1", "@1.5", "%1.0", "main:@2", "$4:@0",
+    ],
 )  # fmt: skip
 def test_what_is_not_there_is_not_found(target: str) -> None:
     with pytest.raises(TargetNotFoundError) as raised:
@@ -79,14 +90,17 @@ def test_what_is_not_there_is_not_found(target: str) -> None:
 
 
 def test_name_of_two_windows_is_ambiguous() -> None:
-    with pytest.raises(AmbiguousTargetError, match=r"^Target 'mai:twin' means 2 windows: @3, @4\. Give an id\.$"):
+    with pytest.raises(
+        AmbiguousTargetError, match=r"^Target 'mai:twin' means 2 windows: @3, @4\. Give an id\.$"
+    ):
         find_pane(ROWS, "mai:twin")
 
 
 @pytest.mark.parametrize(
-    ("target", "session_id"), [("main", "$0"), ("$1", "$1"), ("mai:9", "$1"), ("%11", "$1"), ("@0", "$0")]
+    ("target", "session_id"),
+    [("main", "$0"), ("$1", "$1"), ("mai:9", "$1"), ("%11", "$1"), ("@0", "$0")],
 )
-def test_target_of_a_session(target: str, session_id: str) -> None:
+def test_target_of_a_session_means_that_session(target: str, session_id: str) -> None:
     assert find_session(ROWS, target).session_id == session_id
 
 
@@ -99,20 +113,24 @@ def test_session_of_what_is_not_there_is_not_found(target: str) -> None:
 @pytest.mark.parametrize(
     ("target", "panes"),
     [
-        ("main", ["%0", "%1", "%2"]), ("$0", ["%0", "%1", "%2"]), ("main:", ["%0", "%1", "%2"]), ("=$0", ["%16"]),
-        ("main:1", ["%1", "%2"]), ("@1", ["%1", "%2"]), ("%1", ["%1", "%2"]), ("main:0.0", ["%0"]),
-        ("linked:5", ["%1", "%2"]), ("linked:logs", ["%1", "%2"]),
+        ("main", ["%0", "%1", "%2"]), ("$0", ["%0", "%1", "%2"]), ("main:", ["%0", "%1", "%2"]),
+        ("=$0", ["%16"]), ("main:1", ["%1", "%2"]), ("@1", ["%1", "%2"]), ("%1", ["%1", "%2"]),
+        ("main:0.0", ["%0"]), ("linked:5", ["%1", "%2"]), ("linked:logs", ["%1", "%2"]),
     ],
 )  # fmt: skip
-def test_panes_of_a_session_or_a_window(target: str, panes: list[str]) -> None:
+def test_target_of_a_session_or_a_window_means_its_panes(target: str, panes: list[str]) -> None:
     assert [row.pane_id for row in find_panes(ROWS, target)] == panes
 
 
-@given(st.lists(st.lists(st.text(max_size=9), min_size=len(FIELDS), max_size=len(FIELDS)), max_size=4))
+@given(
+    st.lists(st.lists(st.text(max_size=9), min_size=len(FIELDS), max_size=len(FIELDS)), max_size=4)
+)
 def test_no_text_of_a_field_is_taken_for_another(values: list[list[str]]) -> None:
     separator = "0123456789abcdef"
     ids = {"session_id": "$1", "window_id": "@2", "pane_id": "%3", "pane_current_command": "sh"}
-    values = [[ids.get(name, value) for name, value in zip(FIELDS, row, strict=True)] for row in values]
+    values = [
+        [ids.get(name, value) for name, value in zip(FIELDS, row, strict=True)] for row in values
+    ]
     lines = [separator + separator.join(fields) + separator for fields in values]
 
     assert [list(vars_of(row)) for row in parse("\n".join(lines), separator)] == values

@@ -13,7 +13,10 @@ CASES = [
     (b"no final line feed", "no final line feed"),
     (b"blanks at the end  \r\n$ ", "blanks at the end  \n$ "),
     (b"a\tb\t\r\n", "a\tb\t\n"),
-    (b"\033[1;31merror\033[0m: \033]0;title\a\033]8;;http://x\033\\link\033]8;;\033\\\r\n", "error: link\n"),
+    (
+        b"\033[1;31merror\033[0m: \033]0;title\a\033]8;;http://x\033\\link\033]8;;\033\\\r\n",
+        "error: link\n",
+    ),
     # Repeated is a character of ASCII that comes right before, and within its row.
     (b"ab\033[5b|\r\na\r\n\033[3b|\r\n", "abbbbbb|\na\n|\n"),
     (b"a\033[m\033[3b|m\033[b\033[2b|\xc3\xa9\033[3b|\033[>2b|\r\n", "a|mm|\xe9||\n"),
@@ -42,13 +45,22 @@ CASES = [
     (b"\016q\033)0q\033)Bq\033(0q\017q\r\n", "q─qq─\n"),
     (b"\033(0q\0337\033(Bq\0338q\r\n\033[uq\033[sq\r\n", "───\n"),
     (b"\0337\033(0q\r\n\033cq\033(0q\0338q\r\n", "─\nq─\n"),
-    ("\033(0+,-.0`afghijklmnopqrstuvwxyz{|}~ABé12\033(B\r\n".encode(), "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·ABé12\n"),
-    # The kitty keyboard protocol, and others whose names end as those of sequences that move or erase.
+    (
+        "\033(0+,-.0`afghijklmnopqrstuvwxyz{|}~ABé12\033(B\r\n".encode(),
+        "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·ABé12\n",
+    ),
+    # The kitty keyboard protocol, and sequences that end as those that move or erase.
     (b"one\r\ntwo\r\n$ \033[=5uls\r\nout\r\n", "one\ntwo\n$ ls\nout\n"),
     (b"one\r\ntwo\033[>5u\033[>1u\033[<u\033[<2u\033[?u!\r\n", "one\ntwo!\n"),
-    (b"one\r\ntwo\033[2 @\033[2 A\033[>2K\033[=1A\033[?1K\033[!p\033[1$r\033[2'}!\r\n", "one\ntwo!\n"),
+    (
+        b"one\r\ntwo\033[2 @\033[2 A\033[>2K\033[=1A\033[?1K\033[!p\033[1$r\033[2'}!\r\n",
+        "one\ntwo!\n",
+    ),
     (b"one\r\ntwo\033[1?A\033[2<K\033[1 2A\033[1:2A\033[1;2\030!\033[1;\033[m\r\n", "one\ntwo!\n"),
-    (b"\033(0one\r\ntwo\r\n\033(Bthree\r\n" + b"four\r\n" * 60, "⎺┼e\n├┬⎺\nthree\n" + "four\n" * 60),
+    (
+        b"\033(0one\r\ntwo\r\n\033(Bthree\r\n" + b"four\r\n" * 60,
+        "⎺┼e\n├┬⎺\nthree\n" + "four\n" * 60,
+    ),
 ]
 
 
@@ -95,10 +107,18 @@ def test_very_long_lines_are_whole_in_a_text_and_told_in_parts(size: int, colour
     transcript = fed(colour + data, size)
 
     assert transcript.text() == line + "\nEND\n" + "x\n" * 60
-    assert [len(part.text) for part in transcript.take_settled()[:4]] == [100_000, 100_000, 100_000, 10_000]
+    assert [len(part.text) for part in transcript.take_settled()[:4]] == [
+        100_000,
+        100_000,
+        100_000,
+        10_000,
+    ]
 
 
-@given(st.integers(0, 400), st.sampled_from([b"\033[32mline %d\033[0m\r\n", b"line %d\r\n", b"line %d\t\xc3\xa9\r\n"]))
+@given(
+    st.integers(0, 400),
+    st.sampled_from([b"\033[32mline %d\033[0m\r\n", b"line %d\r\n", b"line %d\t\xc3\xa9\r\n"]),
+)
 def test_lines_are_settled_once_each_and_in_order(count: int, line: bytes) -> None:
     transcript = Transcript()
     seen: list[Line] = []
@@ -112,7 +132,18 @@ def test_lines_are_settled_once_each_and_in_order(count: int, line: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    "rest", [b"\xc3", b"\xe4\xb8", b"\033", b"\033[", b"\033[1;3", b"\033[>5", b"\033[2 ", b"\033]0;titl", b"\r"]
+    "rest",
+    [
+        b"\xc3",
+        b"\xe4\xb8",
+        b"\033",
+        b"\033[",
+        b"\033[1;3",
+        b"\033[>5",
+        b"\033[2 ",
+        b"\033]0;titl",
+        b"\r",
+    ],
 )
 def test_what_is_unfinished_is_held_back(rest: bytes) -> None:
     transcript = fed(b"text" + rest, 1000)

@@ -1,0 +1,160 @@
+"""The output of a command: exact, cut where it is large, and reported where its log has a gap."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+from support import SHELLS, Tools, eventually, in_process, run, texts
+
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.settings import Settings
+
+
+async def writer(tools: Tools) -> int:
+    """Return the process that writes the log of the only pane."""
+    [pane] = tools.engine.panes
+
+    def writers() -> list[int]:
+        children = processes.children(pane.client.server_pid)
+        return [child for child in children if processes.program(child) == "cat"]
+
+    await eventually(lambda: bool(writers()))
+    return writers()[0]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_large_output_is_cut_in_the_middle_and_read_in_full(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, status = await run(tools, "seq 1 30000", pane_id)
+
+    assert 39_000 < len(text) <= 40_000
+    lines = text.splitlines()
+    [marked] = meta["marked_lines"]
+    told = re.fullmatch(
+        r"\[(\d+) lines, (\d+) bytes left out: tmux_capture_pane since (\d+) reads them\]",
+        lines[marked],
+    )
+    assert told is not None
+    left_out, remaining_bytes, since = map(int, told.groups())
+    assert (remaining_bytes, left_out) == (meta["cut_bytes"], 30_000 - len(lines) + 1)
+    assert lines[:marked] == [str(number) for number in range(1, marked + 1)]
+    assert lines[marked + 1 :] == [str(number) for number in range(marked + left_out + 1, 30_001)]
+    assert "left out" not in status
+    text = ""
+    while "\n30000\n" not in text:
+        blocks, facts = await tools.answer("capture_pane", pane_id=pane_id, since=since)
+        text, since = text + blocks[0], facts["cursor"]
+    assert text.startswith("".join(f"{number}\n" for number in range(marked + 1, 30_001)))
+
+
+async def test_two_hundred_megabytes_end_with_the_code_of_their_command(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    line = "x" * 199
+    with anyio.fail_after(120):
+        arguments = {
+            "pane_id": pane_id,
+            "command": f"yes {line} | head -n 1000000; exit_code=7; (exit 7)",
+        }
+        result = await tools.client.call_tool("tmux_run", arguments | {"timeout_s": 110})
+    assert result.meta is not None
+
+    assert result.meta["exit_code"] == 7
+    lines = texts(result)[0].splitlines()
+    gone, gap = result.meta["marked_lines"]
+    assert "no longer kept" in lines[gone]
+    assert "left out" in lines[gap]
+    assert {text for number, text in enumerate(lines) if number not in (gone, gap)} == {line}
+    assert result.meta["cut_bytes"] == (1_000_000 - len(lines) + 2) * 201
+
+
+async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "echo one; HISTCONTROL=", pane_id)
+    await run(tools, "echo two", pane_id)
+    text, _, _ = await run(tools, "history", pane_id)
+
+    directory = tools.engine.panes[0].client.directory
+    assert text == ""
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
+
+
+async def test_screen_shows_a_short_line_and_the_output(tools: Tools) -> None:
+    pane_id = await tools.create("PS1='$ ' bash --norc")
+    await run(tools, "make --version >/dev/null 2>&1; echo built", pane_id)
+
+    expected = "$ make --version >/dev/null 2>&1; echo built\nbuilt\n$"
+    assert await tools.shows(pane_id, "built\n$") == expected
+
+
+async def test_log_whose_writer_ended_is_written_again(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "echo before", pane_id)
+    killed = await writer(tools)
+    os.kill(killed, signal.SIGKILL)
+    await eventually(lambda: not processes.is_alive(killed))
+
+    text, _, status = await run(tools, "echo after", pane_id)
+    assert (text, "some output was lost: there was no room for it" in status) == ("after\n", True)
+
+
+async def test_run_whose_end_could_not_be_written_is_not_told_as_not_run(
+    tools: Tools, tmp_path: Path
+) -> None:
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
+    error = await tools.error(
+        "run", command=f"kill -9 {await writer(tools)}; touch ran", pane_id=pane_id
+    )
+    [pane] = tools.engine.panes
+
+    assert error.startswith(
+        f"Pane '{pane_id}': what it printed could not be written to {pane.log.path}. The command"
+    )
+    assert (tmp_path / "ran").exists()
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+async def test_log_that_was_removed_is_read_all_the_same(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with in_process(settings, archive=Archive(tmp_path)) as tools:
+        pane_id = await tools.create("bash --norc")
+        tools.engine.panes[0].log.path.unlink()
+        text, _, status = await run(tools, "echo hello", pane_id)
+
+    assert (text, "lost" in status) == ("hello\n", False)
+
+
+async def test_log_that_has_no_room_is_told_until_it_has(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
+    await run(tools, "true", pane_id)
+    monkeypatch.setattr(Log, "writable", "/dev/full")
+    os.kill(await writer(tools), signal.SIGKILL)
+    for name in ("first", "second"):
+        assert "could not be written" in await tools.error(
+            "run", command=f"touch {name}", pane_id=pane_id
+        )
+        assert (tmp_path / name).exists()
+    result = await tools.call("wait", pane_id=pane_id, pattern="never", timeout_s=0)
+    assert "some output was lost" in texts(result)[-1]
+    monkeypatch.undo()
+
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+async def test_command_that_can_not_be_written_is_an_error_and_the_pane_goes_on(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    await tools.shows_foreground(pane_id, "bash")
+    (tools.engine.panes[0].client.directory / "1.1-true.command").mkdir()
+
+    assert "can't write" in await tools.error("run", command="true", pane_id=pane_id)
+    assert (await run(tools, "echo on", pane_id))[0] == "on\n"
+    (tools.engine.panes[0].client.directory / "1.1-true.command").rmdir()

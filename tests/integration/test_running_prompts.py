@@ -1,0 +1,211 @@
+"""Commands run whatever the shell, its prompt, its settings and its line are."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from support import PATIENCE_S, SHELLS, Tools, python, run
+
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes import running
+from tmux_debug_mcp.panes.dialects import Shell
+
+PROMPTS = {
+    "hook": (SHELLS["bash"], "PROMPT_COMMAND='echo hooked; sleep 0.05'"),
+    "colour": (SHELLS["bash"], r"PS1='\[\e[31m\]\u\[\e[0m\]\$ '"),
+    "lines": (SHELLS["bash"], r"PS1='one\ntwo\nthree> '"),
+    "title": (SHELLS["bash"], r"PS1='\[\e]0;\w\a\]$ '"),
+    "vi": (SHELLS["bash"], "set -o vi"),
+    "no job control": (SHELLS["bash"], "set +m"),
+    "strict": (SHELLS["bash"], "set -u; set -o pipefail"),
+    "ignored history": (SHELLS["bash"], "HISTCONTROL=ignoreboth"),
+    "no clobber": (SHELLS["bash"], "set -C"),
+    "right": (SHELLS["zsh"], "RPROMPT='%D{%H:%M:%S} right'; PROMPT='%F{red}%n%f '"),
+    "zsh lines": (SHELLS["zsh"], "PROMPT=$'one\\ntwo %# '; setopt transient_rprompt"),
+    "zsh hook": (SHELLS["zsh"], "precmd() { echo hooked }; preexec() { echo before }"),
+    "fish right": (
+        SHELLS["fish"],
+        "function fish_right_prompt; date; end; function fish_prompt; echo; echo '> '; end",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+async def test_prompts_and_settings_of_all_kinds_make_no_difference(
+    tools: Tools, name: str
+) -> None:
+    shell, setting = PROMPTS[name]
+    pane_id = await tools.create(shell)
+    await run(tools, setting, pane_id)
+    for number in range(5):
+        text, meta, _ = await run(tools, f"echo {number}; sh -c 'exit {number}'", pane_id)
+        assert (text, meta["exit_code"]) == (f"{number}\n", number)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_window_that_is_narrower_than_the_line_makes_no_difference(
+    tools: Tools, shell: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    pane = tools.engine.panes[0]
+    await pane.client.run(("resize-window", "-t", pane.target, "-x", "20", "-y", "10"))
+
+    assert (await run(tools, f"echo {'x' * 100}", pane_id))[0] == "x" * 100 + "\n"
+
+
+@pytest.mark.parametrize(
+    "keys", ["half a line", "echo 'open", "C-r", "Escape", "if true; then Enter", "# comment"]
+)
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_what_was_left_on_the_line_is_not_run(tools: Tools, shell: str, keys: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await tools.send(pane_id, keys)
+
+    assert (await run(tools, "echo clean", pane_id))[0] == "clean\n"
+
+
+async def test_line_editor_within_a_command_is_not_taken_for_the_prompt(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+
+    _, meta, _ = await run(tools, "read -e -p 'name? ' x; echo got $x", pane_id)
+    assert (meta["reason"], meta["awaits"]) == ("input", "keys")
+
+    _, text, status = await tools.blocks(
+        "send_keys", pane_id=pane_id, keys="Bob Enter", wait_for="^got"
+    )
+    assert "got Bob\n" in text
+    assert "run ended with code 0" in status
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "busybox"])
+async def test_tracing_shows_the_command_and_not_how_it_is_run(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await run(tools, "set -x", pane_id)
+    text, meta, _ = await run(tools, "echo traced", pane_id)
+
+    assert "echo traced\n" in text
+    assert "traced\n" in text.splitlines(keepends=True)
+    assert not {"printf", "7777", "mcp_status"} & set(text.replace("=", " ").split())
+    assert meta["exit_code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("shell", "setting", "code"),
+    [
+        ("zsh", "setopt err_return", 1),
+        ("zsh", "setopt no_clobber sh_word_split", 1),
+        ("bash", "trap ':' ERR", 1),
+        ("bash", "trap 'true' DEBUG; set -o functrace", 1),
+        (
+            "bash",
+            "alias printf=false; alias eval=false; command() { false; }; history() { false; }",
+            1,
+        ),
+        ("dash", "alias printf=false", 1),
+    ],
+)
+async def test_settings_for_errors_do_not_stop_later_commands(
+    tools: Tools, shell: str, setting: str, code: int
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await run(tools, setting, pane_id)
+    assert (await run(tools, "sh -c 'exit 1'", pane_id))[1]["exit_code"] == code
+
+    text, meta, _ = await run(tools, "echo later", pane_id)
+    assert (text.splitlines()[-1], meta["exit_code"]) == ("later", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_interactive"),
+    [
+        ("bash", True),
+        ("bash --norc -i", True),
+        ("-bash", True),
+        ("bash --rcfile file", True),
+        ("bash -O extglob", True),
+        ("zsh -f", True),
+        ("busybox sh", True),
+        ("fish --no-config -C true", True),
+        ("bash -c true", False),
+        ("bash -lc true", False),
+        ("bash -e script", False),
+        ("sh script argument", False),
+        ("busybox vi file", False),
+    ],
+)
+def test_shells_that_take_commands_from_the_terminal_are_told_by_their_arguments(
+    monkeypatch: pytest.MonkeyPatch, words: str, *, is_interactive: bool
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.linux.processes.arguments", lambda _pid: words.split())
+
+    assert Shell(1, words.split(maxsplit=1)[0], (0, 0)).is_interactive() == is_interactive
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (
+            "sleep 60",
+            "Pane 'debug-1' runs sleep, not a shell at its prompt. Use tmux_send_keys there",
+        ),
+        ("cat", "Pane 'debug-1' runs cat, not a shell"),
+        ("vi", "Pane 'debug-1' runs "),
+        (python("input()"), "Pane 'debug-1' runs python"),
+        ("bash -c 'read x; echo $x'", "Pane 'debug-1' runs bash, not a shell at its prompt."),
+        ("exit 3", "Pane 'debug-1' exited with code 3"),
+    ],
+)  # fmt: skip
+async def test_pane_without_a_shell_at_its_prompt_is_an_error(
+    tools: Tools, command: str, error: str
+) -> None:
+    if command == "vi" and not shutil.which("vi"):
+        command = "busybox vi"
+    pane_id = await tools.create(command)
+
+    assert (await tools.error("run", command="echo hello", pane_id=pane_id)).startswith(error)
+
+
+async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
+    if os.geteuid():
+        pytest.skip("only root can become somebody else without a password")
+    pane_id = await tools.create("setpriv --reuid=65534 --regid=65534 --clear-groups bash --norc")
+    await tools.shows_foreground(pane_id, "bash")
+
+    assert "has a bash of another user or in a container" in await tools.error(
+        "run", command="id", pane_id=pane_id
+    )
+
+
+@pytest.mark.parametrize("spoiler", ["readonly mcp_status", "ulimit -n 4"])
+async def test_shell_that_can_not_take_a_command_is_told_soon(
+    tools: Tools, spoiler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "TAKE_S", 10 * PATIENCE_S)
+    pane_id = await tools.create("bash --norc")
+    await tools.send(pane_id, f"{spoiler} Enter")
+    for _ in range(2):
+        error = await tools.error("run", command="echo hello", pane_id=pane_id)
+        assert "bash did not take the command, and nothing was run." in error
+
+
+async def test_start_up_file_that_ends_amid_a_look_at_the_shell_is_waited_for(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rc").write_text("sleep 1.5; answer=yes")
+    children, sleeping_since = processes.children, float("inf")
+
+    def children_later(pid: int) -> list[int]:
+        # On a busy machine this process may have to wait for a processor at any point.
+        nonlocal sleeping_since
+        stats = map(processes.read_stat, children(pid))
+        if any(stat and stat.comm == "sleep" for stat in stats):
+            sleeping_since = min(sleeping_since, time.monotonic())
+            if time.monotonic() > sleeping_since + 1.2:
+                time.sleep(0.5)
+        return children(pid)
+
+    monkeypatch.setattr(processes, "children", children_later)
+    pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
+    assert (await run(tools, "echo $answer", pane_id))[0] == "yes\n"

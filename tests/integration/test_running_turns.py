@@ -1,0 +1,147 @@
+"""Commands that take their time: timeouts, one command at a time, and cancelled ones."""
+
+import os
+import shlex
+from pathlib import Path
+
+import anyio
+import pytest
+from support import SHELLS, Tools, run
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_command_that_takes_too_long_is_interrupted(tools: Tools, shell: str) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, meta, status = await run(
+        tools, "echo begun; sleep 60; echo not reached", pane_id, timeout_s=0.3
+    )
+
+    assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
+    assert text.startswith("begun\n")
+    assert "not reached" not in text
+    assert "; timed out after 0.3 s and interrupted; exit code 130 after 0." in status
+    assert (await run(tools, "echo again", pane_id))[0] == "again\n"
+
+
+async def test_command_that_ignores_interrupts_keeps_the_pane_busy_until_it_ends(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    command = "trap '' INT; sleep 5; echo over"
+    text, meta, status = await run(
+        tools, f"sh -c {command!r}".replace("'", '"', 0), pane_id, timeout_s=0.1
+    )
+    assert (meta["reason"], "exit_code" in meta) == ("running", False), text
+    assert "; timed out after 0.1 s, interrupted twice, and still runs; " in status
+
+    error = await tools.error("run", command="echo other", pane_id=pane_id)
+    assert error.startswith(f"Pane '{pane_id}' is busy: sh -c ")
+    assert "Use tmux_wait to wait for it" in error
+    _, facts = await tools.answer("wait", pane_id=pane_id, pattern="over$")
+    assert facts["reason"] == "matched"
+    await tools.shows_foreground(pane_id, "bash")
+    assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+async def test_two_runs_at_once_in_one_pane_are_one_too_many(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, "sleep 0.5", pane_id)
+        await tools.shows_foreground(pane_id, "sleep")
+        assert "is busy: sleep 0.5, 0 s." in await tools.error(
+            "run", command="true", pane_id=pane_id
+        )
+
+
+async def test_cancelled_run_goes_on_and_is_waited_for(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    with anyio.move_on_after(0.3):
+        await tools.client.call_tool(
+            "tmux_run", {"pane_id": pane_id, "command": "sleep 0.6; echo it went on"}
+        )
+    assert "is busy" in await tools.error("run", command="true", pane_id=pane_id)
+    await tools.call("wait", pane_id=pane_id, pattern="^it went on$")
+
+    assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    with anyio.move_on_after(0.2):
+        await tools.client.call_tool("tmux_run", {"pane_id": pane_id, "command": "sleep 0.5"})
+    await tools.call("wait", pane_id=pane_id, idle_s=1)
+    await run(tools, "true", pane_id)
+
+    directory = tools.engine.panes[0].client.directory
+    assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_command_about_to_end_is_waited_for(tools: Tools, shell: str, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    pane_id = await tools.create(SHELLS[shell])
+
+    async def feed() -> None:
+        await anyio.sleep(0.1)  # the time that is tested: the next command is there before the end
+        fifo.write_text("over\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"echo begun; read line < {fifo}", pane_id)
+        await tools.shows(pane_id, "begun")
+        assert "is busy: echo begun" in await tools.error("run", command="true", pane_id=pane_id)
+        tasks.start_soon(feed)
+        assert (await run(tools, "echo other", pane_id))[0] == "other\n"
+
+
+async def test_command_that_ends_its_shell_is_waited_for(tools: Tools, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    pane_id = await tools.create("bash --norc")
+
+    async def feed() -> None:
+        await anyio.sleep(0.1)  # the time that is tested: the next command is there before the end
+        fifo.write_text("3\n")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"echo begun; read code < {fifo}; exit $code", pane_id)
+        await tools.shows(pane_id, "begun")
+        tasks.start_soon(feed)
+        assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
+async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools, tmp_path: Path) -> None:
+    panes = [await tools.create("bash --norc", cwd=str(tmp_path)) for _ in range(5)]
+    async with anyio.create_task_group() as tasks:
+        for pane_id in panes:
+            command = f"touch {pane_id}; until (($(ls | wc -l) == 5)); do sleep 0.01; done"
+            tasks.start_soon(run, tools, command, pane_id)
+
+
+async def test_output_of_what_runs_in_the_background_does_not_hold_up_a_timeout(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    command = "(while :; do echo tick; sleep 0.05; done) & sleep 60"
+    _, meta, _ = await run(tools, command, pane_id, timeout_s=0.5)
+
+    assert (meta["reason"], meta["exit_code"]) == ("timed_out", 130)
+
+
+async def test_run_in_its_own_pane_is_interrupted_in_time(tools: Tools) -> None:
+    _, meta, status = await run(tools, "sleep 60", timeout_s=0.2)
+
+    assert (meta["exit_code"], meta["signal"], meta["reason"]) == (130, "SIGINT", "timed_out")
+    assert "killed by SIGINT after 0." in status
+    _, meta, status = await run(tools, "trap '' INT; sleep 8; sleep 8", timeout_s=0.2)
+    assert (meta["reason"], meta["status"]) == ("running", "running")
+
+
+async def test_keys_for_a_script_that_is_busy_do_not_wait_for_a_prompt(tools: Tools) -> None:
+    script = (
+        "trap 'echo stopped; exit 3' INT; echo ready; while ((SECONDS < 8)); do :; done; echo late"
+    )
+    pane_id = await tools.create(f"bash -c {shlex.quote(script)}", wait_for="ready")
+    await tools.send(pane_id, "C-c")
+
+    assert "stopped" in (await tools.blocks("wait", pane_id=pane_id))[0]

@@ -1,0 +1,212 @@
+"""Commands of a tab: what execute_command returns (spec 000, phase 3)."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support import own_tmux, python, run_of
+from toolsets import Tabs
+
+from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS
+from tmux_debug_mcp.panes.shell import MAX_WAITING
+
+
+async def test_commands_run_whatever_their_line_ends_and_id_of_the_tab(tabs: Tabs) -> None:
+    # Lines may end as on other systems, an id may have this run in it, and SHELL is a variable.
+    tab = await tabs.new(env={"SHELL": "/bin/dash"})
+    assert await tabs.output(tab, "echo 1\r\necho 2") == "1\n2\n"
+    assert await tabs.output(f"{run_of(tabs)}/{tab}", "echo $SHELL") == "/bin/dash\n"
+
+
+async def test_output_is_exactly_what_was_printed(tabs: Tabs, tab: str) -> None:
+    # Neither prompt nor echo nor marker, and what goes to standard error is in it.
+    result = await tabs.execute(tab, "echo out; echo err >&2; printf 'no line feed'")
+
+    assert result == {"output": "out\nerr\nno line feed", "timed_out": False, "exit_code": 0}
+    assert (await tabs.execute(tab, "true"))["output"] == ""
+
+
+@pytest.mark.parametrize("code", [1, 2, 127, 255])
+async def test_exit_codes_are_returned(tabs: Tabs, tab: str, code: int) -> None:
+    # The agent's next step depends on it.
+    assert (await tabs.execute(tab, f"(exit {code})"))["exit_code"] == code
+
+
+async def test_timeout_presses_c_c_and_says_so(tabs: Tabs, tab: str) -> None:
+    # A command that hangs does not hang the agent, and the tab can be used at once.
+    result = await tabs.execute(
+        tab,
+        python("import time\nprint(1, flush=True)\ntime.sleep(99)"),
+        timeout_ms=500,
+        strip_ansi=True,
+    )
+
+    assert result["timed_out"]
+    assert result["output"].startswith("1\n")
+    assert "KeyboardInterrupt" in result["output"]
+    assert result["note"] == "Timed out after 0.5 s and interrupted."
+    assert await tabs.output(tab, "echo next") == "next\n"
+
+
+async def test_answer_says_that_a_command_that_ignores_c_c_runs_on(tabs: Tabs, tab: str) -> None:
+    # It is the agent's to decide what to do with it; the tab says that it is busy until then.
+    result = await tabs.execute(
+        tab, "sh -c 'trap \"\" INT; echo up; exec sleep 60'", timeout_ms=300
+    )
+    assert result["timed_out"]
+    assert "exit_code" not in result
+    assert "still runs" in result["note"]
+
+    assert "is busy: sh -c" in await tabs.error("execute_command", window_id=tab, command="true")
+    assert (await tabs.json("stop_process", window_id=tab, signal="SIGTERM"))["success"]
+    assert await tabs.output(tab, "echo next") == "next\n"
+
+
+async def test_commands_for_one_tab_run_one_after_the_other(tabs: Tabs, tab: str) -> None:
+    # Nothing of one is in the output of another, and what one leaves behind the next one finds.
+    results: dict[int, str] = {}
+
+    async def run(number: int) -> None:
+        command = f"for i in 1 2 3; do echo {number}; sleep 0.02; done"
+        results[number] = await tabs.output(tab, command)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(run, number)
+
+    assert results == {number: f"{number}\n" * 3 for number in range(8)}
+
+
+async def test_screen_is_not_cleared(tabs: Tabs, tab: str) -> None:
+    # A person who watches keeps what was there.
+    await tabs.execute(tab, "echo first")
+    await tabs.execute(tab, "echo second")
+
+    assert "first\n" in own_tmux("capture-pane", "-p", "-t", tab)
+
+
+async def test_shell_that_is_still_starting_is_waited_for(tabs: Tabs) -> None:
+    # nvm, pyenv and the like keep a start-up file quiet for seconds; the command has time for that.
+    Path("~/.bashrc").expanduser().write_text("sleep 1.5; export READY=yes\n")
+    assert await tabs.output(await tabs.new(), "echo $READY") == "yes\n"
+
+
+async def test_tabs_do_not_wait_for_each_other(tabs: Tabs, tab: str, tmp_path: Path) -> None:
+    # A test run in one tab must not keep the agent from the others.
+    other = await tabs.new()
+    done: list[str] = []
+
+    async def run() -> None:
+        await tabs.execute(tab, "until [ -e go ]; do sleep 0.01; done")
+        done.append(tab)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await tabs.shows_foreground(tab, "sleep")
+        assert await tabs.output(other, "echo meanwhile") == "meanwhile\n"
+        assert done == []
+        (tmp_path / "go").touch()
+
+
+async def test_command_that_does_not_get_its_turn_in_time_is_not_run(
+    tabs: Tabs, tab: str, tmp_path: Path
+) -> None:
+    # The timeout is how long the agent waits, so the time that another command takes counts.
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(tabs.execute, tab, "until [ -e go ]; do sleep 0.01; done"))
+        await tabs.shows_foreground(tab, "sleep")
+        error = await tabs.error(
+            "execute_command", window_id=tab, command="touch other", timeout_ms=200
+        )
+        assert error.startswith(f"Tab '{tab}' is busy: until [ -e go ]; do sleep 0.01; done, ")
+        await tabs.execute(await tabs.new(), "touch go")
+    assert not (tmp_path / "other").exists()
+
+
+async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str) -> None:
+    # A client that runs wild gets an error, not a queue without end.
+    errors: list[str] = []
+
+    async def run() -> None:
+        result = await tabs.call("execute_command", window_id=tab, command="sleep 0.05")
+        if result.is_error:
+            assert result.content[0].type == "text"
+            errors.append(result.content[0].text)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(MAX_WAITING + 3):
+            tasks.start_soon(run)
+
+    assert (
+        errors
+        == [f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first."]
+        * 2
+    )
+
+
+async def test_output_that_is_too_much_keeps_its_end_and_says_where_the_rest_is(
+    tabs: Tabs, tab: str
+) -> None:
+    # What fails is at the end; the beginning costs a call, not the context of every call.
+    result = await tabs.execute(tab, "seq 1 30000", timeout_ms=20_000)
+    assert result["truncated"]
+    assert len(result["output"]) <= MAX_OUTPUT_CHARACTERS
+    assert result["output"].endswith("\n29999\n30000\n")
+    assert result["output"].partition("\n")[0].isdigit()
+
+    chunk = await tabs.json(
+        "stream_logs_from_tab",
+        window_id=tab,
+        from_byte=result["from_byte"],
+        max_bytes=20,
+        strip_ansi=True,
+    )
+    assert chunk["chunk"].startswith("1\n2\n3\n")
+
+
+async def test_command_that_ends_the_shell_is_an_answer(tabs: Tabs, tab: str) -> None:
+    # The tab stays, with its log and how it ended.
+    result = await tabs.execute(tab, "echo bye; exit 4")
+    assert (result["output"], result["exit_code"]) == ("bye\n", 4)
+    assert result["note"].startswith("The tab has ended: exited with code 4")
+
+    assert (await tabs.rows())[tab]["exit_code"] == 4
+    assert "exited with code 4" in await tabs.error(
+        "execute_command", window_id=tab, command="true"
+    )
+
+
+async def test_output_of_a_command_whose_tab_is_closed_is_not_lost(tabs: Tabs, tab: str) -> None:
+    # What was printed until then is the answer, with and without escape sequences.
+    for number, strip in enumerate((False, True)):
+        where = tab if number == 0 else await tabs.new()
+        result: dict[str, Any] = {}
+
+        async def run(
+            where: str = where, strip: object = strip, result: dict[str, Any] = result
+        ) -> None:
+            result |= await tabs.execute(where, "echo so far; sleep 99", strip_ansi=strip)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await tabs.shows(where, "\nso far")
+            await tabs.json("close_tab", window_id=where)
+        assert result["output"].startswith("so far\n")
+        assert "The tab has ended: " in result["note"]
+
+
+async def test_program_in_the_foreground_is_not_typed_into(tabs: Tabs, tab: str) -> None:
+    # A command is for a shell; what has the terminal is named, with the call that helps.
+    await tabs.json("start_process", window_id=tab, command="cat")
+    await tabs.shows_foreground(tab, "cat")
+
+    error = await tabs.error("execute_command", window_id=tab, command="echo no")
+    assert error.startswith(f"Tab '{tab}' runs cat, not a shell at its prompt. Use stop_process")
+
+
+async def test_state_of_the_shell_stays_between_commands(tabs: Tabs, tab: str) -> None:
+    # A tab is a place to work in.
+    await tabs.execute(tab, "cd /; export KEPT=1; greet() { echo hi $1; }")
+    assert await tabs.output(tab, "pwd; echo $KEPT; greet you") == "/\n1\nhi you\n"

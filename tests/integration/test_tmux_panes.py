@@ -1,0 +1,141 @@
+"""Panes of the toolset `tmux` (spec 004): splitting, resizing, typing and reading."""
+
+from toolsets import Tmux
+
+
+async def test_splits_have_the_direction_and_size_that_were_asked_for(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w")
+    await tmux.text("split_window", target="w", horizontal=True, size="10")
+    await tmux.text("split_window", target="w:0.0", size="25%")
+
+    shapes = {row[2]: row[4] for row in await tmux.rows("panes")}
+    assert shapes == {"%1": "149x39", "%2": "200x10", "%3": "50x39"}
+    assert "Parameter 'size' is 'half'" in await tmux.error("split_window", target="w", size="half")
+
+
+async def test_resizing_moves_borders_or_says_why_not(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w")
+    await tmux.text("split_window", target="w")
+    before = int((await tmux.rows("panes"))[0][4].partition("x")[0])
+    assert await tmux.text("resize_pane", target="w:0.0", direction="right") == (
+        f"Pane 'w:0.0' resized. It is {before + 5}x50 now."
+    )
+    assert (await tmux.rows("panes"))[0][4] == f"{before + 5}x50"
+    await tmux.text("resize_pane", target="w:0.0", width=30)
+    assert (await tmux.rows("panes"))[0][4] == "30x50"
+    # The terminal's size is known to what reads its log.
+    assert [pane.log.columns for pane in tmux.engine.panes] == [30, 169]
+
+    assert "Give 'direction'" in await tmux.error("resize_pane", target="w")
+    assert "one of up, down, left, right" in await tmux.error(
+        "resize_pane", target="w", direction="over"
+    )
+    assert "stays 30x50" in await tmux.error("resize_pane", target="w:0.0", direction="up")
+    await tmux.text("create_window", session="w")
+    await tmux.text("resize_pane", target="w:1", width=80, height=24)  # alone in its window
+    assert (await tmux.rows("panes", target="w:1"))[0][4] == "80x24"
+
+
+async def test_size_that_came_out_is_said_and_none_is_too_large(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w")
+    await tmux.text("split_window", target="w")
+    assert await tmux.text("resize_pane", target="w:0.0", width=300) == (
+        "Pane 'w:0.0' resized. It is 198x50 now, which is what its window has room for."
+    )
+    for size in ({"width": 501}, {"height": 201}, {"direction": "up", "amount": 501}):
+        assert "and at most" in await tmux.error("resize_pane", target="w:0.0", **size)
+
+
+async def test_programs_have_the_size_when_resizing_answers(tmux: Tmux) -> None:
+    # tmux tells a terminal of no two sizes within a quarter of a second.
+    await tmux.text("create_session", name="w", command="bash --norc")
+    for width, height in ((120, 40), (80, 24), (132, 43)):
+        await tmux.text("resize_pane", target="w", width=width, height=height)
+        await tmux.text("send_keys", target="w", keys="echo $(stty size)- Enter")
+        assert f"\n{height} {width}-" in await tmux.shows("w", f"\n{height} {width}-")
+
+
+async def test_keys_are_typed_and_what_came_of_them_is_read(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w")
+    answer = await tmux.text("send_keys", target="w", keys="echo $((40+2)); echo '-x;' Enter")
+    assert answer == "Sent keys to pane 'w' (typed 26 characters; Enter pressed)"
+    assert "\n42\n-x;\n" in await tmux.shows("w", "\n-x;")
+    await tmux.text("send_keys", target="w", keys="echo Enter;", literal=True)
+    assert "Enter;" in await tmux.shows("w", "Enter;")
+    await tmux.text("send_keys", target="w", keys="C-c")
+    assert "looks like a key and is none" in await tmux.error("send_keys", target="w", keys="C-")
+
+
+async def test_lines_are_read_from_where_they_are_asked_for(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w", command="seq 1 80; exec sleep 99")
+    await tmux.shows("w", "\n80")
+
+    assert (await tmux.text("read_pane", target="w")).startswith("32\n33\n")
+    assert await tmux.text("read_pane", target="w", line_count=3) == "78\n79\n80"
+    assert await tmux.text("read_pane", target="w", start_line=0, line_count=2) == "32\n33"
+    assert await tmux.text("read_pane", target="w", start_line=-2, line_count=3) == "30\n31\n32"
+    assert (await tmux.text("read_pane", target="w", start_line=-31)).startswith("1\n2\n")
+    assert await tmux.text("read_pane", target="w", start_line=-(10**12), line_count=2) == "1\n2"
+    assert await tmux.text("read_pane", target="w", start_line=10**12) == ""
+
+
+async def test_line_drawing_is_read_as_what_is_seen(tmux: Tmux, on_users: Tmux) -> None:
+    command = r"printf '\033[31mred\033(0lqqk\033(B\033[m lqqk  \n'; exec sleep 99"
+    for server in (tmux, on_users):
+        await server.text("create_session", name="w", command=command)
+        await server.shows("w", "red")
+        for part in ({}, {"line_count": 3}, {"start_line": 0, "line_count": 1}):
+            assert await server.text("read_pane", target="w", **part) == "red┌──┐ lqqk"
+
+
+async def test_rows_that_are_too_many_for_one_result_are_read_in_parts(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w", command="seq -f %0150.0f 1 2000; exec sleep 99")
+    await tmux.shows("w", "2000")
+    start, found = -1951, list[str]()
+    while True:
+        shown, *notes = await tmux.blocks("read_pane", target="w", start_line=start)
+        assert len(shown) <= 40_000
+        found += shown.split("\n")
+        if not notes:
+            break
+        start = int(notes[0].removeprefix("[go on with start_line ").removesuffix("]"))
+    assert list(map(int, found)) == list(range(1, 2001))
+    shown, *notes = await tmux.blocks("read_pane", target="w", line_count=1000)
+    assert (shown[-4:], len(shown) <= 40_000, notes) == (
+        "2000",
+        True,
+        ["[what came before is left out]"],
+    )
+    assert "at least 1" in await tmux.error("read_pane", target="w", line_count=0)
+
+
+async def test_line_that_is_longer_than_a_result_is_cut_and_not_left_out(
+    tmux: Tmux, on_users: Tmux
+) -> None:
+    command = "head -c 60000 /dev/zero | tr '\\0' x; echo; echo end; exec sleep 99"
+    for server in (tmux, on_users):
+        await server.text("create_session", name="long", command=command)
+        await server.shows("long", "end")
+        shown, note = await server.blocks("read_pane", target="long", line_count=10)
+        assert (set(shown[:-4]), shown[-4:], len(shown)) == ({"x"}, "\nend", 40_000)
+        assert note == "[what came before is left out]"
+
+
+async def test_result_says_which_lines_are_left_out(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w", command="seq 1 3000; exec sleep 99")
+    await tmux.shows("w", "3000")
+    shown, note = await tmux.blocks("read_pane", target="w", line_count=2000)
+    assert (shown.split("\n")[0], note) == ("2001", "[what came before is left out]")
+    shown, note = await tmux.blocks("read_pane", target="w", start_line=-5000, line_count=1500)
+    assert (shown.split("\n")[-1], note) == ("1000", "[go on with start_line -1951]")
+
+
+async def test_panes_stay_when_their_program_exits(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="w", command="echo last; exit 3")
+    await tmux.runs("w", "exited with code 3")
+    assert await tmux.text("read_pane", target="w") == "last"
+    error = await tmux.error("send_keys", target="w", keys="x")
+    assert error.startswith("Pane 'w' has ended (exited with code 3 after ")
+    assert error.endswith(
+        "Use tmux_read_pane to read its last output or tmux_create_window to start anew."
+    )
