@@ -43,7 +43,7 @@ def census(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
     # Clients have half a second for the end of a server; a session that is in this process may take longer.
-    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_S", _CENSUS_S)
+    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", _CENSUS_S)
     yield tag
     deadline = time.monotonic() + _CENSUS_S
     while (left := [*marked(tag), *map(str, run_directories(os.getpid()))]) and time.monotonic() < deadline:

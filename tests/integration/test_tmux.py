@@ -654,7 +654,7 @@ class TestUsersServer:
     async def test_server_that_hangs_is_told(
         self, on_users: Tools, user: User, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tmux_debug_mcp.tmux.users_server._ANSWER_S", 0.3)
+        monkeypatch.setattr("tmux_debug_mcp.tmux.users_socket._ANSWER_S", 0.3)
         pid = int(user.tmux("display-message", "-p", "#{pid}"))
         os.kill(pid, 19)
         try:
