@@ -10,7 +10,7 @@ from mcp import Client, StdioServerParameters
 
 from tmux_debug_mcp.cli import OPTIONS
 from tmux_debug_mcp.logs import archive, matching
-from tmux_debug_mcp.panes import creation, engine, recording, running, shell, waiting
+from tmux_debug_mcp.panes import conditions, creation, engine, recording, running, shell
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
 from tmux_debug_mcp.tools.schema import parameters_of
@@ -85,9 +85,9 @@ def test_limits_are_those_of_the_code() -> None:
     assert rows["steps of one call"] == f"{MAX_STEPS:,}"
     assert rows["panes of `tmux_run` that have ended"] == f"the last {engine.KEPT_RUNS}"
     parts = "the first quarter and the last three"
-    assert rows["text of a wait"] == f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {parts}"
+    assert rows["text of a wait"] == f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {parts}"
     unasked = rows["text of an observation that was not asked for"]
-    assert unasked == f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, likewise"
+    assert unasked == f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, likewise"
     assert rows["text of a run"] == f"{running.MAX_OUTPUT_CHARACTERS:,} characters, likewise"
     assert rows["history that `set_history_limit` can ask for"] == f"{host.MAX_HISTORY_LINES:,} lines"
     kept = f"the last {archive.MAX_RUNS} runs, {archive.MAX_KEPT_BYTES >> 30} GiB"

@@ -15,7 +15,7 @@ from support import PATIENCE_S, SHELLS, Tools, in_process, python, run, texts
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.panes import running
+from tmux_debug_mcp.panes import following_jobs
 from tmux_debug_mcp.panes.dialects import Shell
 from tmux_debug_mcp.settings import Settings
 
@@ -550,7 +550,7 @@ async def test_output_of_what_runs_in_the_background_does_not_hold_up_a_timeout(
 async def test_shell_that_can_not_take_a_command_is_told_soon(
     tools: Tools, spoiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TAKE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(following_jobs, "TAKE_S", 10 * PATIENCE_S)
     pane_id = await tools.create("bash --norc")
     await tools.send(pane_id, f"{spoiler} Enter")
     for _ in range(2):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from tmux_debug_mcp.panes.waiting import DEFAULT_TIMEOUT_S
+from tmux_debug_mcp.panes.conditions import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
 from .arguments import Cwd, Env, Name, Text
