@@ -67,7 +67,7 @@ class Follower:
     async def _awaits_something(self) -> bool:
         """Tell whether the command awaits something. Looks at the pane, unless it is too early.
 
-        A command that was interrupted gets its grace period, whatever it awaits.
+        An interrupted command gets its whole grace period, so the answer is no until that is over.
         """
         if self._interrupts or anyio.current_time() < self._look_at:
             return False

@@ -58,7 +58,7 @@ class JobFollower(Follower):
                 reason = RunReason.INTERRUPTED
             if not reason.leaves_command:
                 job.remove()
-            # The terminal's answer, if no program has read it, is on the shell's command line.
+            # An answer of the terminal that no program has read is on the shell's command line.
             if await may_be_answered(pane.log, start, end):
                 pane.keyboard.use_line()
             excerpt = await read_output(pane.log, start, end)

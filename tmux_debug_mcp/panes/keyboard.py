@@ -96,7 +96,7 @@ class Keyboard:
         return Echoes.PROGRAM
 
     async def press(self, keystrokes: Keystrokes) -> None:
-        """Type keystrokes whatever the program is doing, without expecting an echo.
+        """Type keystrokes at once, without waiting for the program and without expecting an echo.
 
         Raises:
             PaneLostError: The pane is gone.

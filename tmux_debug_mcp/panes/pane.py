@@ -90,7 +90,7 @@ class Pane(TmuxPane):
         self.shown = ShownScreen(cursor, rows, group)
 
     def take_notices(self) -> list[str]:
-        """Return notices to add to the next result, whatever it is about.
+        """Return the notices to add to the next result of any call about this pane.
 
         The end of a run is told once, lost output in every result.
         """

@@ -230,7 +230,7 @@ def _is_turn(step: Keystrokes, activity: Activity, waited_s: float) -> bool:
 
 
 def _awaits_text(activity: Activity, waited_s: float) -> bool:
-    """Tell whether the program awaits text, as far as that is known.
+    """Tell whether the program awaits text, or is likely to where the kernel can't tell.
 
     A program that reads the terminal but is not quiet, such as one that prints a log, gets a moment
     to act on the previous step. Where the kernel can't tell what it awaits, it has to be quiet.

@@ -38,7 +38,7 @@ _FLOOD_BYTES = 1 << 16
 _FLOOD_S = 0.01
 # Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
 _REST_OF_LINE_S = 0.003
-# The least time between two looks at a pane.
+# The least time between two looks at a pane, however often its log grows.
 _MIN_LOOK_S = 0.002
 # Added to idle_s: the clocks of files and of processes differ by less.
 _CLOCK_SLACK_S = 0.001
@@ -96,14 +96,21 @@ class Watch:
             deadline: The end of the wait.
         """
         if ending:
-            return await self._match_output(ending.cursor, deadline) or WaitReason.EXITED
-        # Activity comes first: what was printed before it is then matched, and has precedence.
+            match = await self._match_output(ending.cursor, deadline)
+            if match:
+                return match
+            return WaitReason.EXITED
+        # Look at the pane before reading its log, so that lines printed before it came to rest match.
         activity_reason = await self._activity.reason()
         match = await self._match_output(self._pane.log.size, deadline)
         if match is None:
             may_wait = self._conditions.timeout_s > 0
             match = await self._screen.match(self._scan.position, may_wait=may_wait)
-        return match or activity_reason or await self._reason_to_give_up(deadline)
+        if match:
+            return match
+        if activity_reason:
+            return activity_reason
+        return await self._reason_to_give_up(deadline)
 
     async def _match_output(self, end: int, deadline: float) -> WaitReason | None:
         """Match new output up to a cursor, while there is time; return which pattern matches."""
@@ -254,7 +261,7 @@ class _ActivityWatch:
             return None
         async with self._pane.events.looking:
             self._last = activity = await self._pane.terminal.observe(self._tracker)
-        # A pane that prints wakes its watch far more often.
+        # Output wakes the watch much more often than looks are worth their time.
         self._look_at = anyio.current_time() + _MIN_LOOK_S
         reason = self._reason_of(activity)
         if reason:

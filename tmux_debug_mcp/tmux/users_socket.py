@@ -23,12 +23,12 @@ Command = Sequence[str]
 
 # A tmux server answers within milliseconds; only one that is stopped or hangs does not.
 _ANSWER_S = 10.0
-# A server that ends still accepts connections for a few milliseconds: how often to look, and when.
+# A server that is ending still listens for a few milliseconds: the number and interval of checks.
 _MAX_END_CHECKS = 10
 _END_POLL_S = 0.005
-# Starts a program, the second argument, with the soft limit of open files in the first.
+# A script for sh -c: its first argument is the soft limit of open files, the rest a command.
 _LIMIT_FILES = 'ulimit -S -n "$0"; exec "$@"'
-# What connect(2) says of a socket whose server is too busy to accept, and of one without a server.
+# Results of connect(2): a server that is too busy to accept listens too.
 _LISTENING = (0, errno.EAGAIN)
 _NOT_LISTENING = (errno.ENOENT, errno.ECONNREFUSED)
 
@@ -68,7 +68,7 @@ class UsersSocket:
         argv = self._argv(commands)
         env = dict(self._settings.env)
         with anyio.move_on_after(_ANSWER_S), os.fdopen(os.memfd_create("text"), "w+b") as file:
-            # A file, since tmux would take the early end of a pipe for the end of the text.
+            # Not a pipe: if we were killed while writing, tmux would act on half of the text.
             file.write(text.encode())
             file.seek(0)
             completed = await anyio.run_process(argv, stdin=file, check=False, env=env)
@@ -103,7 +103,7 @@ class UsersSocket:
         """Tell whether a server listens at the socket, busy or not.
 
         Raises:
-            TmuxStuckError: It is not a socket, or we may not connect to it.
+            TmuxStuckError: The path is not a socket, or we may not connect to it.
         """
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.stat(self._path).st_mode):
