@@ -100,7 +100,7 @@ class Watch:
             if match:
                 return match
             return WaitReason.EXITED
-        # Look at the pane before reading its log, so that lines printed before it came to rest match.
+        # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._activity.reason()
         match = await self._match_output(self._pane.log.size, deadline)
         if match is None:
