@@ -45,7 +45,7 @@ def census(
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
     # Clients give a server half a second to end; an engine in this process may take longer.
-    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_S", _CENSUS_S)
+    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", _CENSUS_S)
     yield tag
     ask_until(
         lambda: [*marked(tag), *map(str, run_directories(os.getpid()))],

@@ -9,7 +9,7 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, recording, running, shell, waiting
+from tmux_debug_mcp.panes import conditions, creation, engine, recording, running, shell
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
@@ -93,10 +93,10 @@ def limits_of_the_code() -> list[tuple[str, str]]:
             f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, {in_the_middle}; with `since` {with_since}",
         ),
         ("text of a run", f"{running.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
-        ("text of a wait", f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of a wait", f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}"),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
-            f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}",
+            f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}",
         ),
         (
             "log of a pane",

@@ -9,7 +9,7 @@ import pytest
 from support import PATIENCE_S, SHELLS, Tools, python, run
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.panes import running
+from tmux_debug_mcp.panes import following_jobs
 from tmux_debug_mcp.panes.dialects import Shell
 
 PROMPTS = {
@@ -182,7 +182,7 @@ async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
 async def test_shell_that_can_not_take_a_command_is_told_soon(
     tools: Tools, spoiler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TAKE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(following_jobs, "TAKE_S", 10 * PATIENCE_S)
     pane_id = await tools.create("bash --norc")
     await tools.send(pane_id, f"{spoiler} Enter")
     for _ in range(2):

@@ -335,7 +335,7 @@ async def test_server_that_has_just_ended_is_no_server(on_users: Tmux, user: Use
 async def test_server_that_hangs_is_an_error(
     on_users: Tmux, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tmux.users_server._ANSWER_S", 0.3)
+    monkeypatch.setattr("tmux_debug_mcp.tmux.users_socket._ANSWER_S", 0.3)
     pid = int(user.tmux("display-message", "-p", "#{pid}"))
     os.kill(pid, 19)
     try:

@@ -1,4 +1,7 @@
-"""The keyboard of a pane: what is typed goes to its program, and is remembered for those who wait for the answer."""
+"""The keyboard of a pane: it types into the pane, and remembers what was typed.
+
+Waits need to know what was typed, to tell the echo of it from output.
+"""
 
 import re
 import secrets
@@ -9,15 +12,15 @@ from collections.abc import Sequence
 import anyio
 
 from tmux_debug_mcp.linux import terminals
-from tmux_debug_mcp.tmux.pasting import KEY_MODES, pastes
+from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
 from tmux_debug_mcp.vt.keys import Keystrokes, depend_on_modes, encoded
 
 from .dialects import Shell
 from .tmux_pane import TmuxPane
 
-# Waits tell the echo of so many sendings from output.
-_REMEMBERED = 200
+# A wait can tell the echo of this many keystrokes from output.
+_MAX_SENT = 200
 _CONTROL = re.compile("[\0-\037\177]+")
 
 
@@ -28,10 +31,10 @@ class Keyboard:
         pane: The pane.
 
     Attributes:
-        lock: Held while something is typed.
-        sequence: Held while a call types its steps of text.
-        sent: What was typed, the newest last.
-        is_line_used: Something was typed since the shell was given its last command, so its line
+        lock: Held while keystrokes are typed.
+        sequence: Held while a call types several steps, some of them text.
+        sent: What was typed, oldest first; the last 200 keystrokes.
+        is_line_used: Something was typed since the shell got its last command, so its command line
             may not be empty.
     """
 
@@ -39,67 +42,103 @@ class Keyboard:
         self._pane = pane
         self.lock = anyio.Lock()
         self.sequence = anyio.Lock()
-        self.sent: deque[Sent] = deque(maxlen=_REMEMBERED)
+        self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
         self.is_line_used = False
 
+    @property
+    def last_sent(self) -> Sent | None:
+        """What was typed last; None before anything was."""
+        if not self.sent:
+            return None
+        return self.sent[-1]
+
     def use_line(self) -> None:
-        """Note that something may be on the shell's line."""
+        """Note that the shell's command line may not be empty."""
         self.is_line_used = True
 
     def release_line(self) -> None:
-        """Note that the shell's line is empty."""
+        """Note that the shell's command line is empty."""
         self.is_line_used = False
 
-    def expect_echo(self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()) -> Sent:
-        """Remember keys that are to be typed now.
+    def expect_echo(
+        self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()
+    ) -> Sent:
+        """Remember keystrokes that are about to be typed.
 
         Args:
-            keystrokes: The keys.
-            shell: The shell that is at its prompt, if one is.
-            rows: What the screen shows, where a program draws there.
+            keystrokes: The keystrokes.
+            shell: The shell that is at its prompt; None if no shell is.
+            rows: The rows of the screen before, for waits on a full-screen program.
         """
-        modes = terminals.modes(self._pane.leader.pid)
-        echoes = Echoes.TERMINAL if modes and modes.echoes else Echoes.PROGRAM
-        if modes and modes.is_canonical and not modes.echoes:
-            echoes = Echoes.NOBODY
-        elif shell and echoes is Echoes.PROGRAM:
-            echoes = Echoes.EDITOR
-        texts = [text.strip(" ") for text in _CONTROL.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]]
-        sent = Sent(self._pane.log.size, [text for text in texts if text], echoes, time.time(), rows)
+        echoes = self._echoes(shell)
+        pieces = _CONTROL.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
+        texts = [piece.strip(" ") for piece in pieces]
+        sent = Sent(
+            cursor=self._pane.log.size,
+            texts=[text for text in texts if text],
+            echoes=echoes,
+            at=time.time(),
+            rows=rows,
+        )
         self.sent.append(sent)
         return sent
 
+    def _echoes(self, shell: Shell | None) -> Echoes:
+        """Return who shows what is typed now."""
+        modes = terminals.modes(self._pane.leader.pid)
+        if modes and modes.echoes:
+            return Echoes.TERMINAL
+        # Only what asks for a secret reads lines without echo.
+        if modes and modes.is_canonical:
+            return Echoes.NOBODY
+        if shell:
+            return Echoes.EDITOR
+        return Echoes.PROGRAM
+
     async def press(self, keystrokes: Keystrokes) -> None:
-        """Press keys at once, whoever reads them; nobody waits for what comes of them."""
+        """Type keystrokes at once, without waiting for the program and without expecting an echo.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            StorageError: The text can't be written for tmux.
+        """
         with anyio.CancelScope(shield=True):
             async with self.lock:
                 await self.type(keystrokes)
 
     async def type(self, keystrokes: Keystrokes) -> None:
-        """Type and press; the lock must be held.
+        """Type text and press keys. The lock must be held.
 
-        All of it is pasted: so it does not go to a mode that a person is in, such as to scroll. That has to be left for
-        a bracketed paste alone, since tmux then looks at the mode for whether the program asks for brackets.
+        Raises:
+            PaneLostError: The pane is gone.
+            StorageError: The text can't be written for tmux.
         """
+        text = keystrokes.text
         keys = await self._encoded(keystrokes.keys)
-        pasted, typed = (keystrokes.text, keys) if keystrokes.is_paste else ("", keystrokes.text + keys)
-        for text, how in ((pasted, "-p"), (typed, "-r")):
-            if text:
-                await self._paste(text, how)
+        if keystrokes.is_paste:
+            await self._paste(text, is_bracketed=True)
+            text = ""
+        await self._paste(text + keys, is_bracketed=False)
 
-    async def _paste(self, text: str, how: str) -> None:
-        name = f"keys-{secrets.token_hex(8)}"
-        file = self._pane.client.write(name, text.encode())
-        flags = how + (" -S" if self._pane.client.cleans_pastes else "")
+    async def _paste(self, text: str, *, is_bracketed: bool) -> None:
+        if not text:
+            return
+        pane = self._pane
+        client = pane.client
+        buffer = f"keys-{secrets.token_hex(8)}"
+        file = client.write(buffer, text.encode())
+        paste = paste_commands(
+            pane.target, buffer, is_bracketed=is_bracketed, cleans_pastes=client.cleans_pastes
+        )
         try:
-            await self._pane.tmux(("load-buffer", "-b", name, str(file)), *pastes(self._pane.target, name, flags))
+            await pane.tmux(("load-buffer", "-b", buffer, str(file)), *paste)
         finally:
-            self._pane.client.remove(name)
+            client.remove(buffer)
 
     async def _encoded(self, keys: Sequence[str]) -> str:
-        """Return what keys send to the program."""
+        """Return the characters that keys send to the program."""
         if not depend_on_modes(keys):
             return encoded(keys)
-        [[line]] = await self._pane.tmux(("display-message", "-p", "-t", self._pane.target, KEY_MODES))
-        modes = line.split()  # of a pane that is gone there are none
-        return encoded(keys, cursor_mode=modes[:1] == [b"1"], keypad_mode=modes[1:] == [b"1"])
+        pane = self._pane
+        [[modes]] = await pane.tmux(("display-message", "-p", "-t", pane.target, KEY_MODES))
+        return encoded_for_modes(keys, modes.decode())

@@ -1,4 +1,4 @@
-"""A pane as toolsets see it: a name, a keyboard, a shell, and what was shown of its screen last."""
+"""A pane as toolsets see it: a name, a keyboard, a shell, and the screen that was shown last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from .tmux_pane import TmuxPane
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a pane is called.
+    """How a pane is identified, and what it was made for.
 
     Attributes:
         id: Our id, `debug-N`.
-        name: The name that it was given, or else the id.
-        command: The command that it was made for.
-        is_evictable: It may be removed once its program has ended, to make room.
+        name: The name that the call gave, or else the id.
+        command: The command that the pane was made for.
+        is_evictable: The pane may be removed once its program has ended, to make room.
     """
 
     id: PaneId
@@ -35,9 +35,9 @@ class ShownScreen:
     """The screen that a result showed last.
 
     Attributes:
-        cursor: The cursor that the result gave.
+        cursor: The cursor in that result.
         rows: The rows of the screen.
-        group: The process group that had drawn it.
+        group: The foreground process group then, whose program drew the screen.
     """
 
     cursor: int
@@ -46,18 +46,21 @@ class ShownScreen:
 
 
 class Pane(TmuxPane):
-    """A pane with what calls do in it.
+    """A pane of tmux, with a name and everything that calls use to work in it.
 
     Args:
-        identity: What it is called.
+        identity: Its id, name and command.
         place: Where it is in tmux.
         log: Its log.
         events: Wakes the subscribers of logs.
 
     Attributes:
-        keyboard: What is typed goes through this.
-        shell: The shell in it, which is given commands.
-        shown: The screen that a result showed last, if one did.
+        name: The name that the call gave, or else the id.
+        command: The command that the pane was made for.
+        is_evictable: The pane may be removed once its program has ended, to make room.
+        keyboard: Types into the pane.
+        shell: Gives commands to the shell in the pane.
+        shown: The screen that a result showed last; None if none did.
     """
 
     def __init__(self, identity: Identity, place: Place, log: Log, events: LogEvents) -> None:
@@ -71,25 +74,31 @@ class Pane(TmuxPane):
 
     @property
     def window(self) -> str:
-        """Our id of the window that it was made in."""
+        """Our id of the window that the pane was made in, `@N`."""
         return self.place.window
 
     def begin_typing(self) -> Snapshot:
-        """Take the snapshot that later ones are compared with: has what was typed been read?"""
+        """Take a snapshot right before typing, and return it.
+
+        Later snapshots are compared with it, to find out whether the program has read the keys.
+        """
         before = self.terminal.look()
         self.terminal.typed(before)
         return before
 
     def show(self, cursor: int, rows: Sequence[str], group: int) -> None:
-        """Remember a screen that a result shows."""
+        """Remember a screen that a result is about to show."""
         self.shown = ShownScreen(cursor, rows, group)
 
     def take_notices(self) -> list[str]:
-        """Return what the next result has to say besides its own subject; each is said once."""
+        """Return the notices to add to the next result of any call about this pane.
+
+        The end of a run is told once, lost output in every result.
+        """
         notices = []
-        result = self.shell.take_run_result()
-        if result:
-            notices.append(result)
+        run_result = self.shell.take_run_result()
+        if run_result:
+            notices.append(run_result)
         if self.has_gaps:
             notices.append("some output was lost: there was no room for it")
         return notices

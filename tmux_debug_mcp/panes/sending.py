@@ -1,8 +1,9 @@
-"""Sending keys: step by step, each when the program awaits it.
+"""Sending steps of keystrokes to a pane, each when its turn has come.
 
-A step that is text goes out when nothing typed is unread and the terminal is awaited again. What is typed sooner may be
-read by another program than it is meant for, and in another mode of the terminal. Keys and signals are for what runs,
-and wait a moment only.
+A step of text waits until the program has read what was typed before and awaits something again:
+text that is typed too early may go to another program than the caller meant, or meet another mode
+of the terminal. Steps of keys and signals are for the program that runs, so they wait a moment at
+most.
 """
 
 import contextlib
@@ -20,11 +21,12 @@ from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .activity import QUIET_S, Activity, ActivityTracker, Snapshot
 from .capturing import capture_screen_rows
+from .dialects import Shell
 from .pane import Pane
 
-# The shell that a program has just returned to comes to its prompt in some milliseconds.
+# Time for a shell to come to its prompt after the program before has just ended.
 _PROMPT_S = 0.05
-# What was printed has come to the log after a millisecond, but on a busy machine.
+# Output printed longer ago is in the log: that usually takes a millisecond.
 _IN_FLIGHT_S = 0.01
 
 
@@ -33,13 +35,13 @@ class Sending:
     """What was sent.
 
     Attributes:
-        done: How many of the steps.
-        why_not: Why there are not more.
-        first_cursor: Where the pane's log ended before the first step.
-        cursor: The same before the last one.
-        before: The last look before that.
-        rows: What the screen showed then, where a program draws there.
-        signalled: How many processes got the last signal.
+        done: The number of steps that were sent.
+        why_not: Why the next step was not sent; None when all were.
+        first_cursor: The pane's cursor before the first step.
+        cursor: The pane's cursor before the last step that was sent.
+        before: The snapshot before that step.
+        rows: The rows of the screen before that step; empty unless the call keeps the screen.
+        signalled: The number of processes that got the last signal; 0 when none was sent.
     """
 
     done: int
@@ -51,124 +53,190 @@ class Sending:
     signalled: int = 0
 
 
-async def send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool = True) -> Sending:
-    """Type and press, step by step.
+async def send(
+    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool = True
+) -> Sending:
+    """Send steps, each when its turn has come.
 
     Args:
         pane: The pane.
-        steps: What to type.
-        timeout_s: How long each step but the first may wait for its turn.
-        keeps_screen: Remember what the screen shows before each step.
+        steps: The steps, at least one.
+        timeout_s: The time that each step but the first may wait for its turn.
+        keeps_screen: Capture the screen before each step, for a wait that follows.
+
+    Returns:
+        What was sent. A step that could not be sent is an error only if it is the first.
 
     Raises:
-        BusyError: Another call types its steps.
-        PaneExitedError: The program has ended before the first step.
+        BusyError: Another call is sending steps to this pane, and goes on until the timeout.
+        PaneExitedError: The program had ended before the first step.
         PaneLostError: The pane is gone.
-        SignalError: A signal can't be sent.
-        StorageError: There is no room for the text.
+        SignalError: The first step is a signal that can't be sent.
+        StorageError: The text can't be written for tmux.
     """
-    if not any(step.is_text for step in steps):  # which is for what runs, whatever is typed
-        return await _send(pane, steps, timeout_s, keeps_screen=keeps_screen)
-    begin = anyio.current_time()
-    with anyio.move_on_after(max(timeout_s, QUIET_S)) as waiting:
-        await pane.keyboard.sequence.acquire()
-    if waiting.cancelled_caught:
-        raise BusyError(pane.id, "the keys of another call", anyio.current_time() - begin)
+    # Keys and signals are for the program that runs, even amid the text of another call.
+    if not any(step.is_text for step in steps):
+        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
+    await _acquire_sequence(pane, max(timeout_s, QUIET_S))
     try:
-        return await _send(pane, steps, timeout_s, keeps_screen=keeps_screen)
+        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
     finally:
         pane.keyboard.sequence.release()
 
 
-async def _send(pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool) -> Sending:
+async def _acquire_sequence(pane: Pane, timeout_s: float) -> None:
+    """Acquire the right to send several steps.
+
+    Raises:
+        BusyError: Another call has it until the timeout.
+    """
+    begin = anyio.current_time()
+    with anyio.move_on_after(timeout_s) as waiting:
+        await pane.keyboard.sequence.acquire()
+    if waiting.cancelled_caught:
+        raise BusyError(pane.id, "the keys of another call", anyio.current_time() - begin)
+
+
+async def _send_steps(
+    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool
+) -> Sending:
     first = last = await send_one(pane, steps[0], keeps_screen=keeps_screen)
     signalled = last.signalled
-    for number, step in enumerate(steps[1:], 1):
-        why_not = await _turn(pane, step, last, timeout_s)
-        if why_not is None:
-            try:
-                last = await send_one(pane, step, keeps_screen=keeps_screen)
-            except ToolError as error:  # what was sent before is to be told, too
-                why_not = str(error).removesuffix(".")
+    done, why_not = 1, None
+    for step in steps[1:]:
+        why_not = await _wait_for_turn(pane, step, last.before, timeout_s)
         if why_not:
-            return replace(last, done=number, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
+            break
+        try:
+            last = await send_one(pane, step, keeps_screen=keeps_screen)
+        except ToolError as error:  # the caller has to learn of the steps that were sent
+            why_not = str(error).removesuffix(".")
+            break
+        done += 1
         signalled = last.signalled or signalled
-    return replace(last, done=len(steps), first_cursor=first.cursor, signalled=signalled)
+    return replace(last, done=done, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
 
 
 async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) -> Sending:
-    """Type and press, whole and in order.
+    """Send one step at once, whole.
+
+    Args:
+        pane: The pane.
+        step: The step.
+        keeps_screen: Capture the screen before, for a wait that follows.
 
     Raises:
         PaneExitedError: The program has ended.
         PaneLostError: The pane is gone.
-        SignalError: A signal can't be sent.
-        StorageError: There is no room for the text.
+        SignalError: The step is a signal that can't be sent.
+        StorageError: The text can't be written for tmux.
     """
     keyboard = pane.keyboard
     async with keyboard.lock:
         await pane.check_running()
         shell = await pane.terminal.prompt(_PROMPT_S)
         with anyio.CancelScope(shield=True):
+            # Earlier output has to be in the log before the cursor of this step.
             if time.time() - pane.log.written_at < _IN_FLIGHT_S:
-                await pane.flush()  # so that what was printed before comes to the log before
+                await pane.flush()
             before = pane.begin_typing()
-            rows = (await capture_screen_rows(pane))[0] if keeps_screen else []
-            sent, signalled = keyboard.expect_echo(step, shell, rows), 0
+            rows: Sequence[str] = []
+            if keeps_screen:
+                rows, _ = await capture_screen_rows(pane)
+            sent = keyboard.expect_echo(step, shell, rows)
+            signalled = 0
             if step.signal:
-                if shell:
-                    raise SignalError(step.signal, f"{shell.name} is at its prompt there, and no program runs")
-                signalled = _signal(pane, before.group, step.signal)
+                signalled = _send_signal(pane, before.group, step.signal, shell)
             else:
                 keyboard.use_line()
                 await keyboard.type(step)
-    return Sending(1, None, sent.cursor, sent.cursor, before, rows, signalled)
+    return Sending(
+        done=1,
+        why_not=None,
+        first_cursor=sent.cursor,
+        cursor=sent.cursor,
+        before=before,
+        rows=rows,
+        signalled=signalled,
+    )
 
 
-def _signal(pane: Pane, group: int, name: str) -> int:
-    """Send a signal to the foreground process group; return how many processes that are.
+def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
+    """Send a signal to the processes of the foreground process group.
+
+    Args:
+        pane: The pane.
+        group: The foreground process group.
+        name: The signal's name, such as SIGTERM.
+        shell: The shell that is at its prompt; None if no shell is.
+
+    Returns:
+        The number of processes that got it.
 
     Raises:
-        SignalError: It belongs to another user.
+        SignalError: A shell is at its prompt, or the program belongs to another user.
     """
-    below = map(processes.read_stat, processes.descendants(pane.leader.pid))
-    members = [stat.pid for stat in below if stat and stat.pgrp == group]
+    if shell:
+        raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
+    descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
+    members = [stat.pid for stat in descendants if stat and stat.pgrp == group]
     try:
-        # One by one: pane.sh, which may be in that group as well, is not meant.
+        # One by one: killpg(2) would also signal pane.sh, which may be in the group.
         for pid in members:
-            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.Signals[name])
     except PermissionError:
         raise SignalError(name, "the program belongs to another user") from None
     return len(members)
 
 
-async def _turn(pane: Pane, step: Keystrokes, last: Sending, timeout_s: float) -> str | None:
-    """Wait until it is time for a step; return why it never is."""
-    tracker = ActivityTracker(last.before)
+async def _wait_for_turn(
+    pane: Pane, step: Keystrokes, before: Snapshot, timeout_s: float
+) -> str | None:
+    """Wait until it is a step's turn; return None then, or the reason why it never is.
+
+    Args:
+        pane: The pane.
+        step: The step.
+        before: The snapshot before the previous step.
+        timeout_s: The time to wait.
+    """
+    tracker = ActivityTracker(before)
     begin = anyio.current_time()
     async with pane.subscribe() as subscription:
         while True:
-            if ending := await pane.ending():
+            ending = await pane.ending()
+            if ending:
                 return f"the program {ending}"
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
             waited_s = anyio.current_time() - begin
-            if not step.is_text and (activity.is_at_rest or waited_s >= QUIET_S):
-                return None
-            if _is_awaited(activity, waited_s):
+            if _is_turn(step, activity, waited_s):
                 return None
             if waited_s >= timeout_s:
-                return (
-                    f"after {timeout_s:g} s {activity.snapshot.foreground or 'the program'} does not read what is typed"
-                )
-            await subscription.wait(min(activity.look_again_s * pane.events.load, timeout_s - waited_s))
+                program = activity.snapshot.foreground or "the program"
+                return f"after {timeout_s:g} s {program} does not read what is typed"
+            poll_s = activity.look_again_s * pane.events.load
+            await subscription.wait(min(poll_s, timeout_s - waited_s))
 
 
-def _is_awaited(activity: Activity, waited_s: float) -> bool:
-    """Tell whether text is awaited; where the kernel can't tell, whether all is quiet.
+def _is_turn(step: Keystrokes, activity: Activity, waited_s: float) -> bool:
+    """Tell whether a step may be sent now: text if the program awaits it, keys after a moment."""
+    if _awaits_text(activity, waited_s):
+        return True
+    if step.is_text:
+        return False
+    return activity.is_at_rest or waited_s >= QUIET_S
 
-    A program that awaits it and does other things as well, such as to print a log, gets a while for the text before.
+
+def _awaits_text(activity: Activity, waited_s: float) -> bool:
+    """Tell whether the program awaits text, or is likely to where the kernel can't tell.
+
+    A program that reads the terminal but is not quiet, such as one that prints a log, gets a moment
+    to act on the previous step. Where the kernel can't tell what it awaits, it has to be quiet.
     """
-    is_taken = activity.awaits is not None and waited_s >= QUIET_S
-    return activity.is_awaiting or is_taken or (activity.is_unclear and activity.quiet_s >= QUIET_S)
+    if activity.is_awaiting:
+        return True
+    if activity.awaits is not None and waited_s >= QUIET_S:
+        return True
+    return activity.is_unclear and activity.quiet_s >= QUIET_S

@@ -1,4 +1,4 @@
-"""Stopping what runs in the foreground of a shell's pane, and knowing whether that stopped."""
+"""Stopping what runs in the foreground of a shell's pane, until the shell is at its prompt."""
 
 import os
 import signal
@@ -12,42 +12,57 @@ from tmux_debug_mcp.vt.keys import INTERRUPT
 from .activity import Activity, ActivityTracker, StopAction, StopPlan
 from .pane import Pane
 
-# Shells that we can't tell a prompt of.
-OTHER_SHELLS = ("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh", "yash", "elvish", "nu", "xonsh", "pwsh")
-# How long what was told to stop gets for it.
+# Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
+OTHER_SHELLS = (
+    "ksh",
+    "ksh93",
+    "mksh",
+    "tcsh",
+    "bsd-csh",
+    "csh",
+    "yash",
+    "elvish",
+    "nu",
+    "xonsh",
+    "pwsh",
+)
+# Time for programs to stop; results name it.
 STOP_S = 5.0
-_LOOK_AGAIN_S = 0.005
-# What was typed so long ago has been read by a shell at its prompt.
+_POLL_S = 0.005
+# A shell at its prompt has read what was typed longer ago.
 _TAKE_S = 0.1
-# A shell that has just started, or has just got its terminal back, comes to its prompt.
-_SHELL_S, _PROMPT_S = 0.5, 0.05
+# Time for a shell that has just started to come to its prompt.
+_STARTING_S = 0.5
+# The same for a shell that has just got its terminal back.
+_PROMPT_S = 0.05
 
 
 async def stop(pane: Pane, number: signal.Signals) -> str | None:
-    """Stop what runs in the foreground of a pane whose program is a shell, until that is at its prompt.
+    """Stop what runs in the foreground of a pane whose program is a shell.
 
-    What follows in a list of commands is stopped, too. At its prompt, C-c clears what stands on the line.
+    The rest of a list of commands is stopped too. If the shell is at its prompt already, C-c clears
+    its command line.
 
     Args:
         pane: The pane.
-        number: SIGINT presses C-c; another signal is sent to the foreground process group.
+        number: The signal for the foreground process group. SIGINT is sent by pressing C-c.
 
     Returns:
-        None once the shell is at its prompt or the pane's program has ended; else why not.
+        None once the shell is at its prompt or has ended; else why it is not known to have stopped.
 
     Raises:
         PaneExitedError: The pane's program has ended.
         PaneLostError: The pane is gone.
+        StorageError: A key can't be written for tmux.
     """
     await pane.check_running()
-    while await pane.terminal.prompt(_PROMPT_S, starting_s=_SHELL_S) or _is_other_shell(pane):
-        if not pane.keyboard.sent or time.time() > pane.keyboard.sent[-1].at + _TAKE_S:
-            if pane.keyboard.is_line_used and number == signal.SIGINT:
-                await pane.keyboard.press(INTERRUPT)
-                pane.keyboard.release_line()
-            return "nothing runs there, the shell is at its prompt"
-        await anyio.sleep(_LOOK_AGAIN_S)
-    tracker, plan = ActivityTracker(), StopPlan(is_interrupt=number == signal.SIGINT)
+    if await _is_at_prompt(pane):
+        if number == signal.SIGINT and pane.keyboard.is_line_used:
+            await pane.keyboard.press(INTERRUPT)
+            pane.keyboard.release_line()
+        return "nothing runs there, the shell is at its prompt"
+    tracker = ActivityTracker()
+    plan = StopPlan(is_interrupt=number == signal.SIGINT)
     deadline = anyio.current_time() + STOP_S
     while anyio.current_time() < deadline:
         activity = await pane.terminal.observe(tracker)
@@ -55,21 +70,35 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
             await pane.flush()
             await pane.drain()
             return None
-        if reason := await _act(pane, plan, activity, number):
-            return reason
-        await anyio.sleep(_LOOK_AGAIN_S)
+        refusal = await _act(pane, plan, activity, number)
+        if refusal:
+            return refusal
+        await anyio.sleep(_POLL_S)
     state = await pane.state()
-    running = f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice(number)}"
-    return running if state.is_running else None
+    if not state.is_running:
+        return None
+    return f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice(number)}"
 
 
-async def _act(pane: Pane, plan: StopPlan, activity: Activity, number: signal.Signals) -> str | None:
-    """Do what it is time for; return why nothing can be done."""
+async def _is_at_prompt(pane: Pane) -> bool:
+    """Tell whether the shell is at its prompt and stays there: it has read all that was typed."""
+    while await pane.terminal.prompt(_PROMPT_S, starting_s=_STARTING_S) or _is_other_shell(pane):
+        last_sent = pane.keyboard.last_sent
+        if last_sent is None or time.time() > last_sent.at + _TAKE_S:
+            return True
+        await anyio.sleep(_POLL_S)
+    return False
+
+
+async def _act(
+    pane: Pane, plan: StopPlan, activity: Activity, number: signal.Signals
+) -> str | None:
+    """Do what the plan says for this moment; return why nothing can be done, None if it can."""
     snapshot = activity.snapshot
     is_interactive = snapshot.shell is not None and snapshot.shell.is_interactive()
     match plan.step(snapshot, anyio.current_time(), is_interactive=is_interactive):
         case StopAction.SIGNAL:
-            return await _tell(pane, snapshot.group, number)
+            return await _signal(pane, snapshot.group, number)
         case StopAction.RESTORE:
             if terminals.restore(pane.leader.pid):
                 await pane.keyboard.press(INTERRUPT)
@@ -80,8 +109,8 @@ async def _act(pane: Pane, plan: StopPlan, activity: Activity, number: signal.Si
     return None
 
 
-async def _tell(pane: Pane, group: int, number: signal.Signals) -> str | None:
-    """Tell a process group to stop; return why it can't be told."""
+async def _signal(pane: Pane, group: int, number: signal.Signals) -> str | None:
+    """Signal the foreground process group; return why that can't be done, None if it can."""
     if number == signal.SIGINT:
         await pane.keyboard.press(INTERRUPT)
         return None
@@ -89,20 +118,25 @@ async def _tell(pane: Pane, group: int, number: signal.Signals) -> str | None:
         os.killpg(group, number)
     except PermissionError:
         return "it belongs to another user"
-    except ProcessLookupError:  # it has ended meanwhile
+    except ProcessLookupError:  # it has just ended
         return None
     return None
 
 
 def _is_other_shell(pane: Pane) -> bool:
-    """Tell whether a shell that we can't tell a prompt of has the terminal."""
-    stat, below = processes.read_stat(pane.leader.pid), processes.children(pane.leader.pid)
-    main = processes.read_stat(below[0]) if below else None
-    if stat is None or main is None or stat.tpgid != main.pgrp:
+    """Tell whether the pane's program is one of OTHER_SHELLS and has the terminal."""
+    leader = processes.read_stat(pane.leader.pid)
+    children = processes.children(pane.leader.pid)
+    if leader is None or not children:
         return False
-    return processes.program(main.pid) in OTHER_SHELLS
+    program = processes.read_stat(children[0])
+    if program is None or leader.tpgid != program.pgrp:
+        return False
+    return processes.program(program.pid) in OTHER_SHELLS
 
 
 def advice(number: signal.Signals) -> str:
-    """Say what may help when a signal did not."""
-    return "SIGTERM may help" if number == signal.SIGINT else "close_tab ends all that runs there"
+    """Return what to try next when a signal did not stop a program."""
+    if number == signal.SIGINT:
+        return "SIGTERM may help"
+    return "close_tab ends all that runs there"

@@ -1,6 +1,7 @@
-"""The control mode connection to a tmux server.
+"""The control mode connection to a tmux server of ours.
 
-One connection serves all calls at once: a call writes its line whole, and tmux answers lines in order.
+All calls share one connection. Each request is one command line, written whole, and tmux answers
+lines in the order in which it reads them.
 """
 
 import contextlib
@@ -19,49 +20,35 @@ from tmux_debug_mcp.linux import processes
 
 from . import control_mode
 from .control_mode import Block, Notification, Parser, command_line
+from .pasting import CLEANS_PASTES
 from .supervisor import Supervisor
 from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
-# tmux answers within milliseconds. One that was stopped is sent SIGCONT after this long, several times.
+# tmux answers within milliseconds. When it does not, it may be stopped: it gets SIGCONT after this
+# time, and again, before we give up.
 _WAKE_S = 3.0
-_WAKES = 5
-# A command of more takes milliseconds to be written down.
-_LONG_CHARACTERS = 1 << 16
-# Since this version paste-buffer rewrites control characters unless told not to.
-_CLEANS_PASTES = (3, 7)
-
-
-class _Request:
-    """One line on its way: how many blocks it still wants, and those it has.
-
-    Attributes:
-        commands: The command of each block that is to come.
-    """
-
-    def __init__(self, commands: Sequence[Command]) -> None:
-        # An if-shell answers for itself, and then for what it chose.
-        self.commands = [words for words in commands for _ in range(2 if words[0] == "if-shell" else 1)]
-        self.blocks: list[Block] = []
-        self.answered = anyio.Event()
-
-    def add(self, block: Block) -> bool:
-        """Take a block; tell whether it was the last one."""
-        self.blocks.append(block)
-        return not block.ok or len(self.blocks) == len(self.commands)
+_MAX_WAKES = 5
+# Quoting more characters takes milliseconds, so a thread does it.
+_MAX_INLINE_CHARACTERS = 1 << 16
+_READ_BYTES = 1 << 16
 
 
 class ControlClient:
-    """The connection to the tmux server of a warden.
+    """The connection to the tmux server of a supervisor.
+
+    Args:
+        supervisor: The supervisor that runs tmux.
+        offsets: From tmux's ids to ours.
 
     Attributes:
+        offsets: The same.
         gone: Set when tmux has ended, or `serve` has.
-        session: tmux's id of our session, such as $0. Known after `greet`, like the rest.
-        server_pid: The tmux server's process.
+        session: tmux's id of our session, such as $0. Known after `greet`, like the following.
+        server_pid: The process id of the tmux server.
         version: tmux's version, such as 3.3a.
-        cleans_pastes: Whether paste-buffer rewrites control characters unless told not to.
-        offsets: From tmux's ids to ours.
+        cleans_pastes: paste-buffer rewrites control characters unless it is given -S.
     """
 
     session: str
@@ -72,141 +59,149 @@ class ControlClient:
     def __init__(self, supervisor: Supervisor, offsets: Offsets) -> None:
         self._supervisor = supervisor
         self.offsets = offsets
+        self.gone = anyio.Event()
         self._parser = Parser()
-        self._waiting: deque[_Request] = deque()
+        self._requests: deque[_Request] = deque()  # without an answer yet, oldest first
         self._unsent = bytearray()
         self._has_unsent = anyio.Event()
         self._last_words: list[str] = []
-        self.gone = anyio.Event()
 
     @property
     def directory(self) -> Path:
-        """Where files may be put for tmux to read and write, by `file` and `write`; it goes with the server."""
+        """The directory for files that tmux reads or writes. The supervisor removes it at the end.
+
+        Make files there with `file` and `write`, which make the directory again if it was removed.
+        """
         return self._supervisor.directory
+
+    @property
+    def supervisor_pid(self) -> int:
+        """The process id of the supervisor, which adopts the orphans of panes."""
+        return self._supervisor.pid
+
+    @property
+    def last_words(self) -> str:
+        """What tmux printed that is not control mode: the reason why it could not start."""
+        return " ".join(self._last_words)
 
     def file(self, name: str) -> Path:
         """Return the path of a file for tmux to write.
 
         Raises:
-            StorageError: The directory was removed, and can't be made again.
+            StorageError: The directory was removed and can't be made again.
+            TmuxGoneError: The directory was removed and the supervisor was ended.
         """
         path = self._supervisor.file(name)
-        self._mend_socket()
+        self._restore_socket()
         return path
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a new file for tmux to read, which no other user can, and return its path.
+        """Write a new file, mode 0600, for tmux to read, and return its path.
 
         Raises:
-            StorageError: There is no room for it.
+            StorageError: The file can't be written, most likely because the disk is full.
+            TmuxGoneError: The directory was removed and the supervisor was ended.
         """
         path = self._supervisor.write(name, data)
-        self._mend_socket()
+        self._restore_socket()
         return path
 
+    def _restore_socket(self) -> None:
+        """Have tmux create its socket again if somebody removed it, so that people can attach.
+
+        Source: tmux(1), "-L socket-name": SIGUSR1 recreates the socket.
+        """
+        if not os.path.lexists(self.directory / "tmux"):
+            processes.send_signals([self.server_pid], signal.SIGUSR1)
+
     def remove(self, name: str) -> None:
-        """Remove a file that was written there, if it is."""
+        """Remove a file from the directory, if it is there."""
         if not self.directory.is_symlink():
             with contextlib.suppress(OSError):
                 (self.directory / name).unlink()
 
-    def _mend_socket(self) -> None:
-        """Have tmux make its socket again where somebody has removed it, so that people can attach."""
-        if not os.path.lexists(self.directory / "tmux"):
-            processes.send_signals([self.server_pid], signal.SIGUSR1)
-
-    @property
-    def supervisor_pid(self) -> int:
-        """The process that orphans of panes fall to."""
-        return self._supervisor.pid
-
     async def greet(self) -> None:
-        """Wait until tmux answers, and learn about it.
+        """Wait until tmux answers, and set the attributes that depend on it.
 
         Raises:
-            TmuxGoneError: It did not start.
+            TmuxGoneError: tmux did not start.
+            TmuxStuckError: tmux does not answer.
         """
+        facts = ("display-message", "-p", "#{session_id} #{pid} #{version}")
         session = ""
-        while not session:  # on a busy machine tmux may answer before the session is there
-            [[line]] = await self.run(("display-message", "-p", "#{session_id} #{pid} #{version}"))
+        while not session:  # on a busy machine tmux may answer before it has made the session
+            [[line]] = await self.run(facts)
             session, pid, self.version = line.decode().split(" ", 2)
-        self.session, self.server_pid = session, int(pid)
-        self.cleans_pastes = self.is_at_least(_CLEANS_PASTES)
+        self.session = session
+        self.server_pid = int(pid)
+        self.cleans_pastes = self.is_at_least(CLEANS_PASTES)
 
     def is_at_least(self, version: tuple[int, int]) -> bool:
-        """Tell whether this tmux is of this version or newer."""
+        """Tell whether this tmux has this version or a newer one."""
         number = control_mode.version(self.version)
         return number is None or number >= version
 
     async def serve(self) -> None:
-        """Carry commands and answers until tmux ends; then every call that still waits fails."""
+        """Carry commands and answers until tmux ends. Calls that still wait then fail."""
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._send_unsent)
-                await self._read()
+                await self._receive()
                 tasks.cancel_scope.cancel()
         finally:
             self.gone.set()
-            while self._waiting:
-                self._waiting.popleft().answered.set()
+            while self._requests:
+                self._requests.popleft().answered.set()
 
     async def run(self, *commands: Command) -> list[tuple[bytes, ...]]:
-        """Run tmux commands, each given as its words, in order and without anything between them.
+        """Run tmux commands in order, with no other client's command in between.
+
+        Args:
+            commands: The words of each command. An if-shell must have a command for both cases.
 
         Returns:
-            The lines that each command printed; behind those of an if-shell, which must have a command for both cases,
-            those of the one that it chose.
+            The lines that each command printed. An if-shell has two items: its own lines, and those
+            of the command that it chose.
 
         Raises:
-            CommandError: A command failed; the ones before it are done, the ones after it are not.
+            CommandError: A command failed. Those before it were done, those after it were not.
             TmuxGoneError: The server ended before it answered.
-            TmuxStuckError: It does not answer.
+            TmuxStuckError: The server does not answer.
             ValueError: A word has a NUL.
         """
         request = _Request(commands)
-        if sum(map(len, itertools.chain(*commands))) < _LONG_CHARACTERS:
-            line = command_line(commands)
-        else:
-            line = await anyio.to_thread.run_sync(command_line, commands)  # while others are served
+        line = await _command_line(commands)
         if self.gone.is_set():
             raise TmuxGoneError
-        self._waiting.append(request)
-        self._write(line)
+        self._requests.append(request)
+        self._send(line)
         await self._wait_for(request)
-        for words, block in zip(request.commands, request.blocks, strict=False):
-            if not block.ok:
-                raise CommandError(str(words[0]), b" ".join(block.lines).decode(errors="replace"))
-        if len(request.blocks) < len(request.commands):
-            raise TmuxGoneError
-        return [block.lines for block in request.blocks]
+        return request.results()
 
-    async def _wait_for(self, request: _Request) -> None:
-        """Wait for the answer; a tmux that was stopped is told to go on.
+    async def _wait_for(self, request: "_Request") -> None:
+        """Wait for the answer, and continue tmux if it seems to be stopped.
 
         Raises:
-            TmuxStuckError: There is none.
+            TmuxStuckError: There is no answer.
         """
-        for _ in range(_WAKES):
+        for _ in range(_MAX_WAKES):
             with anyio.move_on_after(_WAKE_S):
                 await request.answered.wait()
                 return
-            # Its first two children are tmux's client and server.
-            processes.send_signals(processes.children(self.supervisor_pid)[:2], signal.SIGCONT)
-        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_WAKES * _WAKE_S:g} s")
+            # The first two children of the supervisor are tmux's client and its server.
+            tmux = processes.children(self.supervisor_pid)[:2]
+            processes.send_signals(tmux, signal.SIGCONT)
+        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * _WAKE_S:g} s")
 
-    @property
-    def last_words(self) -> str:
-        """What tmux said that was no answer: why it could not start."""
-        return " ".join(self._last_words)
-
-    def _write(self, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
+        """Write as much of a line as the pipe takes now; `_send_unsent` writes the rest."""
         if not self._unsent:
             try:
                 line = line[os.write(self._supervisor.control_in, line) :]
             except BlockingIOError:
                 pass
-            except OSError:
-                return  # the reader notices too
+            except OSError:  # tmux has ended, and `_receive` sees the end of its output
+                return
         if line:
             self._unsent += line
             self._has_unsent.set()
@@ -216,25 +211,75 @@ class ControlClient:
             await self._has_unsent.wait()
             await anyio.wait_writable(self._supervisor.control_in)
             try:
-                del self._unsent[: os.write(self._supervisor.control_in, self._unsent)]
-            except OSError:
-                return  # the reader notices too
+                sent_bytes = os.write(self._supervisor.control_in, self._unsent)
+            except OSError:  # tmux has ended, and `_receive` sees the end of its output
+                return
+            del self._unsent[:sent_bytes]
             if not self._unsent:
                 self._has_unsent = anyio.Event()
 
-    async def _read(self) -> None:
+    async def _receive(self) -> None:
+        """Read what tmux prints until it ends."""
         while True:
             await anyio.wait_readable(self._supervisor.control_out)
-            data = os.read(self._supervisor.control_out, 1 << 16)
+            data = os.read(self._supervisor.control_out, _READ_BYTES)
             if not data:
                 return
             for event in self._parser.feed(data):
                 self._take(event)
 
     def _take(self, event: Block | Notification) -> None:
-        if isinstance(event, Notification):
-            # What is no notification is an error message of a tmux that can't start.
-            if not event.line.startswith(b"%"):
-                self._last_words.append(event.line.decode(errors="replace"))
-        elif self._waiting[0].add(event):
-            self._waiting.popleft().answered.set()
+        if isinstance(event, Block):
+            is_last = self._requests[0].add(event)
+            if is_last:
+                self._requests.popleft().answered.set()
+        # A line that is not a notification is the error message of a tmux that can't start.
+        elif not event.line.startswith(b"%"):
+            self._last_words.append(event.line.decode(errors="replace"))
+
+
+class _Request:
+    """One command line that was sent, and the blocks that answer it.
+
+    Attributes:
+        answered: Set when the last block has come, or no more will.
+    """
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        self.answered = anyio.Event()
+        self._blocks: list[Block] = []
+        self._expected: list[Command] = []  # the command that each block answers
+        for words in commands:
+            self._expected.append(words)
+            # An if-shell prints a block of its own and one for the command that it chose.
+            if words[0] == "if-shell":
+                self._expected.append(words)
+
+    def add(self, block: Block) -> bool:
+        """Add a block; tell whether it is the last one."""
+        self._blocks.append(block)
+        return not block.ok or len(self._blocks) == len(self._expected)
+
+    def results(self) -> list[tuple[bytes, ...]]:
+        """Return the lines of each block.
+
+        Raises:
+            CommandError: A command failed.
+            TmuxGoneError: Blocks are missing.
+        """
+        for words, block in zip(self._expected, self._blocks, strict=False):
+            if not block.ok:
+                reason = b" ".join(block.lines).decode(errors="replace")
+                raise CommandError(str(words[0]), reason)
+        if len(self._blocks) < len(self._expected):
+            raise TmuxGoneError
+        return [block.lines for block in self._blocks]
+
+
+async def _command_line(commands: Sequence[Command]) -> bytes:
+    """Return the line that runs the commands, made in a thread if that takes long."""
+    words = itertools.chain.from_iterable(commands)
+    characters = sum(map(len, words))
+    if characters < _MAX_INLINE_CHARACTERS:
+        return command_line(commands)
+    return await anyio.to_thread.run_sync(command_line, commands)

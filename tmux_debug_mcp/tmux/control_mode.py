@@ -1,31 +1,41 @@
 """tmux's control mode: bytes to blocks and notifications, arguments to command lines.
 
-No I/O, no clock, no process. The rules, from tmux(1), "CONTROL MODE", and from trying:
+No I/O, no clock, no process. The rules:
 
-1. Output is lines. `%begin T N F` opens a block and `%end T N F` or `%error T N F` with the same three
-   words closes it: T seconds, N the server's counter, F 1 for our lines and 0 for what the server did on
-   its own. Every other line inside is the block's, also one that looks like a guard of another block.
-2. A command line answers with a block per command, up to and including the first that failed.
-3. Lines outside a block are notifications. Some versions print notifications that a command causes inside
-   that command's block.
-4. Bytes from a pane would make guards forgeable. So no format with text that a pane chooses goes through
-   here: formats are ids and numbers, captures go through files.
+1. Output is lines. `%begin T N F` opens a block; `%end T N F` or `%error T N F` with the same three
+   words closes it. T is a time in seconds, N the server's command counter. F is 1 for a command of
+   ours and 0 for one that the server ran on its own. All lines in between belong to the block, even
+   if they look like a guard of another block.
+2. A command line is answered by one block per command, up to and including the first that fails.
+3. Lines outside a block are notifications. Some tmux versions print notifications that a command
+   causes inside that command's block.
+4. A program in a pane could forge guards if its text were printed here. So formats are limited to
+   ids and numbers, and captures go through files.
+
+Source: tmux(1), "CONTROL MODE", for 1 and 3; trying, for 2 and 4.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# Inside double quotes tmux's lexer acts on `"`, `\`, `$` and `~`, and its 3.3 takes the byte 0xff for the end
-# of the file. What is not printable ASCII goes as three-digit octal: safe for every byte but NUL.
-_OCTAL = {byte: f"\\{byte:03o}" for byte in range(256) if byte not in range(32, 127) or byte in b'"\\$~'}
+# Bytes to write as \ooo in double quotes: non-ASCII, control characters and `"`, `\`, `$`, `~`.
+# tmux's lexer expands the last four, and that of tmux 3.3 takes a byte 0xff for the end of file.
+_OCTAL = {
+    byte: f"\\{byte:03o}" for byte in range(256) if byte not in range(32, 127) or byte in b'"\\$~'
+}
 
 _GUARD = re.compile(rb"%(begin|end|error) (\d+ \d+ (\d+))")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The answer to one command of ours: its lines without line feeds, and whether tmux did it."""
+    """The answer to one command of ours.
+
+    Attributes:
+        ok: The command succeeded.
+        lines: What it printed, or the error message; without line feeds.
+    """
 
     ok: bool
     lines: tuple[bytes, ...]
@@ -33,74 +43,94 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A line that tmux printed outside our blocks, without its line feed."""
+    """A line outside blocks.
+
+    Attributes:
+        line: The line without its line feed.
+    """
 
     line: bytes
 
 
 def quote(argument: str | bytes) -> str:
-    """Return the argument as one word of a command line.
+    """Return an argument as one double-quoted word of a command line, in ASCII.
 
     Raises:
-        ValueError: It has a NUL, which tmux can't be told in a command line.
+        ValueError: The argument has a NUL, which a command line can't hold.
     """
-    # File names may hold bytes that are no characters; os.fsdecode has made surrogates of them.
-    data = argument.encode(errors="surrogateescape") if isinstance(argument, str) else argument
+    data = argument
+    if isinstance(data, str):
+        # os.fsdecode has made surrogates of bytes in file names that are not UTF-8.
+        data = data.encode(errors="surrogateescape")
     if 0 in data:
         raise ValueError(argument)
     return '"' + data.decode("latin-1").translate(_OCTAL) + '"'
 
 
 def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
-    """Return the line that runs the commands in order until one fails, each given as its words.
+    """Return the line, with its line feed, that runs commands in order until one fails.
 
-    The commands of a line run without anything between them: no other client's command and no output
-    of a pane.
+    tmux runs the commands of one line without interruption: no other client's command and no output
+    of a pane comes between them.
+
+    Args:
+        commands: The words of each command.
+
+    Raises:
+        ValueError: A word has a NUL.
     """
-    return " ; ".join(" ".join(map(quote, words)) for words in commands).encode("ascii") + b"\n"
+    quoted = [" ".join(map(quote, words)) for words in commands]
+    return " ; ".join(quoted).encode("ascii") + b"\n"
 
 
 def version(text: str) -> tuple[int, int] | None:
-    """Return major and minor of what `tmux -V` or `#{version}` says, or None for a version without a number.
+    """Return the major and minor number in what `tmux -V` or `#{version}` prints.
 
-    Such a version is that of newer sources: `tmux master`.
+    Returns:
+        None for a version without a number, such as `tmux master`: it is newer than any release.
     """
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    number = re.search(r"(\d+)\.(\d+)", text)
+    if number is None:
+        return None
+    return int(number[1]), int(number[2])
 
 
 class Parser:
-    """A stream of control mode output, fed in pieces of any size."""
+    """Parses a stream of control mode output, fed in pieces of any size."""
 
     def __init__(self) -> None:
-        self._partial = bytearray()
-        self._open: bytes | None = None  # the words that close the open block
-        self._ours = False
+        self._partial_line = bytearray()
+        self._open_guard: bytes | None = None  # the three words of the open block's %begin
+        self._is_ours = False
         self._lines: list[bytes] = []
 
     def feed(self, data: bytes) -> list[Block | Notification]:
-        """Return what the bytes complete, in order.
+        """Return the blocks and notifications that the bytes complete, in order.
 
-        Blocks that the server began on its own are left out.
+        Blocks of commands that the server ran on its own are left out.
         """
-        start = len(self._partial)
-        self._partial += data
-        if self._partial.find(b"\n", start) < 0:
+        start = len(self._partial_line)
+        self._partial_line += data
+        if self._partial_line.find(b"\n", start) < 0:
             return []
-        *lines, rest = self._partial.split(b"\n")
-        self._partial = rest
-        events = (self._line(bytes(line)) for line in lines)
+        *lines, self._partial_line = self._partial_line.split(b"\n")
+        events = (self._take_line(bytes(line)) for line in lines)
         return [event for event in events if event is not None]
 
-    def _line(self, line: bytes) -> Block | Notification | None:
+    def _take_line(self, line: bytes) -> Block | Notification | None:
+        """Take a line; return what it completes, None if it is part of a block."""
         guard = _GUARD.fullmatch(line)
-        if self._open is None:
+        if self._open_guard is None:
             if guard is None or guard[1] != b"begin":
                 return Notification(line)
-            self._open, self._ours, self._lines = guard[2], guard[3] == b"1", []
+            self._open_guard = guard[2]
+            self._is_ours = guard[3] == b"1"
+            self._lines = []
             return None
-        if guard is None or guard[1] == b"begin" or guard[2] != self._open:
+        if guard is None or guard[1] == b"begin" or guard[2] != self._open_guard:
             self._lines.append(line)
             return None
-        self._open = None
-        return Block(guard[1] == b"end", tuple(self._lines)) if self._ours else None
+        self._open_guard = None
+        if not self._is_ours:
+            return None
+        return Block(guard[1] == b"end", tuple(self._lines))

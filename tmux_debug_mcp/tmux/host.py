@@ -1,4 +1,4 @@
-"""Our tmux server: started when it is first needed, and once more after it died."""
+"""Our tmux server: started when it is first needed, and again after it has died."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,34 +17,36 @@ from .supervisor import Supervisor
 from .targets import Offsets
 
 _CONFIGURATION = Path(__file__).with_name("tmux.conf")
-# tmux takes some 200 bytes for a line of a pane, and 5 kB where each of its 200 characters has a
-# colour of its own.
+# In tmux a line of 200 columns takes some 200 bytes, or 5 kB if each character has its own colour.
 MAX_HISTORY_LINES = 100_000
-# The number of the first window that a person opens, apart from those of the panes.
+# tmux's base-index: windows that a person opens are numbered from here on, after those of panes.
 _PERSONS_FIRST_WINDOW = "100000"
-# tmux answers its first command after some 20 ms.
+# Timeout for the first answers of tmux, which usually take 20 ms.
 _START_S = 10.0
-# A supervisor that has hundreds of stubborn processes to end takes some 200 ms. Clients kill their
-# server after 500.
-_SUPERVISOR_S = 0.4
+# Time for a supervisor to end: hundreds of processes that ignore SIGTERM take some 200 ms, and
+# clients kill a server that takes more than 500 ms.
+_SUPERVISOR_END_S = 0.4
 
 
 class TmuxHost:
     """Starts our tmux server, connects to it, and ends it.
 
-    Each server has a supervisor and a control mode connection of its own. Ids of tmux's sessions,
-    windows and panes begin anew with each server; ours go on.
+    Each server has its own supervisor and its own control mode connection. tmux's ids of sessions,
+    windows and panes start at 0 in each server; ours go on.
 
     Args:
-        settings: The tmux program, the environment, the runtime directory.
-        tasks: Where the connection is served.
+        settings: The configuration; of it the tmux program, the environment, the runtime directory
+            and `is_subreaper` are used.
+        tasks: The task group in which connections are served.
         first_window: Returns the lowest number for our ids of windows; called at the first start.
 
     Attributes:
-        session: The name of the tmux session that panes are windows of.
+        session: The name of the tmux session whose windows are the panes.
     """
 
-    def __init__(self, settings: Settings, tasks: anyio.abc.TaskGroup, first_window: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: Settings, tasks: anyio.abc.TaskGroup, first_window: Callable[[], int]
+    ) -> None:
         self.session = f"debug-{os.getpid()}"
         self._settings = settings
         self._tasks = tasks
@@ -53,21 +55,21 @@ class TmuxHost:
         self._history_limit: int | None = None
         self._starting = anyio.Lock()
         self._client: ControlClient | None = None
-        self._served: anyio.Event | None = None
+        self._served: anyio.Event | None = None  # set when nothing of the last server is left
         self._supervisors: set[Supervisor] = set()
 
     @property
     def client(self) -> ControlClient | None:
-        """The connection to the tmux server, None while no server runs."""
+        """The connection to the running tmux server; None while no server runs."""
         if self._client is None or self._client.gone.is_set():
             return None
         return self._client
 
     async def connected(self) -> ControlClient:
-        """Return the connection to the tmux server, which is started if none runs.
+        """Return the connection to the running tmux server; start a server if none runs.
 
         Raises:
-            TmuxStartError: It does not start.
+            TmuxStartError: tmux does not start.
         """
         async with self._starting:
             client = self.client
@@ -78,18 +80,23 @@ class TmuxHost:
             return client
 
     def assign_offsets(self, session: str, window: str, pane: str) -> None:
-        """Take note that these of our ids are used, so that the next server's begin behind them."""
+        """Record our ids of a new pane, so that the ids of the next server follow them."""
         if self._offsets:
             self._offsets = self._offsets.behind(session, window, pane)
 
     async def set_history_limit(self, lines: int) -> None:
-        """Set the number of lines that tmux keeps of each pane made from now on."""
+        """Set how many lines of history tmux keeps for panes that are made from now on.
+
+        Raises:
+            TmuxGoneError: The server ended meanwhile. The limit is set for the next one.
+            TmuxStuckError: tmux does not answer.
+        """
         self._history_limit = lines
         if self.client:
             await self.client.run(_history_limit(lines))
 
     async def active_windows(self) -> set[str]:
-        """Return our ids of the windows that attached people see, one for each session."""
+        """Return our ids of the active windows, one for each session; none while no server runs."""
         client = self.client
         if client is None:
             return set()
@@ -101,13 +108,14 @@ class TmuxHost:
         return {client.offsets.window(line.decode()) for line in lines}
 
     def close(self) -> None:
-        """End all tmux servers with everything in them; blocks for some milliseconds."""
+        """End all tmux servers with everything in them. Blocks for some milliseconds."""
         supervisors = tuple(self._supervisors)
         for supervisor in supervisors:
             supervisor.close()
-        self._bury(*supervisors)
+        self._reap(*supervisors)
 
     async def _start(self) -> ControlClient:
+        """Start a supervisor with a tmux server and connect to it."""
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
         supervisor = Supervisor(self._argv, self._settings.env, self._settings.runtime_dir)
@@ -118,35 +126,44 @@ class TmuxHost:
         try:
             with anyio.fail_after(_START_S):
                 await client.greet()
-                numbering = ("base-index", _PERSONS_FIRST_WINDOW)
-                await client.run(("set-option", "-t", client.session, *numbering))
-                if self._history_limit is not None:
-                    await client.run(_history_limit(self._history_limit))
+                await self._configure(client)
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
             raise TmuxStartError(client.last_words) from None
         return client
 
+    async def _configure(self, client: ControlClient) -> None:
+        """Set the options that are not in tmux.conf."""
+        base_index = ("base-index", _PERSONS_FIRST_WINDOW)
+        await client.run(("set-option", "-t", client.session, *base_index))
+        if self._history_limit is not None:
+            await client.run(_history_limit(self._history_limit))
+
     def _argv(self, directory: Path) -> Sequence[str]:
-        """Return the command that starts tmux in a directory, with a session for the panes."""
-        # The first window stays, so that killing the last pane does not end the session.
-        keeper = ["-n", "panes", "printf", "The panes are the other windows."]
+        """Return the command that starts tmux, with its socket in a directory and one session."""
         server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_CONFIGURATION)]
         session = ["new-session", "-f", "no-output", "-s", self.session, "-x", "200", "-y", "50"]
-        return [*server, "-C", *session, *keeper]
+        # The session's first window is no pane of ours: killing the last pane must not end tmux.
+        window = ["-n", "panes", "printf", "The panes are the other windows."]
+        return [*server, "-C", *session, *window]
 
-    async def _serve(self, client: ControlClient, supervisor: Supervisor, served: anyio.Event) -> None:
+    async def _serve(
+        self, client: ControlClient, supervisor: Supervisor, served: anyio.Event
+    ) -> None:
+        """Serve a connection until tmux ends, then end the supervisor and set `served`."""
         await client.serve()
-        # What outlived the tmux server does not outlive its supervisor. Logs stay readable, for
-        # they are open.
+        # Ends processes of panes that have outlived tmux. Logs stay readable: they are open.
         supervisor.close()
-        await anyio.to_thread.run_sync(self._bury, supervisor)
+        await anyio.to_thread.run_sync(self._reap, supervisor)
         served.set()
 
-    def _bury(self, *supervisors: Supervisor) -> None:
-        """Wait for the end of supervisors, and end what a supervisor that was killed has left."""
+    def _reap(self, *supervisors: Supervisor) -> None:
+        """Wait for supervisors to end, and end the descendants that killed supervisors have left.
+
+        Only a subreaper gets such descendants. It spares those of supervisors that still run.
+        """
         for supervisor in supervisors:
-            supervisor.wait(_SUPERVISOR_S)
+            supervisor.wait(_SUPERVISOR_END_S)
             self._supervisors.discard(supervisor)
         if self._settings.is_subreaper:
             others = frozenset(supervisor.pid for supervisor in tuple(self._supervisors))

@@ -1,11 +1,53 @@
-"""The keyboard of a pane: what is typed goes to its program, and is remembered for those who wait for the answer."""
+"""The tmux commands that type text and keys into a pane by pasting a buffer. No I/O.
 
-# tmux's variables of the modes that keys depend on.
+Text goes through a buffer, not through send-keys: a pasted buffer reaches the program even while a
+person has the pane in copy mode. The exception is a bracketed paste, before which that mode has to
+be left, because tmux then asks the mode, not the program, whether it wants brackets.
+
+Source: tmux(1), "BUFFERS", and trying.
+"""
+
+from collections.abc import Sequence
+
+from tmux_debug_mcp.vt.keys import encoded
+
+# The format that prints the terminal modes which decide what cursor and keypad keys send.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
+# Since tmux 3.7 paste-buffer rewrites control characters unless it is given -S.
+CLEANS_PASTES = (3, 7)
 
 
-def pastes(target: str, buffer: str, flags: str) -> list[tuple[str, ...]]:
-    """Return the commands that paste a buffer and delete it; tmux 3.3 ends when that is done to a dead pane."""
+def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
+    """Return the characters that keys send to the program.
+
+    Args:
+        keys: Names of keys.
+        modes: What tmux printed for `KEY_MODES`; empty for a pane that is gone.
+    """
+    flags = modes.split()
+    return encoded(keys, cursor_mode=flags[:1] == ["1"], keypad_mode=flags[1:2] == ["1"])
+
+
+def paste_commands(
+    target: str, buffer: str, *, is_bracketed: bool, cleans_pastes: bool
+) -> list[tuple[str, ...]]:
+    r"""Return the commands that paste a buffer into a pane and delete the buffer.
+
+    A dead pane gets nothing: pasting into one ends tmux 3.3.
+
+    Args:
+        target: tmux's id of the pane.
+        buffer: The name of the buffer.
+        is_bracketed: Put the text in brackets (`\e[200~`) if the program asks for them.
+        cleans_pastes: This tmux rewrites control characters unless told not to.
+    """
+    flags = "-p" if is_bracketed else "-r"
+    if cleans_pastes:
+        flags += " -S"
     paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
-    leave: list[tuple[str, ...]] = [("copy-mode", "-q", "-t", target)] if "-p" in flags else []
-    return [*leave, ("if-shell", "-F", "-t", target, "#{pane_dead}", f"delete-buffer -b {buffer}", paste)]
+    delete = f"delete-buffer -b {buffer}"
+    commands: list[tuple[str, ...]] = []
+    if is_bracketed:
+        commands.append(("copy-mode", "-q", "-t", target))
+    commands.append(("if-shell", "-F", "-t", target, "#{pane_dead}", delete, paste))
+    return commands

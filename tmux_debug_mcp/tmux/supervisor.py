@@ -1,4 +1,8 @@
-"""What makes our end complete: the wardens that we start, and the signals that end us."""
+"""The handle of a supervisor process, and the cleanup of what supervisors can leave behind.
+
+The process itself runs `linux/supervise.py`. It ends when its *lifeline* closes: a pipe that only
+our process holds, so the kernel closes it however our process ends.
+"""
 
 import contextlib
 import os
@@ -19,81 +23,92 @@ from tmux_debug_mcp.errors import StorageError, TmuxGoneError
 from tmux_debug_mcp.linux import files, processes, supervise
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Starts the supervisor without the site module, whose import costs memory: only where our own
-# package is has to be told.
-_PROGRAM = "import sys; sys.path.append(sys.argv.pop(1)); from tmux_debug_mcp.linux.supervise import main; main()"
+# Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
+# the first argument is the directory to add.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from tmux_debug_mcp.linux.supervise import main; main()"
+)
 _ROOT = Path(tmux_debug_mcp.__file__).parents[1]
-# Socket paths have 107 bytes, and tmux expands formats in the paths of files: so short and plain.
+# Short, since socket paths have at most 107 bytes; plain, since tmux expands formats in paths.
 _USABLE_DIRECTORY = re.compile(r"[A-Za-z0-9/._+-]{1,64}")
 
-# A directory that was changed this recently may be one that is being made and not held yet.
-_MAKING_S = 10.0
-# How long a start may take to end what was left; clients wait for seconds.
-_ABANDONED_S = 0.5
+# A directory that was changed more recently may belong to a supervisor that has not locked it yet.
+_MIN_ABANDONED_AGE_S = 10.0
+# Time for `remove_abandoned`. It delays our start, for which clients wait a few seconds.
+_REMOVE_ABANDONED_S = 0.5
 
 
 class Supervisor:
-    """The process that owns one tmux server and everything in its panes.
+    """A supervisor process, which owns one tmux server and everything in its panes.
 
-    Whoever makes one must call `end` or `close`; when its owner ends without that, the kernel does.
+    Creating one starts the process. Whoever does must call `end` or `close`; the kernel ends the
+    lifeline of an owner that dies before.
+
+    Args:
+        argv: Returns the command that starts tmux, given the supervisor's directory.
+        env: The environment of the supervisor and of tmux.
+        runtime: As for `runtime_directories`; the supervisor's directory is in the first of these.
 
     Attributes:
-        pid: Its process id.
-        directory: Its directory, mode 0700: the tmux socket and files of the owner, removed at its end.
-        control_in: Where to write tmux's control mode commands, not blocking.
-        control_out: Where to read what tmux prints, not blocking.
+        pid: The process id of the supervisor.
+        directory: The supervisor's directory, mode 0700, for the tmux socket and the owner's files.
+            The supervisor creates it, and removes it at its end.
+        control_in: The non-blocking file descriptor to write control mode commands to.
+        control_out: The non-blocking file descriptor to read tmux's output from.
     """
 
-    def __init__(self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str], runtime: str) -> None:
-        """Start it with the tmux command that `argv` makes for its directory, and this environment.
-
-        Its directory is in the first of `runtime_directories(runtime)`.
-        """
+    def __init__(
+        self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str], runtime: str
+    ) -> None:
         name = f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"
-        self._places = [base / name for base in runtime_directories(runtime)]
-        self.directory = self._places[0]
+        self._candidates = [base / name for base in runtime_directories(runtime)]
+        self.directory = self._candidates[0]
+        self._locks: list[int] = []  # of directories that `_make_again` made
         tmux_in, self.control_in = os.pipe()
         self.control_out, tmux_out = os.pipe()
         lifeline, self._lifeline = os.pipe()
         program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
+        arguments = [str(self.directory), str(tmux_in), str(tmux_out), *argv(self.directory)]
         self._process = subprocess.Popen(
-            [*program, str(self.directory), str(tmux_in), str(tmux_out), *argv(self.directory)],
+            [*program, *arguments],
             stdin=lifeline,
             stdout=subprocess.DEVNULL,
             pass_fds=(tmux_in, tmux_out),
-            env=dict(env) | {processes.TAG: self.directory.name},
-            start_new_session=True,  # the terminal and the process group of our client are not its
+            env={**env, processes.TAG: self.directory.name},
+            start_new_session=True,  # out of reach of signals to our client's process group
         )
         self.pid = self._process.pid
-        self._holds: list[int] = []  # of directories that were made again
         for fd in (tmux_in, tmux_out, lifeline):
             os.close(fd)
         for fd in (self.control_in, self.control_out):
             os.set_blocking(fd, False)
 
     def file(self, name: str) -> Path:
-        """Return the path of a file in its directory, which is made again if somebody has removed it.
+        """Return the path of a file in the directory, which is made again if somebody removed it.
 
         Raises:
-            StorageError: That can't be made again.
-            TmuxGoneError: It has been ended.
+            StorageError: The directory was removed and can't be made again.
+            TmuxGoneError: The directory was removed and the supervisor was ended.
         """
         try:
             status = self.directory.lstat()
         except FileNotFoundError:
             self._make_again()
+            return self.directory / name
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
-        else:
-            if not (stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()):
-                raise StorageError(str(self.directory), "it was removed, and something else is there")
+        if not _is_own_directory(status):
+            reason = "it was removed, and something else is there"
+            raise StorageError(str(self.directory), reason)
         return self.directory / name
 
     def write(self, name: str, data: bytes) -> Path:
-        """Write a new file into its directory, for us alone, and return its path.
+        """Write a new file, mode 0600, into the directory and return its path.
 
         Raises:
-            StorageError: There is no room for it.
+            StorageError: The file can't be written, most likely because the disk is full.
+            TmuxGoneError: The directory was removed and the supervisor was ended.
         """
         path = self.file(name)
         try:
@@ -104,99 +119,120 @@ class Supervisor:
         return path
 
     def _make_again(self) -> None:
-        """Make the directory again, or elsewhere where the one that it was in is gone as well."""
+        """Make the directory again, in the next runtime directory if the first one is gone too.
+
+        Raises:
+            StorageError: It can't be made.
+            TmuxGoneError: The supervisor was ended, and nobody would remove the directory.
+        """
         if self._lifeline < 0:
             raise TmuxGoneError
-        for place in self._places:
+        for directory in self._candidates:
             try:
-                place.mkdir(0o700)
-                self._holds.append(files.hold(str(place)))
+                directory.mkdir(0o700)
+                self._locks.append(files.hold(str(directory)))
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise StorageError(str(place), f"it was removed, and {error.strerror}") from error
-            self.directory = place
+                reason = f"it was removed, and {error.strerror}"
+                raise StorageError(str(directory), reason) from error
+            self.directory = directory
             return
         raise StorageError(str(self.directory), "it was removed, and that which it was in")
 
     def end(self) -> None:
-        """Let it end everything and then itself; returns at once, and may be called again."""
+        """Tell the supervisor to end everything and then itself.
+
+        Returns at once, and may be called again.
+        """
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
-            processes.send_signals([self.pid], signal.SIGCONT)  # it may have been stopped
+            # A supervisor that was stopped would not notice.
+            processes.send_signals([self.pid], signal.SIGCONT)
 
     def close(self) -> None:
-        """End it and close the pipes to tmux, which nobody may be waiting on."""
+        """Do what `end` does, and close the pipes to tmux. No task may wait for them."""
         self.end()
         for fd in (self.control_in, self.control_out):
             if fd >= 0:
                 os.close(fd)
         self.control_in = self.control_out = -1
-        while self._holds:
-            os.close(self._holds.pop())
+        while self._locks:
+            os.close(self._locks.pop())
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has ended or the time is over; blocks. Call `close` before.
+        """Block until the supervisor has ended or the timeout is over. Call `close` first.
 
-        When it was killed, its descendants are left to the nearest subreaper; what is in its directory is not.
+        Also removes the directory of a supervisor that was killed. The descendants of such a
+        supervisor go to the nearest subreaper.
         """
         if self._process.poll() is None:
-            self._poll(timeout_s)
+            _wait_for_exit(self.pid, timeout_s)
         if self._process.poll() is not None:
             files.remove(str(self.directory))
 
-    def _poll(self, timeout_s: float) -> None:
-        fd = os.pidfd_open(self.pid)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        poll.poll(timeout_s * 1000)
-        os.close(fd)
+
+def _wait_for_exit(pid: int, timeout_s: float) -> None:
+    fd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(timeout_s * 1000)
+    os.close(fd)
 
 
 def on_end_signals(end: Callable[[], None]) -> None:
-    """Have SIGINT, SIGTERM and SIGHUP call `end`, in the main thread, between two steps of Python."""
+    """Have SIGINT, SIGTERM and SIGHUP call `end` in the main thread, between two bytecodes.
+
+    Source: Python's signal module, "Execution of Python signal handlers".
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda _number, _frame: end())
 
 
 def remove_abandoned(runtime: str) -> None:
-    """End and remove what is left of servers that were killed in the same instant as their wardens.
+    """Remove the directories and processes of servers that were killed with their supervisors.
 
     Args:
         runtime: As for `runtime_directories`.
     """
-    deadline = time.monotonic() + _ABANDONED_S
+    deadline = time.monotonic() + _REMOVE_ABANDONED_S
     for base in runtime_directories(runtime):
         for directory in base.glob("tmux-debug-mcp-*-*"):
             with contextlib.suppress(OSError):
                 status = directory.lstat()
-                is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
-                if is_ours and time.time() - status.st_mtime > _MAKING_S:
+                age_s = time.time() - status.st_mtime
+                if _is_own_directory(status) and age_s > _MIN_ABANDONED_AGE_S:
                     supervise.remove_if_unused(str(directory), deadline)
 
 
 def runtime_directories(runtime: str) -> list[Path]:
-    """Return where directories of wardens may be, the best place first.
+    """Return the directories that may hold supervisors' directories, the best first.
 
-    That is the user's own directory for such things, which no clearing of temporary files reaches.
+    The user's runtime directory comes first, since nothing cleans it up as temporary directories
+    are; the directory for temporary files is the last.
 
     Args:
-        runtime: What the environment has for that directory, or nothing.
+        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
     """
-    usual = [runtime, f"/run/user/{os.getuid()}"]
-    found = [path for path in usual if _USABLE_DIRECTORY.fullmatch(path) and _is_private(path)]
+    runtimes = [runtime, f"/run/user/{os.getuid()}"]
+    usable = [path for path in runtimes if _USABLE_DIRECTORY.fullmatch(path) and _is_private(path)]
     temporary = tempfile.gettempdir()
-    # The names in it are ours alone, and directories are made with mode 0700.
-    found.append(temporary if _USABLE_DIRECTORY.fullmatch(temporary) else "/tmp")  # noqa: S108
-    return [Path(base) for base in dict.fromkeys(found)]
+    if not _USABLE_DIRECTORY.fullmatch(temporary):
+        temporary = "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
+    return [Path(base) for base in dict.fromkeys([*usable, temporary])]
 
 
 def _is_private(path: str) -> bool:
-    """Tell whether a directory is ours alone and we may write there."""
+    """Tell whether a path is a directory that only this user can enter, and may write to."""
     try:
         status = os.stat(path)
     except OSError:
         return False
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    return is_ours and os.access(path, os.W_OK | os.X_OK)
+    if not _is_own_directory(status) or status.st_mode & 0o077:
+        return False
+    return os.access(path, os.W_OK | os.X_OK)
+
+
+def _is_own_directory(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()

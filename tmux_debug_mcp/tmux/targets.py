@@ -1,13 +1,15 @@
-"""What is on a tmux server, and what targets mean there: no I/O.
+"""The panes of a tmux server, and which of them a target means. No I/O.
 
-Targets are tmux's: `session:window.pane`, each a name, an index or an id, or an id alone. They are looked up here and
-exactly, since tmux itself takes a prefix for a name and what is active for what is not there. Only ids go to tmux.
+Targets have tmux's syntax, `session:window.pane`. But they are looked up here, exactly, and tmux
+gets only ids: tmux itself accepts a prefix for a name, and falls back to what is active.
 
-1. `%3`, `@1` and `$0` are ids, which mean the same everywhere. What is called so is meant with `=`: `=$0`.
-2. Without a colon, a target that is no id is the name of a session.
-3. Behind the colon stands a window: its index, its id or its name. A window's name may have dots; a dot and a number at
-   the end, or an id, are a pane in it.
-4. Where a window or a pane is wanted and not told, it is the active one.
+1. `%3`, `@1` and `$0` alone are ids. `=$0` means the session that is named `$0`.
+2. Any other target without a colon is the name of a session.
+3. After the colon comes a window: its index, its id or its name. Window names may have dots, so
+   only a dot and a number, or a dot and a pane id, at the end mean a pane of the window.
+4. A target that names no window means the active window; one that names no pane, the active pane.
+
+Source: tmux(1), "COMMANDS", for the syntax; the exactness is ours.
 """
 
 import re
@@ -18,22 +20,44 @@ from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
 from tmux_debug_mcp.vt.sequences import plain_name
 
 _PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
-_PANE_ID, _WINDOW_ID, _SESSION_ID = re.compile(r"%\d+"), re.compile(r"@\d+"), re.compile(r"\$\d+")
+_PANE_ID = re.compile(r"%\d+")
+_WINDOW_ID = re.compile(r"@\d+")
+_SESSION_ID = re.compile(r"\$\d+")
 
-# What is asked of tmux for every pane. Text that others choose comes between separators that nobody can guess.
+# The variables that list-panes prints of each pane, in the order of PaneRow's fields.
 FIELDS = (
-    *("session_id", "session_name", "session_attached", "window_id", "window_index", "window_name", "window_active"),
-    *("pane_id", "pane_index", "pane_active", "pane_width", "pane_height", "pane_dead", "pane_dead_status"),
-    *("pane_current_command", "history_size", "pane_pid", "pane_tty"),
+    "session_id",
+    "session_name",
+    "session_attached",
+    "window_id",
+    "window_index",
+    "window_name",
+    "window_active",
+    "pane_id",
+    "pane_index",
+    "pane_active",
+    "pane_width",
+    "pane_height",
+    "pane_dead",
+    "pane_dead_status",
+    "pane_current_command",
+    "history_size",
+    "pane_pid",
+    "pane_tty",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """What is added to the numbers that a tmux server gives to sessions, windows and panes.
+    """The difference between our numbers of sessions, windows and panes and tmux's.
 
-    A tmux server that takes the place of one that died counts from 0 again. So that no id ever means two things, ours
-    are its numbers behind the last that were used before; the first of them is that of the session that holds panes.
+    A new tmux server counts from 0 again. Ours go on after the last that an earlier server used, so
+    that an id never means two things.
+
+    Attributes:
+        sessions: To add to the number in tmux's id of a session.
+        windows: Likewise, of a window.
+        panes: Likewise, of a pane.
     """
 
     sessions: int = 0
@@ -41,29 +65,40 @@ class Offsets:
     panes: int = 0
 
     def session(self, tmux_id: str) -> str:
-        """Return our id of a session."""
+        """Return our id of the session with tmux's id `$N`."""
         return f"${int(tmux_id[1:]) + self.sessions}"
 
     def window(self, tmux_id: str) -> str:
-        """Return our id of a window."""
+        """Return our id of the window with tmux's id `@N`."""
         return f"@{int(tmux_id[1:]) + self.windows}"
 
     def pane(self, tmux_id: str) -> str:
-        """Return our id of a pane."""
+        """Return our id of the pane with tmux's id `%N`."""
         return f"%{int(tmux_id[1:]) + self.panes}"
 
     def behind(self, session: str, window: str, pane: str) -> "Offsets":
-        """Return those for a server whose ids are to come behind these ids of ours too."""
-        free = (int(our_id[1:]) + 1 for our_id in (session, window, pane))
-        return Offsets(*map(max, (self.sessions, self.windows, self.panes), free))
+        """Return offsets for the next server that put its ids after these ids of ours.
+
+        They are at least the present ones.
+        """
+        return Offsets(
+            max(self.sessions, int(session[1:]) + 1),
+            max(self.windows, int(window[1:]) + 1),
+            max(self.panes, int(pane[1:]) + 1),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PaneRow:
-    """A pane of a tmux server, with its window and session: tmux's variables of these names, with our ids.
+    """A pane of a tmux server with its window and session.
+
+    The attributes are tmux's variables of the same names, as tmux prints them: tmux(1), "FORMATS".
+    The exceptions are `session_id`, `window_id` and `pane_id`, which are our ids.
 
     Attributes:
-        tmux_session: The session by tmux's own id, as its commands need it; and so on.
+        tmux_session: tmux's own id of the session, for its commands.
+        tmux_window: tmux's own id of the window.
+        tmux_pane: tmux's own id of the pane.
     """
 
     session_id: str
@@ -90,129 +125,200 @@ class PaneRow:
 
 
 def panes_format(separator: str) -> str:
-    """Return the format to give to `list-panes -a -F`."""
-    return separator + f"{separator}".join(f"#{{{field}}}" for field in FIELDS) + separator
+    """Return the format for `list-panes -a -F` whose output `parse` reads.
+
+    Args:
+        separator: Random text, which no name of a session, window or program can contain.
+    """
+    variables = [f"#{{{field}}}" for field in FIELDS]
+    return separator + separator.join(variables) + separator
 
 
 def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[PaneRow]:
-    """Return the panes of what tmux printed with that format; a window that is in two sessions is in both."""
-    words = output.split(separator)[1:]
-    size = len(FIELDS) + 1  # behind the last one comes the line's end
-    rows = (PaneRow(*words[start : start + size - 1]) for start in range(0, len(words) - size + 1, size))
-    return [
-        replace(
-            row,
-            session_id=offsets.session(row.session_id),
-            window_id=offsets.window(row.window_id),
-            pane_id=offsets.pane(row.pane_id),
-            pane_current_command=plain_name(row.pane_current_command),
-            tmux_session=row.session_id,
-            tmux_window=row.window_id,
-            tmux_pane=row.pane_id,
-        )
-        for row in rows
-    ]
+    """Return the panes that tmux printed with `panes_format(separator)`, in tmux's order.
+
+    A window that is linked to two sessions appears once in each.
+
+    Args:
+        output: What tmux printed.
+        separator: The separator of the format.
+        offsets: From tmux's ids to ours.
+    """
+    values = output.split(separator)[1:]
+    size = len(FIELDS) + 1  # after the last field comes the line feed
+    rows = []
+    for start in range(0, len(values) - size + 1, size):
+        row = PaneRow(*values[start : start + len(FIELDS)])
+        rows.append(_with_our_ids(row, offsets))
+    return rows
+
+
+def _with_our_ids(row: PaneRow, offsets: Offsets) -> PaneRow:
+    """Return a row as tmux printed it with our ids, and without control characters of a program."""
+    return replace(
+        row,
+        session_id=offsets.session(row.session_id),
+        window_id=offsets.window(row.window_id),
+        pane_id=offsets.pane(row.pane_id),
+        pane_current_command=plain_name(row.pane_current_command),
+        tmux_session=row.session_id,
+        tmux_window=row.window_id,
+        tmux_pane=row.pane_id,
+    )
 
 
 def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """Return a row of the session that a target means.
 
+    A target of a window or a pane means its session, and the row is that of the active pane.
+
     Raises:
-        TargetNotFoundError: There is none.
+        TargetNotFoundError: The target means nothing that exists.
+        AmbiguousTargetError: Several windows of the session have the name.
     """
-    if _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target):
+    if _is_id_in_session(target):
         return find_pane(rows, target)
-    panes, window = _split(rows, target, target)
-    return find_pane(rows, target) if window else panes[0]
+    session_rows, window = _split_session(rows, target, target)
+    if window:
+        return find_pane(rows, target)
+    return session_rows[0]
 
 
 def names_less_than_session(rows: Sequence[PaneRow], target: str) -> bool:
-    """Tell whether a target means a window or a pane of a session.
+    """Tell whether a target means a window or a pane, and not a session.
 
     Raises:
         TargetNotFoundError: There is no such session.
     """
-    is_id = _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target)
-    return bool(is_id or _split(rows, target, target)[1])
+    if _is_id_in_session(target):
+        return True
+    _, window = _split_session(rows, target, target)
+    return window != ""
 
 
 def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
-    """Return the rows of the session that a target means; where it tells a window or a pane, of that window.
+    """Return the rows of the window that a target means, or of the whole session that it means.
+
+    A target of a pane means its window.
 
     Raises:
-        TargetNotFoundError: There is none.
+        TargetNotFoundError: The target means nothing that exists.
         AmbiguousTargetError: Several windows of the session have the name.
     """
-    if not (_PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target)):
-        panes, window = _split(rows, target, target)
+    if not _is_id_in_session(target):
+        session_rows, window = _split_session(rows, target, target)
         if not window:
-            return panes
+            return session_rows
     pane = find_pane(rows, target)
-    return [row for row in rows if (row.session_id, row.window_index) == (pane.session_id, pane.window_index)]
+    place = (pane.session_id, pane.window_index)
+    return [row for row in rows if (row.session_id, row.window_index) == place]
 
 
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
-    """Return the row of the pane that a target means; of a window or a session, its active one.
+    """Return the row of the pane that a target means; for a window or a session, its active pane.
 
     Raises:
-        TargetNotFoundError: There is none.
+        TargetNotFoundError: The target means nothing that exists.
         AmbiguousTargetError: Several windows of the session have the name.
     """
     if _PANE_ID.fullmatch(target):
-        return _first(rows, lambda row: row.pane_id == target, target, "there is no pane of this id")
+        reason = "there is no pane of this id"
+        return _first(rows, lambda row: row.pane_id == target, target, reason)
+    # As a window first, since a window's name may end like a pane.
     try:
-        return _active(_panes_of_window(rows, target, target))
+        return _active(_window_rows(rows, target, target))
     except TargetNotFoundError:
         match = _PANE.fullmatch(target)
         if match is None:
             raise
     window, pane = match.groups()
-    panes = _panes_of_window(rows, window, target)
-    return _first(panes, lambda row: pane in (row.pane_index, row.pane_id), target, f"its window has no pane '{pane}'")
+    candidates = _window_rows(rows, window, target)
+    reason = f"its window has no pane '{pane}'"
+    return _first(candidates, lambda row: pane in (row.pane_index, row.pane_id), target, reason)
 
 
-def _panes_of_window(rows: Sequence[PaneRow], target: str, whole: str) -> list[PaneRow]:
-    """Return the panes of a window; of a session's name alone, those of its active one."""
+def _is_id_in_session(target: str) -> bool:
+    """Tell whether a target is the id of a pane or a window."""
+    return bool(_PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target))
+
+
+def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> list[PaneRow]:
+    """Return the rows of a window; for a session without a window, of its active one.
+
+    Args:
+        rows: All rows of the server.
+        target: A target without a pane.
+        whole_target: The target that the caller gave, for errors.
+
+    Raises:
+        TargetNotFoundError: There is no such session or window.
+        AmbiguousTargetError: Several windows of the session have the name.
+    """
     if _WINDOW_ID.fullmatch(target):
-        found = [row for row in rows if row.window_id == target]
-        if not found:
-            raise TargetNotFoundError(whole, "there is no window of this id")
-        return found
-    panes, window = _split(rows, target, whole)
+        by_id = [row for row in rows if row.window_id == target]
+        if not by_id:
+            raise TargetNotFoundError(whole_target, "there is no window of this id")
+        return by_id
+    session_rows, window = _split_session(rows, target, whole_target)
     if not window:
-        return [row for row in panes if row.window_active == "1"]
+        return [row for row in session_rows if row.window_active == "1"]
+    matching = _rows_of_window(session_rows, window)
+    window_ids = list(dict.fromkeys(row.window_id for row in matching))
+    if len(window_ids) > 1:
+        raise AmbiguousTargetError(whole_target, window_ids)
+    if not matching:
+        session, name = session_rows[0].session_name, window.removeprefix("=")
+        raise TargetNotFoundError(whole_target, f"session '{session}' has no window '{name}'")
+    return matching
+
+
+def _rows_of_window(session_rows: Sequence[PaneRow], window: str) -> list[PaneRow]:
+    """Return the rows of a session's window: the one with this id, else this index, else this name.
+
+    `=` before a window means that it is not an id. The rows may be of several windows of one name.
+    """
     if _WINDOW_ID.fullmatch(window):
-        found = [row for row in panes if row.window_id == window]
-    else:
-        window = window.removeprefix("=")
-        by_index = [row for row in panes if row.window_index == window]
-        found = by_index or [row for row in panes if row.window_name == window]
-    if len(ids := list(dict.fromkeys(row.window_id for row in found))) > 1:
-        raise AmbiguousTargetError(whole, ids)
-    if not found:
-        raise TargetNotFoundError(whole, f"session '{panes[0].session_name}' has no window '{window}'")
-    return found
+        return [row for row in session_rows if row.window_id == window]
+    name = window.removeprefix("=")
+    by_index = [row for row in session_rows if row.window_index == name]
+    if by_index:
+        return by_index
+    return [row for row in session_rows if row.window_name == name]
 
 
-def _split(rows: Sequence[PaneRow], target: str, whole: str) -> tuple[list[PaneRow], str]:
-    """Return the panes of the session that a target begins with, and the rest; newer tmux has names with colons."""
-    ends = [len(target), *(at for at in reversed(range(len(target))) if target[at] == ":")]
-    for end in ends:
-        if panes := [row for row in rows if _is_session(row, target[:end])]:
-            return panes, target[end + 1 :]
+def _split_session(
+    rows: Sequence[PaneRow], target: str, whole_target: str
+) -> tuple[list[PaneRow], str]:
+    """Return the rows of the session that a target begins with, and the rest after the colon.
+
+    Newer versions of tmux allow colons in names of sessions: the longest name that fits wins.
+
+    Raises:
+        TargetNotFoundError: There is no such session.
+    """
+    colons = [at for at in reversed(range(len(target))) if target[at] == ":"]
+    for end in (len(target), *colons):
+        session_rows = [row for row in rows if _is_session(row, target[:end])]
+        if session_rows:
+            return session_rows, target[end + 1 :]
     name = target.partition(":")[0].removeprefix("=")
-    raise TargetNotFoundError(whole, f"there is no session '{name}'")
+    raise TargetNotFoundError(whole_target, f"there is no session '{name}'")
 
 
-def _is_session(row: PaneRow, word: str) -> bool:
-    return row.session_id == word if _SESSION_ID.fullmatch(word) else row.session_name == word.removeprefix("=")
+def _is_session(row: PaneRow, session: str) -> bool:
+    if _SESSION_ID.fullmatch(session):
+        return row.session_id == session
+    return row.session_name == session.removeprefix("=")
 
 
-def _active(panes: Sequence[PaneRow]) -> PaneRow:
-    return next((row for row in panes if row.pane_active == "1"), panes[0])
+def _active(window_rows: Sequence[PaneRow]) -> PaneRow:
+    """Return the row of a window's active pane."""
+    return next((row for row in window_rows if row.pane_active == "1"), window_rows[0])
 
 
-def _first(rows: Iterable[PaneRow], is_meant: Callable[[PaneRow], bool], target: str, reason: str) -> PaneRow:
+def _first(
+    rows: Iterable[PaneRow], is_meant: Callable[[PaneRow], bool], target: str, reason: str
+) -> PaneRow:
     for row in rows:
         if is_meant(row):
             return row

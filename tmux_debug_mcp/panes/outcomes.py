@@ -1,0 +1,94 @@
+"""The outcome of a run: how a command ended, or why it is no longer waited for. No I/O."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tmux_debug_mcp.logs.excerpts import Excerpt
+
+from .state import State
+
+_RUNS_SHELL = "it runs a shell, which is at its prompt; what runs there next runs in that"
+
+
+class RunReason(StrEnum):
+    """Why a run is over.
+
+    Attributes:
+        DONE: The command has ended by itself.
+        INTERRUPTED: Somebody else interrupted the command.
+        TIMED_OUT: The time was over, and the interrupt ended the command.
+        RUNNING: The time was over, and the command goes on in spite of interrupts.
+        GIVEN_UP: The shell gave the command up, because of an error in it.
+        EXITED: The pane's program has ended, or the pane is gone.
+        SHELL_ENDED: The shell that ran the command, inside another one, has ended.
+        REPLACED: The shell has replaced itself with a program, by `exec`.
+        SHELL_STARTED: The command is a shell, or has started one, that is at its prompt now.
+        SHELL_INTERRUPTED: The same, but the time was over, so the start of the shell may have been
+            interrupted.
+        INPUT: The command goes on and awaits something.
+    """
+
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    TIMED_OUT = "timed_out"
+    RUNNING = "running"
+    GIVEN_UP = "given_up"
+    EXITED = "exited"
+    SHELL_ENDED = "shell_ended"
+    REPLACED = "replaced"
+    SHELL_STARTED = "shell_started"
+    SHELL_INTERRUPTED = "shell_interrupted"
+    INPUT = "input"
+
+    @property
+    def leaves_shell(self) -> bool:
+        """Whether the command has left a shell of its own at a prompt."""
+        return self in (RunReason.SHELL_STARTED, RunReason.SHELL_INTERRUPTED)
+
+    @property
+    def leaves_command(self) -> bool:
+        """Whether the command goes on."""
+        return self.leaves_shell or self in (RunReason.RUNNING, RunReason.INPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a run.
+
+    Attributes:
+        reason: Why the run is over.
+        exit_code: The command's exit code, as a shell has it; None if there is none or it is lost.
+        runtime_s: Seconds since the command's start.
+        state: The pane's state.
+        excerpt: The command's output.
+        start: The cursor where the output begins.
+        end: The cursor where the output ends.
+    """
+
+    reason: RunReason
+    exit_code: int | None
+    runtime_s: float
+    state: State
+    excerpt: Excerpt
+    start: int
+    end: int
+
+    def note(self, timeout_s: float) -> str | None:
+        """Return a remark on how the command ended, None if it ended by itself or with its pane.
+
+        Args:
+            timeout_s: The timeout of the run.
+        """
+        timed_out = f"timed out after {timeout_s:g} s"
+        notes = {
+            RunReason.TIMED_OUT: f"{timed_out} and interrupted",
+            RunReason.RUNNING: f"{timed_out}, interrupted twice, and still runs",
+            RunReason.INTERRUPTED: "interrupted",
+            RunReason.GIVEN_UP: "the shell gave it up",
+            RunReason.SHELL_ENDED: "the shell ended",
+            RunReason.REPLACED: "the shell was replaced",
+            RunReason.SHELL_STARTED: _RUNS_SHELL,
+            RunReason.SHELL_INTERRUPTED: f"{timed_out} and interrupted; {_RUNS_SHELL}",
+            RunReason.INPUT: "it runs on",
+        }
+        return notes.get(self.reason)

@@ -1,0 +1,293 @@
+"""The watch of one pane: it waits for the first thing that meets the conditions of a wait.
+
+A watch reads the pane's log as it grows, and does nothing in between. Only for conditions that
+depend on what the program is doing does it also look at the pane from time to time, since the
+kernel does not report that.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import anyio
+
+from tmux_debug_mcp.logs.matching import Matcher, Scan
+from tmux_debug_mcp.logs.pacing import Pace
+from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.subscriptions import Subscription
+
+from .activity import Activity, ActivityTracker
+from .conditions import Conditions
+from .drawn_screen import DrawnScreen
+from .observations import (
+    Observation,
+    Sighting,
+    WaitReason,
+    observed_output,
+    observed_screen,
+)
+from .origins import Origin
+from .pane import Pane
+from .state import State
+
+# The log is matched in slices: the output that an observation shows after a match is at most this.
+_SLICE_BYTES = 4096
+# After more output than this between two pauses, the next pause is at least _FLOOD_S.
+_FLOOD_BYTES = 1 << 16
+_FLOOD_S = 0.01
+# Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
+_REST_OF_LINE_S = 0.003
+# The least time between two looks at a pane, however often its log grows.
+_MIN_LOOK_S = 0.002
+# Added to idle_s: the clocks of files and of processes differ by less.
+_CLOCK_SLACK_S = 0.001
+
+
+class Watch:
+    """The watch of one pane.
+
+    Args:
+        pane: The pane.
+        conditions: What to wait for.
+        origin: Where to begin to look.
+        matcher: The patterns of the conditions.
+    """
+
+    def __init__(
+        self, pane: Pane, conditions: Conditions, origin: Origin, matcher: Matcher
+    ) -> None:
+        self._pane = pane
+        self._conditions = conditions
+        self._origin = origin
+        self._matcher = matcher
+        self._scan = Scan(pane.log, origin.cursor, pane.keyboard.sent)
+        self._screen = DrawnScreen(pane, origin, matcher)
+        self._activity = _ActivityWatch(pane, conditions, origin)
+
+    async def first(self, deadline: float) -> Observation:
+        """Return what meets a condition first, or what there is at the deadline.
+
+        Args:
+            deadline: The end of the wait, on the clock of anyio.current_time().
+
+        Raises:
+            StorageError: There is no room for a capture of the screen.
+        """
+        async with self._pane.subscribe() as subscription:
+            async with self._pane.events.reading:
+                await self._pane.ensure_log_writer()
+            while True:
+                position = self._scan.position
+                ending = await self._pane.ending()
+                reason = await self._reason(ending, deadline)
+                if reason:
+                    if reason.is_match:
+                        await self._read_rest_of_line(subscription)
+                    return await self._observation(reason, ending)
+                read_bytes = self._scan.position - position
+                await self._pause(subscription, deadline, read_bytes)
+
+    async def _reason(self, ending: State | None, deadline: float) -> WaitReason | None:
+        """Return why the wait ends now, or None to go on.
+
+        Args:
+            ending: How the program ended; None while it runs.
+            deadline: The end of the wait.
+        """
+        if ending:
+            match = await self._match_output(ending.cursor, deadline)
+            if match:
+                return match
+            return WaitReason.EXITED
+        # Look at the pane before reading its log: lines printed before it came to rest can match.
+        activity_reason = await self._activity.reason()
+        match = await self._match_output(self._pane.log.size, deadline)
+        if match is None:
+            may_wait = self._conditions.timeout_s > 0
+            match = await self._screen.match(self._scan.position, may_wait=may_wait)
+        if match:
+            return match
+        if activity_reason:
+            return activity_reason
+        return await self._reason_to_give_up(deadline)
+
+    async def _match_output(self, end: int, deadline: float) -> WaitReason | None:
+        """Match new output up to a cursor, while there is time; return which pattern matches."""
+        pace = Pace()
+        position = -1
+        while position != self._scan.position:
+            position = self._scan.position
+            async with self._pane.events.reading:
+                pace.begin()
+                max_bytes = min(pace.bytes, _SLICE_BYTES)
+                lines = self._scan.step(end, max_bytes, self._screen.drawing)
+                reason = self._matcher.first(lines)
+                pace.end()
+            if reason:
+                return WaitReason(reason)
+            # Without a timeout the wait is a single look at all there is.
+            if self._conditions.timeout_s and anyio.current_time() > deadline:
+                return None
+        return None
+
+    async def _reason_to_give_up(self, deadline: float) -> WaitReason | None:
+        """Return why the wait ends though nothing has happened, or None to go on."""
+        conditions = self._conditions
+        if conditions.idle_s is not None and self._idle_s() >= conditions.idle_s:
+            return WaitReason.IDLE
+        printed_bytes = self._scan.position - self._origin.cursor
+        if conditions.pattern is None and printed_bytes > MAX_LOG_BYTES:
+            return WaitReason.FLOODED
+        if anyio.current_time() >= deadline:
+            await self._pane.ensure_log_writer()
+            return WaitReason.TIMED_OUT
+        return None
+
+    def _idle_s(self) -> float:
+        """Return the seconds since something was printed or typed, or the pane was made."""
+        pane = self._pane
+        last = pane.log.written_at
+        sent = pane.keyboard.last_sent
+        if sent:
+            last = max(last, sent.at)
+        return min(time.time() - last, time.monotonic() - pane.started_at)
+
+    async def _pause(self, subscription: Subscription, deadline: float, read_bytes: int) -> None:
+        """Wait until there may be something new.
+
+        Args:
+            subscription: The subscription to the log.
+            deadline: The end of the wait.
+            read_bytes: How much output was read since the last pause.
+        """
+        wait_s = min(deadline - anyio.current_time(), self._activity.next_look_s)
+        if self._conditions.idle_s is not None:
+            wait_s = min(wait_s, self._conditions.idle_s - self._idle_s() + _CLOCK_SLACK_S)
+        if read_bytes > _FLOOD_BYTES:
+            await anyio.sleep(min(_FLOOD_S, max(0.0, wait_s)))
+        else:
+            await subscription.wait(wait_s)
+
+    async def _read_rest_of_line(self, subscription: Subscription) -> None:
+        """Read the rest of the line that matched, if it follows at once."""
+        pane, scan = self._pane, self._scan
+        deadline = anyio.current_time() + _REST_OF_LINE_S
+        while not scan.is_at_line_end and not self._screen.drawing.is_on:
+            ending = await pane.ending()
+            end = pane.log.size
+            if ending:
+                end = ending.cursor
+            data = pane.log.read(scan.position, min(_SLICE_BYTES, end - scan.position))
+            line, line_feed, _ = data.partition(b"\n")
+            line_end = scan.position + len(line) + len(line_feed)
+            scan.step(line_end, _SLICE_BYTES, self._screen.drawing)
+            if len(data) == _SLICE_BYTES:
+                return
+            if not data:
+                wait_s = deadline - anyio.current_time()
+                if ending or wait_s <= 0:
+                    return
+                await subscription.wait(wait_s)
+
+    async def _observation(self, reason: WaitReason, ending: State | None) -> Observation:
+        """Return the observation with which the wait ends."""
+        scan = self._scan
+        end = scan.seen_to
+        if ending and not reason.is_match:
+            end = ending.cursor
+        start = min(self._origin.shown_from, end)
+        state = ending or await self._activity.state()
+        sighting = Sighting(reason, state, start, end, scan.unseen_bytes)
+        if ending is None:
+            drawer = self._screen.drawer()
+            if drawer:
+                return await self._observed_screen(sighting, drawer.group)
+            return await self._observed_output(sighting, last_screen=None)
+        has_crashed = bool(ending.exit_code or ending.signal)
+        last_screen = self._screen.rows_at_origin if has_crashed else None
+        return await self._observed_output(sighting, last_screen)
+
+    async def _observed_screen(self, sighting: Sighting, group: int) -> Observation:
+        """Return an observation of the screen that the process group `group` has drawn."""
+        pane, screen = self._pane, self._screen
+        # The screen shows at least the output up to here.
+        sighting = replace(sighting, end=pane.log.size)
+        rows = await screen.rows()
+        pane.show(sighting.end, rows, group)
+        matching_row = None
+        if sighting.reason is WaitReason.MATCHED:
+            matching_row = screen.matching_row(rows)
+        max_characters = self._conditions.max_characters
+        return observed_screen(pane, sighting, rows, matching_row, max_characters)
+
+    async def _observed_output(
+        self, sighting: Sighting, last_screen: Sequence[str] | None
+    ) -> Observation:
+        """Return an observation of the output, after the screen of a program that has crashed."""
+        pane = self._pane
+        start, end = sighting.start, sighting.end
+        # All that was read is trimmed from the log already.
+        if end < pane.log.kept_from and not sighting.reason.is_match:
+            end = pane.log.size
+        # Output before the program left the alternate screen is gone with that screen.
+        left_at = self._screen.drawing.switched_at
+        if left_at:
+            start = min(end, max(start, self._origin.cursor + left_at))
+        sighting = replace(sighting, start=start, end=end)
+        max_characters = self._conditions.max_characters
+        return await observed_output(pane, sighting, last_screen, max_characters)
+
+
+class _ActivityWatch:
+    """Watches what a pane is doing, for conditions that depend on it.
+
+    Args:
+        pane: The pane.
+        conditions: What to wait for.
+        origin: Where the wait begins to look.
+    """
+
+    def __init__(self, pane: Pane, conditions: Conditions, origin: Origin) -> None:
+        self._pane = pane
+        self._conditions = conditions
+        self._tracker = ActivityTracker(origin.before)
+        self._last: Activity | None = None
+        self._look_at = 0.0
+
+    async def reason(self) -> WaitReason | None:
+        """Look at the pane, unless it is too early; return why the wait ends now, None to go on."""
+        if not self._conditions.depends_on_activity or anyio.current_time() < self._look_at:
+            return None
+        async with self._pane.events.looking:
+            self._last = activity = await self._pane.terminal.observe(self._tracker)
+        # Output wakes the watch much more often than looks are worth their time.
+        self._look_at = anyio.current_time() + _MIN_LOOK_S
+        reason = self._reason_of(activity)
+        if reason:
+            await self._pane.drain()
+        return reason
+
+    def _reason_of(self, activity: Activity) -> WaitReason | None:
+        if activity.snapshot.is_over:
+            return None
+        if activity.is_awaiting:
+            return WaitReason.INPUT
+        if activity.is_at_rest and self._conditions.is_for_rest:
+            return WaitReason.REST
+        return None
+
+    @property
+    def next_look_s(self) -> float:
+        """Seconds until the next look is due; infinite if no condition depends on it."""
+        if self._last is None:
+            return math.inf
+        return max(_MIN_LOOK_S, self._last.look_again_s * self._pane.events.load)
+
+    async def state(self) -> State:
+        """Return the state of the pane, as the last look has it if nothing was printed since."""
+        pane, activity = self._pane, self._last
+        is_fresh = activity is not None and activity.snapshot.printed == pane.log.size
+        if activity and is_fresh and not await pane.ending():
+            return pane.running(activity.snapshot, activity.awaits)
+        return await pane.state()
