@@ -27,7 +27,8 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.vt.keys import Keystrokes, encoded
+from tmux_debug_mcp.vt.key_codes import encoded
+from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.screen import captured_lines
 
 from .captures import first_rows, is_enough, more_rows
