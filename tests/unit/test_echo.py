@@ -119,4 +119,4 @@ def test_many_equal_lines_that_a_line_editor_shows_take_no_time_each() -> None:
 
     for _ in range(500):
         assert echo.without([Line("same", is_edited=True)] * 100, []) == []
-    assert len(echo._shown) < 100
+    assert len(echo._early) < 100

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.errors import KeysError, MixedKeysError
-from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, depend_on_modes, encoded, key_name, parse
+from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
+from tmux_debug_mcp.vt.key_names import key_name
+from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse
 
 NAMED = [
     "Enter",

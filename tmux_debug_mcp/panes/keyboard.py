@@ -14,7 +14,8 @@ import anyio
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
-from tmux_debug_mcp.vt.keys import Keystrokes, depend_on_modes, encoded
+from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
+from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .dialects import Shell
 from .tmux_pane import TmuxPane

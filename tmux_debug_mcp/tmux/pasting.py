@@ -9,7 +9,7 @@ Source: tmux(1), "BUFFERS", and trying.
 
 from collections.abc import Sequence
 
-from tmux_debug_mcp.vt.keys import encoded
+from tmux_debug_mcp.vt.key_codes import encoded
 
 # The format that prints the terminal modes which decide what cursor and keypad keys send.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"

@@ -32,7 +32,8 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send_one
 from tmux_debug_mcp.panes.state import State
 from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
-from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, key_name, parse, pressed
+from tmux_debug_mcp.vt.key_names import key_name
+from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse, pressed
 from tmux_debug_mcp.vt.screen import Screen
 
 from . import sentences

@@ -1,15 +1,18 @@
-"""What of a pane's output is the echo of keys that were sent: no I/O.
+"""Tells the echo of keys that were sent to a pane from a program's output. No I/O.
 
-Who types sees what is typed, and so do waits. Rules:
+Whoever types sees what is typed, and so does a wait. Rules:
 
-1. A line editor (bash, zsh, fish, Python's prompt) shows keys in the line that it is in when they are sent. All of that
-   line is echo. What was typed ahead it shows again at its next prompt.
-2. A terminal that echoes shows what is typed once, wherever the program has got to.
-3. A program that reads keys itself may show them, then at the end of a line.
-4. A terminal that reads lines and does not echo (a password) shows nothing: the same text is an answer.
+1. A line editor (bash, zsh, fish, Python's prompt) echoes keys in the line that its cursor is in
+   when they are sent. All of that line is echo. Text that was typed ahead is echoed again at the
+   next prompt.
+2. A terminal that echoes shows typed text once, wherever the program's output has got to.
+3. A program that reads keys itself may echo them, then at the end of a line.
+4. A terminal that reads lines without echo (for a password) shows nothing: the same text in the
+   output is output.
 
-Many lines may have been typed, and each line of output is compared with them. So a text is looked for in the middle of
-a line only if its turn is near, for texts are shown in their order; at the end of a line, all are looked up at once.
+Many lines may have been typed, and each line of output is compared with them. So only the texts
+whose turn is near are searched for within a line, since texts are echoed in order. The end of a
+line is looked up among all texts at once.
 """
 
 import itertools
@@ -19,23 +22,27 @@ from enum import Enum
 
 from .rows import Line
 
-# So much of a text at the end of a line is taken for one that a program is about to show.
-_LEAST_PART = 4
-# So many sendings may be typed ahead of a shell.
-_TYPED_AHEAD = 20
-# So many lines of a text are remembered.
+# Lines of one text that are remembered.
 MAX_TEXTS = 50_000
-# So many texts are near: those that are expected next, and those that were shown last.
-_NEXT = 32
-_LAST = 16
-# A text of more characters is long, and so is a line of more.
-_LONG, _LONG_LINE = 64, 10_000
-# The part of a text that a line ends with is looked for at so many places in the line.
-_PLACES = 64
+
+# At the end of the last line, this much of a text means that a program is about to echo the rest.
+_MIN_PART = 4
+# Sendings that may be typed ahead of a shell.
+_MAX_TYPED_AHEAD = 20
+# Texts that are near: the next ones to be echoed, and the last ones that were.
+_NEAR_NEXT = 32
+_NEAR_LAST = 16
+# To search backwards takes time that grows with text and line, so there are limits for both.
+_MAX_BACKWARD_TEXT = 64
+_MAX_BACKWARD_LINE = 10_000
+# Longer text is not searched for a row of it.
+_MAX_WRAPPED_TEXT = 10_000
+# Places in a line at which the beginning of a text is tried.
+_MAX_PLACES = 64
 
 
 class Echoes(Enum):
-    """Who shows what is typed."""
+    """Who echoes what is typed."""
 
     NOBODY = "nobody"
     TERMINAL = "terminal"
@@ -48,11 +55,11 @@ class Sent:
     """Keys that were sent to a pane.
 
     Attributes:
-        cursor: Where the pane's log ended before.
-        texts: What was typed, in pieces without control characters or blanks around them.
-        echoes: Who shows it, as far as the kernel can tell: a program may have a line editor.
-        at: When, as time.time() has it.
-        rows: What the screen of a program that draws there showed before.
+        cursor: The size of the pane's log before the keys were sent.
+        texts: The typed text in pieces, split at control characters, without surrounding blanks.
+        echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
+        at: The time, as time.time() returns it.
+        rows: The rows of the screen before, if a program draws there.
     """
 
     cursor: int
@@ -63,17 +70,17 @@ class Sent:
 
 
 class _Texts:
-    """Texts in an order, of which some are near.
+    """Typed texts in order, identified by their numbers from 0.
 
     Attributes:
-        next: The number of the one that is expected next.
+        next: The number of the text that is expected next.
     """
 
     def __init__(self) -> None:
         self.next = 0
         self._texts: list[str] = []
-        self._last: dict[str, int] = {}
-        self._lengths: list[int] = []
+        self._last_numbers: dict[str, int] = {}
+        self._lengths: list[int] = []  # in ascending order, each once
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -82,146 +89,201 @@ class _Texts:
         return self._texts[number]
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add texts behind the others."""
-        self._last.update(zip(texts, itertools.count(len(self._texts)), strict=False))
+        """Append texts."""
+        first = len(self._texts)
+        numbers = range(first, first + len(texts))
+        self._last_numbers.update(zip(texts, numbers, strict=True))
         self._texts += texts
         self._lengths = sorted({*self._lengths, *map(len, texts)})
 
-    def near(self) -> range:
-        """Return the numbers of the texts that were shown last and that are expected next."""
-        return range(max(0, self.next - _LAST), min(len(self._texts), self.next + _NEXT))
+    def expect_next(self, number: int) -> None:
+        """Set the number of the text that is expected next."""
+        self.next = number
 
-    def at_end(self, line: str) -> int | None:
-        """Return the number of the longest text that a line ends with: of equal ones the next expected, or the last."""
+    def near(self) -> Iterable[tuple[int, str]]:
+        """Return number and text of the last texts that were echoed and of the next ones."""
+        first = max(0, self.next - _NEAR_LAST)
+        return enumerate(self._texts[first : self.next + _NEAR_NEXT], start=first)
+
+    def at_end_of(self, line: str) -> int | None:
+        """Return the number of the longest text that a line ends with, None if there is none.
+
+        Among equal texts, it is the next expected one, or else the last one.
+        """
         number = None
         for length in itertools.takewhile(len(line).__ge__, self._lengths):
             text = line[-length:]
-            last = self._last.get(text)
-            if last is not None:
-                number = last if last < self.next else self._texts.index(text, self.next)
+            last = self._last_numbers.get(text)
+            if last is None:
+                continue
+            number = last
+            if last >= self.next:
+                number = self._texts.index(text, self.next)
         return number
 
 
 class Echo:
-    """The echo that is still to come, while the lines of a transcript go by.
+    """The echo that is expected while the lines of a transcript go by.
 
     Args:
-        before: Keys that were sent before; a line editor may show some of them again.
+        before: Keys that were sent earlier. A line editor may echo some of them again.
     """
 
     def __init__(self, before: Iterable[Sent] = ()) -> None:
         self._typed = _Texts()
         self._expected = _Texts()
-        self._echoes: list[Echoes] = []  # of what is expected
-        self._shown: frozenset[int] = frozenset()  # of that, by a line editor ahead of its turn
-        sent = list(before)[-_TYPED_AHEAD:]
-        while sum(len(keys.texts) for keys in sent[:-1]) > MAX_TEXTS:
-            del sent[0]
-        for keys in sent:
-            self._typed.add(keys.texts)
-        self._typed.next = max(0, len(self._typed) - _NEXT)
+        self._echoes: list[Echoes] = []  # for each expected text
+        # The numbers of expected texts that a line editor has echoed before their turn.
+        self._early: frozenset[int] = frozenset()
+        for sent in _latest(before):
+            self._typed.add(sent.texts)
+        self._typed.expect_next(max(0, len(self._typed) - _NEAR_NEXT))
 
     def expect(self, sent: Sent) -> None:
-        """Take note of keys."""
+        """Expect the echo of keys that are sent now."""
         self._typed.add(sent.texts)
+        if sent.echoes is Echoes.NOBODY:
+            return
         echoes, texts = sent.echoes, sent.texts
-        if echoes is Echoes.EDITOR:  # what follows the first line is shown in lines that are to come
-            echoes, texts = Echoes.PROGRAM, sent.texts[1:]
-        if echoes is not Echoes.NOBODY:
-            self._expected.add(texts)
-            self._echoes += [echoes] * len(texts)
+        if echoes is Echoes.EDITOR:
+            # The editor's line has the first text; the others are echoed in lines to come.
+            echoes, texts = Echoes.PROGRAM, texts[1:]
+        self._expected.add(texts)
+        self._echoes += [echoes] * len(texts)
 
     def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
-        """Return what of the next lines is no echo, without empty lines.
+        """Return the text of the next lines without echo, and without empty lines.
 
         Args:
-            settled: Lines that are new and will not change.
-            still_open: All that come behind them and may; they are given again at the next call.
+            settled: New lines that will not change.
+            still_open: All lines behind them. They may change, and are passed again the next time.
         """
         if not self._typed:
             lines = (*settled, *still_open)
             return [line.text for line in lines if line.text and not line.is_command]
-        texts = [self._without(line, is_last=False) for line in settled]
-        before = self._typed.next, self._expected.next, self._shown
-        texts += [self._without(line, is_last=line is still_open[-1]) for line in still_open]
-        self._typed.next, self._expected.next, self._shown = before
+        texts = [self._without_echo(line, is_last=False) for line in settled]
+        typed_next, expected_next, early = self._typed.next, self._expected.next, self._early
+        texts += [self._without_echo(line, is_last=line is still_open[-1]) for line in still_open]
+        self._typed.expect_next(typed_next)
+        self._expected.expect_next(expected_next)
+        self._early = early
         return [text for text in texts if text.strip(" ")]
 
-    def _without(self, line: Line, *, is_last: bool) -> str:
+    def _without_echo(self, line: Line, *, is_last: bool) -> str:
         if line.is_command or not line.text:
             return ""
         if line.is_edited:
-            return self._without_edited(line.text, is_last=is_last)
-        if shown := self._shown_in(line.text):
-            number, end = shown
-            self._expected.next = number + 1
-            self._shown = frozenset(later for later in self._shown if later > number)
+            return self._without_editor_echo(line.text, is_last=is_last)
+        echoed = self._find_expected(line.text)
+        if echoed is not None:
+            number, end = echoed
+            self._expected.expect_next(number + 1)
+            self._early = frozenset(early for early in self._early if early > number)
             return line.text[end:]
-        following = next(self._next_expected(), None)
-        if is_last and following is not None:
-            part = _part(line.text, self._expected[following])
-            if self._echoes[following] is Echoes.TERMINAL or part >= _LEAST_PART:
-                return line.text[: len(line.text) - part]
+        if is_last:
+            return self._without_begun_echo(line.text)
         return line.text
 
-    def _without_edited(self, text: str, *, is_last: bool) -> str:
-        """Return what stands behind all that was typed in a line that a line editor wrote.
+    def _without_begun_echo(self, text: str) -> str:
+        """Return the last line without the beginning of the next expected text at its end."""
+        number = next(self._next_expected(), None)
+        if number is None:
+            return text
+        part = _overlap(text, self._expected[number])
+        if self._echoes[number] is Echoes.TERMINAL or part >= _MIN_PART:
+            return text[: len(text) - part]
+        return text
 
-        What was expected and is shown there is no longer expected.
-        """
-        end = 0
-        trimmed = text.strip(" ")
-        at_end = self._typed.at_end(trimmed)
-        if at_end is not None:
-            self._typed.next = at_end + 1
-        for number in self._typed.near():
-            typed = self._typed[number]
-            # The search for the last place takes time that grows with both.
-            at = text.find(typed) if len(typed) > _LONG else text.rfind(typed, max(0, len(text) - _LONG_LINE))
-            if at >= 0:
-                end = max(end, at + len(typed))
-                self._typed.next = max(self._typed.next, number + 1)
-            elif _LEAST_PART <= len(trimmed) < len(typed) <= _LONG_LINE and trimmed in typed:
-                end = len(text)  # a row of it, as zsh breaks what is too wide
-        for number in self._next_expected():
-            if self._echoes[number] is Echoes.PROGRAM and self._expected[number] in text:
-                self._shown |= {number}
-        while self._expected.next in self._shown:
-            self._expected.next += 1
-        self._shown = frozenset(number for number in self._shown if number > self._expected.next)
-        rest = text[end:]
-        part = max((_part(rest, self._typed[number]) for number in self._typed.near()), default=0) if is_last else 0
-        return rest[: len(rest) - part]
-
-    def _next_expected(self) -> Iterator[int]:
-        """Yield the numbers of what is expected next."""
-        first = self._expected.next
-        shown = self._shown
-        return (number for number in range(first, min(first + _NEXT, len(self._expected))) if number not in shown)
-
-    def _shown_in(self, text: str) -> tuple[int, int] | None:
-        """Return the number of the expected text that a line shows, and where in the line that ends."""
+    def _find_expected(self, text: str) -> tuple[int, int] | None:
+        """Return the number of the expected text that a line has, and where in the line it ends."""
         trimmed = text.rstrip(" ")
-        at_end = self._expected.at_end(trimmed)
-        if at_end is not None and at_end >= self._expected.next and at_end not in self._shown:
+        at_end = self._expected.at_end_of(trimmed)
+        if at_end is not None and at_end >= self._expected.next and at_end not in self._early:
             return at_end, len(trimmed)
         for number in self._next_expected():
+            if self._echoes[number] is not Echoes.TERMINAL:
+                continue
             expected = self._expected[number]
-            at = text.find(expected) if self._echoes[number] is Echoes.TERMINAL else -1
-            if at >= 0:
-                return number, at + len(expected)
+            start = text.find(expected)
+            if start >= 0:
+                return number, start + len(expected)
         return None
 
+    def _next_expected(self) -> Iterator[int]:
+        """Yield the numbers of the next expected texts that a line editor has not echoed early."""
+        first = self._expected.next
+        last = min(first + _NEAR_NEXT, len(self._expected))
+        early = self._early
+        return (number for number in range(first, last) if number not in early)
 
-def _part(text: str, typed: str) -> int:
-    """Return how many characters at the end of the text are the beginning of what was typed."""
-    at = max(0, len(text) - len(typed))
-    for _ in range(_PLACES):
-        at = text.find(typed[0], at)
-        if at < 0:
+    def _without_editor_echo(self, text: str, *, is_last: bool) -> str:
+        """Return what is behind all typed text in a line that a line editor wrote.
+
+        Expected texts in this line are not expected any more.
+        """
+        rest = text[self._end_of_typed(text) :]
+        self._drop_expected_in(text)
+        if not is_last:
+            return rest
+        part = max((_overlap(rest, typed) for _, typed in self._typed.near()), default=0)
+        return rest[: len(rest) - part]
+
+    def _end_of_typed(self, text: str) -> int:
+        """Return where the last typed text ends in a line, 0 if there is none."""
+        end = 0
+        trimmed = text.strip(" ")
+        at_end = self._typed.at_end_of(trimmed)
+        if at_end is not None:
+            self._typed.expect_next(at_end + 1)
+        for number, typed in self._typed.near():
+            start = _find_last(text, typed)
+            if start >= 0:
+                end = max(end, start + len(typed))
+                self._typed.expect_next(max(self._typed.next, number + 1))
+            elif _MIN_PART <= len(trimmed) < len(typed) <= _MAX_WRAPPED_TEXT and trimmed in typed:
+                end = len(text)  # a row of text that is too wide: zsh prints each as a line
+        return end
+
+    def _drop_expected_in(self, text: str) -> None:
+        """Note which expected texts a line editor has echoed in a line."""
+        expected = self._expected
+        for number in self._next_expected():
+            if self._echoes[number] is Echoes.PROGRAM and expected[number] in text:
+                self._early |= {number}
+        following = expected.next
+        while following in self._early:
+            following += 1
+        expected.expect_next(following)
+        self._early = frozenset(number for number in self._early if number > following)
+
+
+def _latest(sent: Iterable[Sent]) -> Sequence[Sent]:
+    """Return the sendings that may be typed ahead, the newest last."""
+    latest = list(sent)[-_MAX_TYPED_AHEAD:]
+    while sum(len(keys.texts) for keys in latest[:-1]) > MAX_TEXTS:
+        del latest[0]
+    return latest
+
+
+def _find_last(text: str, typed: str) -> int:
+    """Return where a text begins in a line, -1 if it is not there: at the last place if short."""
+    if len(typed) > _MAX_BACKWARD_TEXT:
+        return text.find(typed)
+    return text.rfind(typed, max(0, len(text) - _MAX_BACKWARD_LINE))
+
+
+def _overlap(text: str, typed: str) -> int:
+    """Return the number of characters at the end of a text that begin the typed text."""
+    start = max(0, len(text) - len(typed))
+    for _ in range(_MAX_PLACES):
+        start = text.find(typed[0], start)
+        if start < 0:
             return 0
-        if typed.startswith(text[at:]):
-            return len(text) - at
-        at += 1
-    # All that is there is looked at only where little is.
-    return next((size for size in range(min(_PLACES, len(typed)), 0, -1) if text.endswith(typed[:size])), 0)
+        if typed.startswith(text[start:]):
+            return len(text) - start
+        start += 1
+    # Too many places: find a short overlap only.
+    for size in range(min(_MAX_PLACES, len(typed)), 0, -1):
+        if text.endswith(typed[:size]):
+            return size
+    return 0

@@ -1,7 +1,8 @@
-"""The steps of `tmux_send_keys`: a string or an array of them, to what is typed one after the other. No I/O.
+"""The steps of `tmux_send_keys`: strings to keystrokes, which are sent one after the other. No I/O.
 
-1. Each line of a text is a step, with the Enter behind it: a program that one line starts gets the next ones.
-2. Keys that are pressed together, and a signal, are a step each.
+1. Each line of a text is a step, with the Enter at its end: a program that one line starts gets the
+   next ones.
+2. Keys that are pressed together are a step, and so is a signal.
 3. A paste is one step, whatever it has in it.
 """
 
@@ -13,18 +14,25 @@ import orjson
 
 from tmux_debug_mcp.errors import KeysError
 
-from .keys import Keystrokes, check, key_name, pasted, pressed, read, typed, typing
+from .key_names import key_name
+from .keys import Keystrokes, check, pasted, pressed, read, typed, typing_done
 
 MAX_STEPS = 1000
 
 _SIGNALS = frozenset(signal.Signals.__members__)
 _LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
-_MAX_HINTED_CHARACTERS = 20
+# Longer strings are text: no list of signals, and no array in a string.
 _MAX_SIGNALS_CHARACTERS = 1000
+# A word with a hint to a key in another case; key names are not longer.
+_MAX_HINTED_CHARACTERS = 20
+# Steps other than text that a summary shows.
+_MAX_SUMMARY_STEPS = 3
 
 
-def steps(keys: str | Sequence[str], *, literal: bool = False, paste: bool = False) -> list[Keystrokes]:
-    """Return what the steps type and press.
+def steps(
+    keys: str | Sequence[str], *, literal: bool = False, paste: bool = False
+) -> list[Keystrokes]:
+    """Return what the steps type and press, in order.
 
     Args:
         keys: A string, or an array of strings.
@@ -32,76 +40,47 @@ def steps(keys: str | Sequence[str], *, literal: bool = False, paste: bool = Fal
         paste: Paste each string as it is.
 
     Raises:
-        KeysError: A string is empty, too long, has what no keyboard can type or a mixture of keys and text, or
-            there are too many steps.
+        KeysError: A string is not valid, as for `keys.parse`, or looks like a signal but is none;
+            or there are more than 1,000 steps.
     """
-    strings = [keys] if isinstance(keys, str) else keys
-    found: list[Keystrokes] = []
+    strings = keys
+    if isinstance(keys, str):
+        strings = [keys]
+    result: list[Keystrokes] = []
     for string in strings:
         check(string)
-        if isinstance(keys, str) and not (literal or paste):
+        if isinstance(keys, str) and not literal and not paste:
             _reject_json(string)
-        is_one = paste or not (literal or string.strip("\n"))  # line feeds alone are keys
-        lines = 1 if is_one else string.count("\n")
-        if len(found) + lines > MAX_STEPS:
-            raise KeysError(
-                f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. Set paste to send the "
-                "text in one piece, or write it to a file."
-            )
-        found += [pasted(string)] if paste else _steps(string, literal=literal)
-    return found
+        _check_count(len(result) + _count_lines(string, literal=literal, paste=paste))
+        if paste:
+            result.append(pasted(string))
+        elif literal:
+            result += _literal_steps(string)
+        else:
+            result += _steps(string)
+    return result
 
 
-def summary(done: Sequence[Keystrokes]) -> str:
-    """Say what steps have done, for the confirmation."""
-    if len(done) == 1:
-        return done[0].done
-    characters = sum(len(step.text) for step in done)
-    enters = sum(step.keys.count("Enter") for step in done if step.is_text)
-    others = [step.done for step in done if not step.is_text]
-    said = [f"{len(done)} steps"]
-    if any(step.is_text for step in done):
-        said.append(typing(characters, enters))
-    said += others[:3]
-    return "; ".join(said) + ("; …" if len(others) > 3 else "")  # noqa: PLR2004
+def _count_lines(string: str, *, literal: bool, paste: bool) -> int:
+    """Return the number of lines with Enter, each of which is a step."""
+    has_only_enters = not literal and not string.strip("\n")
+    if paste or has_only_enters:
+        return 1
+    return string.count("\n")
 
 
-def _steps(string: str, *, literal: bool) -> list[Keystrokes]:
-    if literal:
-        *lines, last = string.split("\n")
-        return [*(typed(line, 1) for line in lines), *([typed(last, 0)] if last else [])]
-    words = string[:_MAX_SIGNALS_CHARACTERS].replace("\n", " Enter ").split()
-    if len(words) == 1 and _LIKE_A_SIGNAL.fullmatch(words[0]) and words[0] not in _SIGNALS:
-        raise KeysError(f"'{words[0]}' looks like a signal and is none. Set literal to type it as text.")
-    is_short = len(string) <= _MAX_SIGNALS_CHARACTERS
-    if is_short and _SIGNALS.intersection(words) and all(word in _SIGNALS or key_name(word) for word in words):
-        return [_signal_or_key(word) for word in words]
-    names, body, enters = read(string)
-    if names:
-        return [pressed(names)]
-    *lines, last = body.split("\n")
-    return [*(typed(line, 1) for line in lines), typed(last, enters, _hint(string))]
-
-
-def _signal_or_key(word: str) -> Keystrokes:
-    if word in _SIGNALS:
-        return Keystrokes("", is_paste=False, keys=(), done=f"sent {word}", signal=word, is_text=False)
-    return pressed((key_name(word) or word,))
-
-
-def _hint(string: str) -> str:
-    """Say that a word is a key's name but for its case, where it is one."""
-    if " " in string or len(string) > _MAX_HINTED_CHARACTERS:
-        return ""
-    modifiers, hyphen, base = string.rpartition("-")
-    variants = (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper())
-    name = next((word for word in variants if word in _SIGNALS or key_name(word)), None)
-    return f"; '{name}' is the {'signal' if name in _SIGNALS else 'key'}" if name else ""
+def _check_count(count: int) -> None:
+    if count > MAX_STEPS:
+        raise KeysError(
+            f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. "
+            "Set paste to send the text in one piece, or write it to a file."
+        )
 
 
 def _reject_json(string: str) -> None:
-    """Refuse an array that was given as a string."""
-    if not (string[:_MAX_SIGNALS_CHARACTERS].lstrip().startswith("[") and string.rstrip().endswith("]")):
+    """Refuse an array of strings that is given as a string."""
+    has_start = string[:_MAX_SIGNALS_CHARACTERS].lstrip().startswith("[")
+    if not has_start or not string.rstrip().endswith("]"):
         return
     try:
         value = orjson.loads(string)
@@ -109,5 +88,80 @@ def _reject_json(string: str) -> None:
         return
     if value and all(isinstance(item, str) for item in value):
         raise KeysError(
-            "Parameter 'keys' is a string that holds a JSON array. Give the array itself, or set literal to type it."
+            "Parameter 'keys' is a string that holds a JSON array. "
+            "Give the array itself, or set literal to type it."
         )
+
+
+def _literal_steps(string: str) -> list[Keystrokes]:
+    *lines, last = string.split("\n")
+    result = [typed(line, 1) for line in lines]
+    if last:
+        result.append(typed(last, 0))
+    return result
+
+
+def _steps(string: str) -> list[Keystrokes]:
+    words = string[:_MAX_SIGNALS_CHARACTERS].replace("\n", " Enter ").split()
+    if len(words) == 1:
+        _reject_wrong_signal(words[0])
+    if len(string) <= _MAX_SIGNALS_CHARACTERS and _are_signals_and_keys(words):
+        return [_signal_or_key(word) for word in words]
+    reading = read(string)
+    if reading.names:
+        return [pressed(reading.names)]
+    *lines, last = reading.text.split("\n")
+    result = [typed(line, 1) for line in lines]
+    result.append(typed(last, reading.enters, _hint(string)))
+    return result
+
+
+def _reject_wrong_signal(word: str) -> None:
+    if _LIKE_A_SIGNAL.fullmatch(word) and word not in _SIGNALS:
+        raise KeysError(
+            f"'{word}' looks like a signal and is none. Set literal to type it as text."
+        )
+
+
+def _are_signals_and_keys(words: Sequence[str]) -> bool:
+    """Tell whether all words are signals or keys, and at least one is a signal."""
+    has_signal = not _SIGNALS.isdisjoint(words)
+    return has_signal and all(word in _SIGNALS or key_name(word) for word in words)
+
+
+def _signal_or_key(word: str) -> Keystrokes:
+    if word in _SIGNALS:
+        return Keystrokes(
+            "", is_paste=False, keys=(), done=f"sent {word}", signal=word, is_text=False
+        )
+    return pressed((key_name(word) or word,))
+
+
+def _hint(string: str) -> str:
+    """Return a hint if a word differs from a key or a signal in case only, else an empty string."""
+    if " " in string or len(string) > _MAX_HINTED_CHARACTERS:
+        return ""
+    modifiers, hyphen, base = string.rpartition("-")
+    for variant in (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper()):
+        if variant in _SIGNALS:
+            return f"; '{variant}' is the signal"
+        if key_name(variant):
+            return f"; '{variant}' is the key"
+    return ""
+
+
+def summary(done: Sequence[Keystrokes]) -> str:
+    """Return the confirmation for steps that were sent."""
+    if len(done) == 1:
+        return done[0].done
+    parts = [f"{len(done)} steps"]
+    texts = [step for step in done if step.is_text]
+    if texts:
+        characters = sum(len(step.text) for step in done)
+        enters = sum(step.keys.count("Enter") for step in texts)
+        parts.append(typing_done(characters, enters))
+    others = [step.done for step in done if not step.is_text]
+    parts += others[:_MAX_SUMMARY_STEPS]
+    if len(others) > _MAX_SUMMARY_STEPS:
+        parts.append("…")
+    return "; ".join(parts)

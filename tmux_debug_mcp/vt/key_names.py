@@ -1,0 +1,149 @@
+"""The names of keys: the words that people write for a key, to tmux's name for it. No I/O.
+
+A name has modifiers before its base, such as `C-M-Left` or `Ctrl+c`. Source: tmux(1), KEY BINDINGS.
+"""
+
+import re
+
+# No key has a longer name.
+_MAX_NAME_CHARACTERS = 40
+
+# tmux's names, with other well-known spellings.
+_SPELLINGS = {
+    "Enter": ("Return",),
+    "Escape": ("Esc",),
+    "Tab": (),
+    "BTab": (),
+    "Space": (),
+    "BSpace": ("Backspace", "BackSpace"),
+    "DC": ("Delete", "Del"),
+    "IC": ("Insert", "Ins"),
+    "Up": ("ArrowUp",),
+    "Down": ("ArrowDown",),
+    "Left": ("ArrowLeft",),
+    "Right": ("ArrowRight",),
+    "Home": (),
+    "End": (),
+    "PPage": ("PageUp", "PgUp"),
+    "NPage": ("PageDown", "PgDn", "PgDown"),
+}
+_FUNCTION_KEYS = [f"F{number}" for number in range(1, 13)]
+_KEYPAD_KEYS = ["KPEnter", *(f"KP{character}" for character in "0123456789/*-+.")]
+
+
+def _names_by_spelling() -> dict[str, str]:
+    names = {name: name for name in [*_SPELLINGS, *_FUNCTION_KEYS, *_KEYPAD_KEYS]}
+    for name, spellings in _SPELLINGS.items():
+        for spelling in spellings:
+            names[spelling] = name
+    return names
+
+
+_NAMES = _names_by_spelling()
+
+# Modifiers that are written out, to tmux's letters.
+_LONG_MODIFIERS = {
+    "Ctrl": "C",
+    "Control": "C",
+    "ctrl": "C",
+    "control": "C",
+    "Alt": "M",
+    "Meta": "M",
+    "alt": "M",
+    "meta": "M",
+    "Shift": "S",
+    "shift": "S",
+}
+_MAX_MODIFIERS = 3
+# Only a hyphen follows a letter: `C++` is text.
+_MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
+
+# What Ctrl and a character are in a terminal, other than Ctrl and a letter.
+_CONTROL_KEYS = {
+    "[": "Escape",
+    "i": "Tab",
+    "m": "Enter",
+    "?": "BSpace",
+    "@": "C-Space",
+    "/": "C-_",
+    "\\": "C-\\",
+    "]": "C-]",
+    "^": "C-^",
+    "_": "C-_",
+}
+
+# What is meant as a key, though no key may have this name. Words such as `s-expression` and
+# `meta-data` are not.
+_LIKE_A_KEY = re.compile(
+    rf"""
+    (?: [CMS]- | (?i: {"|".join(_LONG_MODIFIERS)} ) [-+] )+
+    (?: .? | F\d+ | (?i: {"|".join(map(re.escape, _NAMES))} ) )
+    | \^.
+    | F\d+
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def key_name(word: str) -> str | None:
+    """Return tmux's name for a key, or None if the word is not the name of a key.
+
+    A single character is no name. `^` and a character is a name for Ctrl and that character.
+    """
+    if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
+        return _modified("C", word[1])
+    if len(word) > _MAX_NAME_CHARACTERS:
+        return None
+    modifiers = ""
+    base = word
+    for _ in range(_MAX_MODIFIERS):
+        match = _MODIFIER.match(base)
+        if match is None:
+            break
+        modifier = match[1] or _LONG_MODIFIERS[match[2]]
+        if modifier in modifiers:
+            return None
+        modifiers += modifier
+        base = base[match.end() :]
+    if not modifiers:
+        return _NAMES.get(base)
+    return _modified("".join(sorted(modifiers)), base)
+
+
+def _modified(modifiers: str, base: str) -> str | None:
+    """Return tmux's name for a key with modifiers, which are letters in alphabetical order."""
+    if base in _NAMES:
+        name = _NAMES[base]
+        if name == "Tab" and "S" in modifiers:
+            return _joined(modifiers.replace("S", ""), "BTab")
+        return _joined(modifiers, name)
+    is_character = len(base) == 1 and base.isprintable() and base != " "
+    if not is_character or "S" in modifiers:
+        return None
+    if "C" in modifiers:
+        return _control_key(modifiers.replace("C", ""), base)
+    return _joined(modifiers, base)
+
+
+def _control_key(other_modifiers: str, character: str) -> str | None:
+    """Return tmux's name for Ctrl and a character, None if terminals have no such key."""
+    lower = character.lower()
+    if lower in _CONTROL_KEYS:
+        name = _CONTROL_KEYS[lower]
+    elif "a" <= lower <= "z":
+        name = f"C-{lower}"
+    else:
+        return None
+    if name.startswith("C-"):
+        return _joined("C" + other_modifiers, name.removeprefix("C-"))
+    return _joined(other_modifiers, name)
+
+
+def _joined(modifiers: str, name: str) -> str:
+    prefixes = [f"{modifier}-" for modifier in modifiers]
+    return "".join(prefixes) + name
+
+
+def looks_like_key(word: str) -> bool:
+    """Tell whether a word, or its beginning if it is long, has the form of a key's name."""
+    return _LIKE_A_KEY.fullmatch(word[:_MAX_NAME_CHARACTERS]) is not None
