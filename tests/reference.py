@@ -78,7 +78,10 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         ("panes of `tmux_run` that have ended", f"the last {engine.KEPT_RUNS}"),
         (
             "command",
-            f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` {users_server.MAX_COMMAND_BYTES:,}",
+            (
+                f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` "
+                f"{users_server.MAX_COMMAND_BYTES:,}"
+            ),
         ),
         ("name", f"{creation.MAX_NAME_CHARACTERS} characters"),
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
@@ -90,21 +93,33 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         ("lines of a capture", f"{debug._MAX_CAPTURE_LINES:,}"),
         (
             "text of a capture",
-            f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, {in_the_middle}; with `since` {with_since}",
+            (
+                f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, {in_the_middle}; with `since` "
+                f"{with_since}"
+            ),
         ),
         ("text of a run", f"{running.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
-        ("text of a wait", f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}"),
+        (
+            "text of a wait",
+            f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
+        ),
         (
             "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
             f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}",
         ),
         (
             "log of a pane",
-            f"the last {_size(retention.MAX_LOG_BYTES)}, and {_size(retention.MAX_LOGS_BYTES)} for all panes",
+            (
+                f"the last {_size(retention.MAX_LOG_BYTES)}, and {_size(retention.MAX_LOGS_BYTES)} "
+                "for all panes"
+            ),
         ),
         (
             "kept logs",
-            f"the last {archive.MAX_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes",
+            (
+                f"the last {archive.MAX_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs "
+                "of present panes"
+            ),
         ),
         (
             "history of a pane in tmux",
@@ -116,7 +131,10 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         ("calls that wait for a tab", str(shell.MAX_WAITING)),
         (
             "text of `getContent`",
-            f"{terminal._MAX_LINES:,} lines of scrollback, the last {terminal.MAX_CONTENT_CHARACTERS:,} characters",
+            (
+                f"{terminal._MAX_LINES:,} lines of scrollback, the last "
+                f"{terminal.MAX_CONTENT_CHARACTERS:,} characters"
+            ),
         ),
         ("size of a terminal", f"{sizes.MAX_COLUMNS} columns, {sizes.MAX_ROWS} rows"),
         ("recording", _size(recording.MAX_RECORDING_BYTES)),

@@ -1,7 +1,8 @@
 """Sessions as pages show them: calls, each with the result that it returns.
 
-A call begins with `> `, its result is indented by two blanks. A line `…` stands for any lines, `…` in a line for any
-text. What differs from run to run (times, process ids, ports, cursors) need not be equal.
+A call begins with `> `, its result is indented by two blanks. A line `…` stands for any lines, `…`
+in a line for any text. What differs from run to run (times, process ids, ports, cursors) need not
+be equal.
 """
 
 import ast
@@ -64,7 +65,7 @@ def with_facts(arguments: Mapping[str, Any], facts: Mapping[str, str]) -> dict[s
 
 
 def facts_of(shown: str, actual: str) -> dict[str, str] | None:
-    """Return what a result has in place of cursors and ports that are shown; None when it is another result."""
+    """Return a result's values of the shown cursors and ports, None if it is another result."""
     names: list[str] = []
     lines = (
         r"(?:.*\n)*?" if line == "…" else _pattern(line, names) + r" *\n"

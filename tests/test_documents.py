@@ -1,4 +1,4 @@
-"""The pages in `docs/` are true: links, tables, configurations, and sessions, which are run again."""
+"""The pages in `docs/` are true: links, tables, configurations; their sessions are run again."""
 
 import ast
 import json
@@ -265,7 +265,8 @@ async def test_tool_of_the_example_works_when_it_is_pasted(
         path, place = comment.removeprefix("# ").split(", ")
         (copy / path).write_text(pasted((copy / path).read_text(), block, place))
 
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tmux_debug_mcp.cli import main; main()"
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    program += "from tmux_debug_mcp.cli import main; main()"
     server = StdioServerParameters(
         command=sys.executable, args=["-I", "-c", program], env=environment
     )

@@ -39,7 +39,7 @@ def test_commands_are_those_that_ci_runs() -> None:
 
 @pytest.fixture(scope="module")
 def demo() -> list[Call]:
-    """Return the calls that the demo makes, with their results; it runs in the directory of its shop."""
+    """Return the calls that the demo makes, with their results."""
     command = [sys.executable, "-m", "tmux_debug_mcp", "demo"]
     output = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60

@@ -1,7 +1,8 @@
-"""What the server costs, beside the floors of the same machine in the same run: `./dev bench [--json]`.
+"""What the server costs, beside the floors of the machine in the same run: `./dev bench`.
 
-Rounds are interleaved, because machines have moods: compare numbers of one run only. Figures are medians with the
-minimum and maximum. The floors are a server of the bare SDK whose tool does nothing, and a tmux process per call.
+Rounds are interleaved, because machines have moods: compare numbers of one run only. Figures are
+medians with the minimum and maximum. The floors are a server of the bare SDK whose tool does
+nothing, and a tmux process per call.
 """
 
 import argparse
@@ -70,7 +71,9 @@ def started(command: list[str] | None = None) -> Server:
 def memory_mb(pid: int) -> float:
     """Return the memory that is a process's own share, in megabytes."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
+    return (
+        next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")) / 1024
+    )
 
 
 def switches(pids: list[int]) -> int:
@@ -98,18 +101,34 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
         time.sleep(0.01)
     for number in range(2, PANES + 1):
         server.text("create_pane", command="exec cat", name=f"pane-{number}")
-    tmux = ["tmux", "-S", socket]
+
+    def display_message() -> None:
+        command = ["tmux", "-S", socket, "display-message", "-p", "x"]
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
     for _ in range(rounds):
         figures.time("bare: call", lambda: bare.ask("tools/call", name="nothing", arguments={}))
-        figures.time("tmux process: display-message", lambda: subprocess.run([*tmux, "display-message", "-p", "x"],
-                     stdout=subprocess.DEVNULL, check=True))  # fmt: skip
+        figures.time("tmux process: display-message", display_message)
         figures.time("list 20 panes", lambda: server.text("list_panes"))
-        figures.time("send a line", lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter", timeout_s=0))
-        figures.time("capture 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
-        figures.time("capture 100 of 10,000", lambda: server.text("capture_pane", pane_id="history"))
-        figures.time("capture 1,000 of 10,000", lambda: server.text("capture_pane", pane_id="history", lines=1000))
+        figures.time(
+            "send a line",
+            lambda: server.text("send_keys", pane_id="pane-2", keys="hello Enter", timeout_s=0),
+        )
+        figures.time(
+            "capture 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", lines=5)
+        )
+        figures.time(
+            "capture 100 of 10,000", lambda: server.text("capture_pane", pane_id="history")
+        )
+        figures.time(
+            "capture 1,000 of 10,000",
+            lambda: server.text("capture_pane", pane_id="history", lines=1000),
+        )
         figures.time("8 captures in flight", lambda: eight_captures(server))
-        figures.time("create", lambda: server.text("create_pane", command="exec cat", name="new", timeout_s=0))
+        figures.time(
+            "create",
+            lambda: server.text("create_pane", command="exec cat", name="new", timeout_s=0),
+        )
         figures.time("kill", lambda: server.text("kill_pane", pane_id="new"))
     figures.samples["bare: memory, MB"].append(memory_mb(bare.pid))
     figures.samples["memory, MB"].append(memory_mb(server.pid))
@@ -136,7 +155,9 @@ def eight_captures(server: Server) -> None:
 def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
     """Measure how soon a wait wakes up, runs and reads; and what a wait for a silent pane costs."""
     # It prints the time at which it prints.
-    program = "import time\nwhile input():\n time.sleep(0.05)\n print('at', time.monotonic(), flush=True)"
+    program = (
+        "import time\nwhile input():\n time.sleep(0.05)\n print('at', time.monotonic(), flush=True)"
+    )
     server.text("create_pane", command=shlex.join([sys.executable, "-c", program]), name="clock")
     server.text("create_pane", command="bash --norc", name="shell")
     for _ in range(rounds):
@@ -144,12 +165,23 @@ def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
         woken = time.monotonic()
         printed = float(result["content"][1]["text"].split("at ")[-1].split()[0])
         figures.samples["wake-up of a wait"].append((woken - printed) * 1000)
-        figures.time("run true in a shell", lambda: server.text("run", command="true", pane_id="shell"))
+        figures.time(
+            "run true in a shell", lambda: server.text("run", command="true", pane_id="shell")
+        )
         figures.time("run true in its own pane", lambda: server.text("run", command="true"))
         figures.time("kill of that", lambda: server.text("kill_pane", pane_id=last_pane(server)))
-        figures.time("read since, 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", since=0))
-        figures.time("read since, 40,000 characters", lambda: server.text("capture_pane", pane_id="history", since=0))
-    server.send("tools/call", name="tmux_wait", arguments={"pane_id": "pane-2", "pattern": "never", "timeout_s": 3})
+        figures.time(
+            "read since, 5 lines", lambda: server.text("capture_pane", pane_id="pane-2", since=0)
+        )
+        figures.time(
+            "read since, 40,000 characters",
+            lambda: server.text("capture_pane", pane_id="history", since=0),
+        )
+    server.send(
+        "tools/call",
+        name="tmux_wait",
+        arguments={"pane_id": "pane-2", "pattern": "never", "timeout_s": 3},
+    )
     figures.samples["CPU of a wait for a silent pane, %"].append(cpu_share(server.pid, 2.0))
     assert "timed out" in str(server.read())
 
@@ -175,9 +207,16 @@ def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
     """Measure a capture beside a pane that prints as fast as it can."""
     server.text("create_pane", command="yes 0123456789012345678901234567890123456789", name="flood")
     for _ in range(rounds):
-        figures.time("capture 5 lines beside a flood", lambda: server.text("capture_pane", pane_id="pane-2", lines=5))
+        figures.time(
+            "capture 5 lines beside a flood",
+            lambda: server.text("capture_pane", pane_id="pane-2", lines=5),
+        )
     figures.samples["CPU beside a flood, %"].append(cpu_share(server.pid, 2.0))
-    server.send("tools/call", name="tmux_wait", arguments={"pane_id": "flood", "pattern": "never", "timeout_s": 3})
+    server.send(
+        "tools/call",
+        name="tmux_wait",
+        arguments={"pane_id": "flood", "pattern": "never", "timeout_s": 3},
+    )
     figures.samples["CPU of a wait for a flood, %"].append(cpu_share(server.pid, 2.0))
     assert "timed out" in str(server.read())
     server.text("kill_pane", pane_id="flood")
@@ -242,7 +281,9 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print samples and budgets as JSON")
     parser.add_argument("--rounds", type=int, default=100, help="rounds of calls (default 100)")
     parser.add_argument("--starts", type=int, default=9, help="rounds of cold starts (default 9)")
-    parser.add_argument("--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)")
+    parser.add_argument(
+        "--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)"
+    )
     options = parser.parse_args()
     for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
         del os.environ[variable]
@@ -250,7 +291,9 @@ def main() -> int:
     measure_starts(figures, options.starts)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         socket = f"{directory}/tmux"
-        subprocess.run(["tmux", "-S", socket, "-f", os.devnull, "new-session", "-d", "cat"], check=True)
+        subprocess.run(
+            ["tmux", "-S", socket, "-f", os.devnull, "new-session", "-d", "cat"], check=True
+        )
         try:
             measure_calls(figures, options.rounds, options.idle, socket)
         finally:

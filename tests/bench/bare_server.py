@@ -6,7 +6,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-TOOL = types.Tool(name="nothing", description="Do nothing.", input_schema={"type": "object", "properties": {}})
+TOOL = types.Tool(
+    name="nothing", description="Do nothing.", input_schema={"type": "object", "properties": {}}
+)
 
 
 async def list_tools(
@@ -16,7 +18,9 @@ async def list_tools(
     return types.ListToolsResult(tools=[TOOL])
 
 
-async def call_tool(_ctx: ServerRequestContext[None], _params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    _ctx: ServerRequestContext[None], _params: types.CallToolRequestParams
+) -> types.CallToolResult:
     """Do nothing."""
     return types.CallToolResult(content=[types.TextContent(type="text", text="done")])
 

@@ -1,4 +1,4 @@
-"""The flake as its users have it: documented commands and configurations, messages, shells, what is installed.
+"""The flake as its users have it: commands, configurations, messages, shells, the package.
 
 Run by `./dev e2e`, with hostpkgs in place of nixpkgs.
 """
@@ -27,7 +27,12 @@ HOSTPKGS = ["--override-input", "nixpkgs", f"path:{HERE / 'hostpkgs'}"]
 def nix(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command, *rest = arguments
     return subprocess.run(
-        ["nix", *command.split(), *HOSTPKGS, *rest], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        ["nix", *command.split(), *HOSTPKGS, *rest],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
 
 
@@ -84,7 +89,12 @@ def test_all_systems_evaluate() -> None:
 
 def nix_commands() -> list[str]:
     """Return the commands of docs/nix.md."""
-    return [line for block in fenced("console") for line in block.splitlines() if line.startswith("$ nix ")]
+    return [
+        line
+        for block in fenced("console")
+        for line in block.splitlines()
+        if line.startswith("$ nix ")
+    ]
 
 
 def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
@@ -94,17 +104,27 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
     assert "TypeError: can't multiply sequence" in output("run", ".", "--", "demo")
     output("profile install", ".", "--profile", str(tmp_path / "profile"))
     command = [str(tmp_path / "profile" / "bin" / "tmux-debug-mcp"), "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith("tmux-debug-mcp 0.")
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
+        "tmux-debug-mcp 0."
+    )
 
 
-async def test_flake_gives_a_shell_with_a_client_configuration(tmp_path: Path, environment: dict[str, str]) -> None:
+async def test_flake_gives_a_shell_with_a_client_configuration(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     [text] = fenced("nix")[:1]
     (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
     shell = ["develop", "--no-write-lock-file", "--command"]
     assert "tmux-debug-mcp 0." in output(*shell, "tmux-debug-mcp", "--version", cwd=tmp_path)
 
-    python = ["python3", "-c", "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'))"]
-    outside = subprocess.run(python, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    python = [
+        "python3",
+        "-c",
+        "import os, sys; print(sys.executable, os.environ.get('PYTHONPATH'))",
+    ]
+    outside = subprocess.run(
+        python, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     assert output(*shell, *python, cwd=tmp_path) == outside
 
     [server] = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
@@ -154,10 +174,14 @@ def test_commands_for_a_sandbox_start_it(tmp_path: Path) -> None:
 
 def test_development_shell_tests_the_working_tree() -> None:
     shell = ["develop", "--command"]
-    where = output(*shell, "python3", "-c", "import tmux_debug_mcp; print(tmux_debug_mcp.__file__)").strip()
+    where = output(
+        *shell, "python3", "-c", "import tmux_debug_mcp; print(tmux_debug_mcp.__file__)"
+    ).strip()
     assert where == str(ROOT / "tmux_debug_mcp" / "__init__.py")
     assert "all 1 passed" in output(*shell, "tests/tmux-mcp/run-integration.sh", "create_pane")
-    assert " passed" in output(*shell, "./dev", "test", "tests/unit/test_keys.py", "tests/stdio/test_protocol.py")
+    assert " passed" in output(
+        *shell, "./dev", "test", "tests/unit/test_keys.py", "tests/stdio/test_protocol.py"
+    )
     assert "Success: no issues found" in output(*shell, "./dev", "check")
 
 

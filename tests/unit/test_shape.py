@@ -42,9 +42,13 @@ DOES_IO = {"vt/picture.py"}
 PURE = {
     "tmux/control_mode.py",
     "tmux/targets.py",
+    "tmux/captures.py",
+    "tmux/pasting.py",
     "logs/index.py",
     "logs/excerpts.py",
     "panes/activity.py",
+    "panes/conditions.py",
+    "panes/outcomes.py",
     "panes/state.py",
 }
 
@@ -117,10 +121,37 @@ def test_each_room_says_what_lives_there(room: str) -> None:
 @over_modules
 def test_modules_classes_and_functions_stay_small(path: Path) -> None:
     text = path.read_text()
-    assert text.count("\n") <= 500
+    assert text.count("\n") <= 450
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         doc = ast.get_docstring(node, clean=False) or ""
         lines = (node.end_lineno or 0) - node.lineno - doc.count("\n")
-        assert lines <= (500 if isinstance(node, ast.ClassDef) else 50), node.name
+        assert lines <= (300 if isinstance(node, ast.ClassDef) else 50), node.name
+
+
+@over_modules
+def test_code_has_air(path: Path) -> None:
+    """One thought a line: no conditional expression in another, no assignment in an expression.
+
+    An assignment may be all that an `if` or a `while` asks.
+    """
+    tree = ast.parse(path.read_text())
+    asked = {id(node.test) for node in ast.walk(tree) if isinstance(node, ast.If | ast.While)}
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.NamedExpr) or id(node) in asked, node.lineno
+        if isinstance(node, ast.IfExp):
+            inner = [*ast.walk(node.body), *ast.walk(node.orelse), *ast.walk(node.test)]
+            assert not any(isinstance(other, ast.IfExp) for other in inner), node.lineno
+
+
+# Fields of other packages that they have no method for.
+FOREIGN_FIELDS = {"never_nl", "log_errors", "max_mem", "propagate"}
+
+
+@over_modules
+def test_nobody_writes_the_fields_of_another_object(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            assert is_own or node.attr in FOREIGN_FIELDS, f"{node.lineno}: {node.attr}"

@@ -1,4 +1,4 @@
-"""The demo: a client debugs a broken web shop over stdio, as an agent would, and prints the conversation."""
+"""The demo: a client debugs a broken web shop, as an agent would, and prints each call."""
 
 import os
 import re
@@ -17,10 +17,14 @@ class Agent:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def call(self, why: str, tool: str, **arguments: str | int) -> tuple[str, Mapping[str, Any]]:
+    async def call(
+        self, why: str, tool: str, **arguments: str | int
+    ) -> tuple[str, Mapping[str, Any]]:
         """Call a tool and show the answer; return it, and what it says for programs."""
         result = await self._client.call_tool(tool, arguments)
-        answer = "\n".join(block.text.rstrip("\n") for block in result.content if block.type == "text")
+        answer = "\n".join(
+            block.text.rstrip("\n") for block in result.content if block.type == "text"
+        )
         shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         print(f"\n# {why}\n> {tool}({shown})\n  " + answer.replace("\n", "\n  "))
         return answer, result.meta or {}
@@ -43,11 +47,20 @@ async def _debug(tmux: str) -> int:
     async with Client(server) as client:
         call = Agent(client).call
         shop = {"name": "shop", "command": "python3 shop.py serve", "wait_for": "listening on"}
-        log, ready = await call("Start the shop, and wait until it is ready.", "tmux_create_pane", **shop)
+        log, ready = await call(
+            "Start the shop, and wait until it is ready.", "tmux_create_pane", **shop
+        )
         order = f"python3 shop.py order {log.partition('listening on ')[2].split()[0]} tea 2"
-        answer, _ = await call("Order two teas, in a terminal of their own.", "tmux_run", command=order)
+        answer, _ = await call(
+            "Order two teas, in a terminal of their own.", "tmux_run", command=order
+        )
         since = ready.get("cursor", 0)
-        log, _ = await call("It failed. What did the shop log since?", "tmux_capture_pane", pane_id="shop", since=since)
+        log, _ = await call(
+            "It failed. What did the shop log since?",
+            "tmux_capture_pane",
+            pane_id="shop",
+            since=since,
+        )
         await call("Stop the shop.", "tmux_send_keys", pane_id="shop", keys="C-c")
         await call("Both panes stay, and tell how they ended.", "tmux_list_panes")
     cause = re.search(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)", log)

@@ -47,7 +47,7 @@ def serve() -> None:
 
 
 def order(url: str, item: str, count: str) -> None:
-    """Order, and print what the shop answers; exit status 22 when that is an error, as with curl --fail."""
+    """Order, and print the shop's answer; exit with 22 if that is an error, as curl --fail does."""
     data = json.dumps({"item": item, "count": count}).encode()
     try:
         with urllib.request.urlopen(url, data, timeout=10) as response:  # noqa: S310  a URL of our own

@@ -1,4 +1,4 @@
-"""Write an image as podman loads it: image.py NAME:TAG CONFIG, with the paths of the store on standard input.
+"""Write an image for podman: image.py NAME:TAG CONFIG, with store paths on standard input.
 
 What is in the current directory becomes the layer above the store's.
 """
@@ -47,9 +47,18 @@ def main() -> None:
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for _, digest in layers]},
         "history": [{"created": CREATED} for _ in layers],
     }
-    manifest = [{"Config": "image.json", "RepoTags": [tag], "Layers": [f"{digest}.tar" for _, digest in layers]}]
+    manifest = [
+        {
+            "Config": "image.json",
+            "RepoTags": [tag],
+            "Layers": [f"{digest}.tar" for _, digest in layers],
+        }
+    ]
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
-        for name, text in (("image.json", json.dumps(image)), ("manifest.json", json.dumps(manifest))):
+        for name, text in (
+            ("image.json", json.dumps(image)),
+            ("manifest.json", json.dumps(manifest)),
+        ):
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))

@@ -1,6 +1,7 @@
 """Write wheels.json anew: what pip chooses, with addresses and hashes.
 
-To be run on Debian 12, x86_64, with a Python 3.11 that has `packaging`, for instance that of `.venv`.
+To be run on Debian 12, x86_64, with a Python 3.11 that has `packaging`, for instance that of
+`.venv`.
 """
 
 import json
@@ -16,7 +17,17 @@ from packaging.requirements import Requirement
 
 # What mcp-server.nix and shell.nix name; what these require comes with them.
 PACKAGES = (
-    *("anyio", "flit-core", "google-re2", "hypothesis", "jsonschema", "mcp", "orjson", "pytest", "pytest-xdist"),
+    *(
+        "anyio",
+        "flit-core",
+        "google-re2",
+        "hypothesis",
+        "jsonschema",
+        "mcp",
+        "orjson",
+        "pytest",
+        "pytest-xdist",
+    ),
     *("asciinema", "mypy", "pillow", "ruff", "types-jsonschema", "uv"),
 )
 # What builds here use themselves.
@@ -28,12 +39,24 @@ Wheel = Mapping[str, Any]
 
 
 def report(*arguments: str) -> Iterator[Wheel]:
-    """Yield what pip would install, with PyPI's own addresses whatever this machine's configuration is."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report=-"]
+    """Yield what pip would install, with PyPI's own addresses."""
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--dry-run",
+        "--ignore-installed",
+        "--quiet",
+        "--report=-",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     environment["PIP_CONFIG_FILE"] = os.devnull
     done = subprocess.run(
-        [*command, "--only-binary=:all:", *arguments], env=environment, stdout=subprocess.PIPE, check=True
+        [*command, "--only-binary=:all:", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=True,
     )
     yield from json.loads(done.stdout)["install"]
 
@@ -59,7 +82,7 @@ def entry(wheel: Wheel) -> dict[str, str]:
 
 
 def required(wheel: Wheel, wheels: Mapping[str, Wheel], extra: str = "") -> Iterator[str]:
-    """Yield the names of what a wheel requires, or of what an extra of it does, with the extras that it asks for."""
+    """Yield what a wheel, or an extra of it, requires: names and the extras asked for."""
     for text in wheel["metadata"].get("requires_dist", []):
         requirement = Requirement(text)
         if is_meant(requirement, extra) and not (extra and is_meant(requirement)):
@@ -77,13 +100,17 @@ def main() -> None:
     """Ask pip, and write the file beside this one."""
     wheels = {name_of(wheel): wheel for wheel in report(*PACKAGES)}
     packages = {
-        name: entry(wheel) | {"dependencies": sorted(set(required(wheel, wheels)))} for name, wheel in wheels.items()
+        name: entry(wheel) | {"dependencies": sorted(set(required(wheel, wheels)))}
+        for name, wheel in wheels.items()
     }
     tools = {name_of(wheel): entry(wheel) for wheel in report(*TOOLS)}
     others = {
-        f"{name_of(wheel)}-{wheel['metadata']['version']}": entry(wheel) for wheel in report("--no-deps", *OTHERS)
+        f"{name_of(wheel)}-{wheel['metadata']['version']}": entry(wheel)
+        for wheel in report("--no-deps", *OTHERS)
     }
-    text = json.dumps({"packages": packages, "tools": tools, "others": others}, indent=2, sort_keys=True)
+    text = json.dumps(
+        {"packages": packages, "tools": tools, "others": others}, indent=2, sort_keys=True
+    )
     Path(__file__).with_name("wheels.json").write_text(text + "\n")
 
 

@@ -17,10 +17,19 @@ def build() -> None:
 
 def install(wheel: str, out: str) -> None:
     """Install a wheel."""
-    destinations, sources = import_module("installer.destinations"), import_module("installer.sources")
+    destinations, sources = (
+        import_module("installer.destinations"),
+        import_module("installer.sources"),
+    )
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     modules = f"{out}/lib/{version}/site-packages"
-    places = {"purelib": modules, "platlib": modules, "scripts": f"{out}/bin", "data": out, "headers": f"{out}/include"}
+    places = {
+        "purelib": modules,
+        "platlib": modules,
+        "scripts": f"{out}/bin",
+        "data": out,
+        "headers": f"{out}/include",
+    }
     destination = destinations.SchemeDictionaryDestination(
         places, interpreter=sys.executable, script_kind="posix", bytecode_optimization_levels=[0]
     )
@@ -37,7 +46,9 @@ def check(out: str) -> None:
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 version = importlib.metadata.version(requirement.name)
                 if not requirement.specifier.contains(version, prereleases=True):
-                    sys.exit(f"{metadata.parent.name} requires {requirement}, and there is {version}")
+                    sys.exit(
+                        f"{metadata.parent.name} requires {requirement}, and there is {version}"
+                    )
 
 
 match sys.argv[1:]:
