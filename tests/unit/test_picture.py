@@ -11,7 +11,8 @@ from PIL import Image, ImageChops
 
 import tmux_debug_mcp
 from tmux_debug_mcp.vt.picture import CELL_HEIGHT, CELL_WIDTH, _Fonts, draw, rgb
-from tmux_debug_mcp.vt.screen import Cell, Screen, Style, captured_cells
+from tmux_debug_mcp.vt.screen import Cell, Screen, captured_cells
+from tmux_debug_mcp.vt.styles import Style
 
 FONTS = Path(tmux_debug_mcp.__file__).parent / "vt" / "fonts"
 

@@ -23,7 +23,8 @@ from pathlib import Path
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from .rows import cell_width
-from .screen import Cell, Colour, Screen, Style
+from .screen import Cell, Screen
+from .styles import Colour, Style
 
 CELL_WIDTH, CELL_HEIGHT = 10, 20
 
