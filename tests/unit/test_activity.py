@@ -205,6 +205,10 @@ class TestStopping:
 
     def test_program_that_follows_is_told_too(self) -> None:
         plan = StopPlan(is_interrupt=False)
+        assert plan.step(Snapshot(group=-1), 0.0, is_interactive=False) is StopAction.WAIT
+        assert plan.step(Snapshot(group=-1), 9.0, is_interactive=False) is StopAction.WAIT
+
+        plan = StopPlan(is_interrupt=False)
         plan.step(Snapshot(group=9), 0.0, is_interactive=False)
         assert plan.step(Snapshot(group=9), 0.1, is_interactive=False) is StopAction.SIGNAL
         assert plan.step(Snapshot(group=10), 0.2, is_interactive=False) is StopAction.WAIT

@@ -56,6 +56,14 @@ def test_marks_are_not_recorded_where_pieces_end_within_them(
     assert recorded(log, tmp_path / "x", data) == "x" * sum(range(100))
 
 
+def test_event_that_does_not_fit_is_not_counted(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "MAX_RECORDING_BYTES", 200)
+
+    assert recorded(log, tmp_path / "x", b"x" * 90, b"y" * 90, b"z" * 90) == "x" * 90
+
+
 def test_sequences_of_programs_are_recorded(log: Log, tmp_path: Path) -> None:
     data = b"\033]7;file:///x\033\\\033]0;t\033\\\033]7777;other\a\033[m\033]8;;\033\\"
     assert recorded(log, tmp_path / "x", data) == data.decode()

@@ -338,6 +338,7 @@ class StopPlan:
     """Decides how to stop what runs in a shell until the shell itself has the terminal.
 
     - Each process group gets the signal once, after it has had the terminal for `STEADY_S`.
+    - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
     - A shell that is at work itself gets C-c, which it heeds, and no other signal.
 
@@ -367,7 +368,7 @@ class StopPlan:
             self._group_since = now
         is_late = now > self._begun_at + _LATE_S
         is_steady = now > self._group_since + STEADY_S
-        if not is_steady and not is_late:
+        if snapshot.group <= 0 or not (is_steady or is_late):
             return StopAction.WAIT
         if not is_interactive:
             return self._signal_once(snapshot.group)

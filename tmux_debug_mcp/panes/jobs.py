@@ -33,6 +33,7 @@ _MAX_SLUG_CHARACTERS = 24
 _READS_EXIT_CODE = re.compile(r"\$\{?\?|status", re.IGNORECASE)
 # A script holds itself open at a high number, which a command is not likely to use.
 _HIGHEST_FD = 197
+_LOWEST_FD = 3
 
 
 class Job:
@@ -177,7 +178,11 @@ def _slug(command: str) -> str:
 
 
 def _free_fd(pid: int) -> int:
-    """Return a file descriptor that a process has not open and is allowed to open."""
+    """Return a file descriptor that a process has not open and is allowed to open.
+
+    The lowest one behind the standard streams, if there is none: a shell opens it anew for a while.
+    """
     taken = processes.open_files(pid)
     highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)
-    return next(number for number in range(highest, 2, -1) if str(number) not in taken)
+    free = (number for number in range(highest, _LOWEST_FD, -1) if str(number) not in taken)
+    return next(free, _LOWEST_FD)

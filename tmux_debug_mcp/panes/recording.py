@@ -136,22 +136,30 @@ class Recording:
 
     def _write_event(self, kind: str, data: str) -> None:
         elapsed_s = time.monotonic() - self._begun_at
-        self._write([round(elapsed_s, 6), kind, data])
-        self.events += 1
+        if self._write([round(elapsed_s, 6), kind, data]):
+            self.events += 1
 
-    def _write(self, value: object) -> None:
-        """Write a line, or end the recording if there is no room for it."""
+    def _write(self, value: object) -> bool:
+        """Write a line, or end the recording if there is no room for it.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            StorageError: The disk is full.
+        """
         line = orjson.dumps(value) + b"\n"
         if self.is_over:
-            return
+            return False
         if self._written + len(line) > MAX_RECORDING_BYTES:
             self.stop(f"it came to {MAX_RECORDING_BYTES >> 20} MiB")
-            return
+            return False
         try:
             self._append(line)
         except OSError as error:
             self.stop(str(error.strerror))
             raise StorageError(str(self.path), str(error.strerror)) from error
+        return True
 
     def _append(self, line: bytes) -> None:
         if os.write(self._fd, line) < len(line):

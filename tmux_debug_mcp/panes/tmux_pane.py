@@ -255,10 +255,11 @@ class TmuxPane:
         with anyio.CancelScope(shield=True):
             await self._processes.end(tuple(signals), _KILL_GRACE_S)
             state = await self._last_state()
-            self._ending.settle(state)
+            if not state.is_running:
+                self._ending.settle(state)
             remaining = self._kill_leader()
             if state.is_running:
-                # pane.sh could not tell how the command ended.
+                # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
                 state = await self.state()
                 self._ending.settle(state)
             # The pane may be gone already.

@@ -46,7 +46,16 @@ _UNSEEN = re.compile("[\u034f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0
 _FOREGROUND, _BACKGROUND = (229, 229, 229), (0, 0, 0)
 # xterm's.
 _PALETTE = (
-    *((0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229)),
+    *(
+        (0, 0, 0),
+        (205, 0, 0),
+        (0, 205, 0),
+        (205, 205, 0),
+        (0, 0, 238),
+        (205, 0, 205),
+        (0, 205, 205),
+        (229, 229, 229),
+    ),
     *((127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0)),
     *((92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255)),
 )
@@ -58,7 +67,9 @@ _Rgb = tuple[int, int, int]
 
 def draw(screen: Screen) -> bytes:
     """Return a picture of a screen: PNG, of its columns and rows times the size of a cell."""
-    image = Image.new("RGB", (screen.columns * CELL_WIDTH, screen.height * CELL_HEIGHT), _BACKGROUND)
+    image = Image.new(
+        "RGB", (screen.columns * CELL_WIDTH, screen.height * CELL_HEIGHT), _BACKGROUND
+    )
     painter = _Painter(image)
     for number, row in enumerate(screen.rows[: screen.height]):
         painter.row(number, row)
@@ -71,7 +82,11 @@ def draw(screen: Screen) -> bytes:
 
 def _outline(image: Image.Image, screen: Screen) -> None:
     """Draw the cursor: light where the picture is dark, and dark where it is light."""
-    x, y, width = screen.cursor[0] * CELL_WIDTH, screen.cursor[1] * CELL_HEIGHT, _width_at(screen, screen.cursor)
+    x, y, width = (
+        screen.cursor[0] * CELL_WIDTH,
+        screen.cursor[1] * CELL_HEIGHT,
+        _width_at(screen, screen.cursor),
+    )
     box = (x, y, x + width, y + CELL_HEIGHT)
     light, dark = _FOREGROUND[0], _BACKGROUND[0]
     middle = (light + dark) // 2
@@ -151,7 +166,9 @@ class _Painter:
         period, on = {"dotted": (2, 1), "dashed": (5, 3)}.get(style.underline, (1, 0))
         points = [(at, base) for at in range(x, right + 1) if (at - x) % period < on]
         if style.underline == "curly":
-            points = [(at, base - (0, 1, 2, 1)[(at - x) // 2 % 4] + 1) for at in range(x, right + 1)]
+            points = [
+                (at, base - (0, 1, 2, 1)[(at - x) // 2 % 4] + 1) for at in range(x, right + 1)
+            ]
         self._draw.point(points, colour)
 
 
@@ -164,7 +181,9 @@ def _colours(style: Style) -> tuple[_Rgb, _Rgb]:
     if style.reverse:
         foreground, background = background, foreground
     if style.dim:
-        red, green, blue = ((one + other) // 2 for one, other in zip(foreground, background, strict=True))
+        red, green, blue = (
+            (one + other) // 2 for one, other in zip(foreground, background, strict=True)
+        )
         foreground = (red, green, blue)
     return foreground, background
 
@@ -186,7 +205,9 @@ class _Fonts:
     """The fonts, and what they make of characters."""
 
     def __init__(self) -> None:
-        self._font = ImageFont.truetype(_FONTS / "DejaVuSansMono.ttf", _FONT_SIZE, layout_engine=ImageFont.Layout.BASIC)
+        self._font = ImageFont.truetype(
+            _FONTS / "DejaVuSansMono.ttf", _FONT_SIZE, layout_engine=ImageFont.Layout.BASIC
+        )
         self._missing = bytes(self._font.getmask("\uffff"))
         self._masks: dict[tuple[str, int, bool, bool], Image.Image] = {}
         self._pictures: dict[tuple[str, int], Image.Image | None] = {}
@@ -198,7 +219,9 @@ class _Fonts:
             mask = self._drawn(unicodedata.normalize("NFC", text), width, is_bold=is_bold)
             if is_italic:
                 slanted = (1, _SLANT, -_SLANT * _BASELINE / 2, 0, 1, 0)
-                mask = mask.transform(mask.size, Image.Transform.AFFINE, slanted, Image.Resampling.BILINEAR)
+                mask = mask.transform(
+                    mask.size, Image.Transform.AFFINE, slanted, Image.Resampling.BILINEAR
+                )
             self._masks[key] = mask
         return self._masks[key]
 
@@ -220,13 +243,17 @@ class _Fonts:
             mask = Image.new("L", (max(width, math.ceil(end - start)), CELL_HEIGHT))
             left = (mask.width - end - start) // 2
             for shift in (0.0, _EMBOLDEN) if is_bold else (0.0,):
-                ImageDraw.Draw(mask).text((left + shift, _BASELINE), character, 255, font, anchor="ls")
+                ImageDraw.Draw(mask).text(
+                    (left + shift, _BASELINE), character, 255, font, anchor="ls"
+                )
         elif glyph := self._unifont(character):
             mask = Image.new("L", (max(width, glyph.width), CELL_HEIGHT))
             mask.paste(glyph, ((mask.width - glyph.width) // 2, _UNIFONT_TOP))
         else:
             return None
-        return mask if mask.width == width else mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
+        return (
+            mask if mask.width == width else mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
+        )
 
     def _has(self, character: str) -> bool:
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
@@ -249,14 +276,20 @@ class _Fonts:
             image = Image.new("RGBA", (_EMOJI_SIZE * 5 // 4, _EMOJI_SIZE * 5 // 4))
             ImageDraw.Draw(image).text((0, 0), character, font=loaded, embedded_color=True)
             if box := image.getbbox():
-                shown = image.crop(box).resize((width - 2, CELL_HEIGHT - 2), Image.Resampling.LANCZOS)
+                shown = image.crop(box).resize(
+                    (width - 2, CELL_HEIGHT - 2), Image.Resampling.LANCZOS
+                )
                 framed = Image.new("RGBA", (width, CELL_HEIGHT))
                 framed.paste(shown, (1, 1))
                 return framed
         return None
 
     def _system_font(self, character: str, *, is_coloured: bool) -> _SystemFont | None:
-        fonts = (font for font in self._system_fonts if font.is_coloured == is_coloured and font.has(character))
+        fonts = (
+            font
+            for font in self._system_fonts
+            if font.is_coloured == is_coloured and font.has(character)
+        )
         return next(fonts, None)
 
     @functools.cached_property
@@ -266,7 +299,9 @@ class _Fonts:
             return []
         words = ["fc-list", "--format", "%{file}\t%{index}\t%{color}\t%{charset}\n"]
         try:
-            listed = subprocess.run(words, capture_output=True, text=True, timeout=_FONTS_S, check=False).stdout
+            listed = subprocess.run(
+                words, capture_output=True, text=True, timeout=_FONTS_S, check=False
+            ).stdout
         except (OSError, subprocess.TimeoutExpired):
             return []
         fonts = []
@@ -278,14 +313,24 @@ class _Fonts:
                 fonts.append(_SystemFont(path, int(index), colour == "True", spans))
         styles = ("Bold", "Oblique", "Italic")
         return sorted(
-            fonts, key=lambda font: ("Mono" not in font.path, any(word in font.path for word in styles), font.path)
+            fonts,
+            key=lambda font: (
+                "Mono" not in font.path,
+                any(word in font.path for word in styles),
+                font.path,
+            ),
         )
 
     def _unifont(self, character: str) -> Image.Image | None:
         """Return a bitmap of 8 or 16 by 16, if Unifont has the character."""
         number, bitmaps = ord(character), self._bitmaps
         # The lines are in the order of their numbers; this is the end of the last one that has no greater number.
-        at = bisect.bisect_right(range(len(bitmaps)), number, key=lambda place: _number_at(bitmaps, place)) - 1
+        at = (
+            bisect.bisect_right(
+                range(len(bitmaps)), number, key=lambda place: _number_at(bitmaps, place)
+            )
+            - 1
+        )
         if at < 0 or _number_at(bitmaps, at) != number:
             return None
         line = bitmaps[bitmaps.rfind(b"\n", 0, at) + 1 : at]
