@@ -24,8 +24,9 @@ from tmux_debug_mcp.panes import recording
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools import terminal
+from tmux_debug_mcp.vt.glyphs import CELL_HEIGHT, CELL_WIDTH
 from tmux_debug_mcp.vt.key_names import key_name
-from tmux_debug_mcp.vt.picture import CELL_HEIGHT, CELL_WIDTH, rgb
+from tmux_debug_mcp.vt.picture import rgb
 from tmux_debug_mcp.vt.rows import cell_width
 from tmux_debug_mcp.vt.screen import Cell, Screen
 
