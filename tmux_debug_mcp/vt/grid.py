@@ -136,7 +136,12 @@ class Grid:
             cells = cells[len(part) :]
 
     def put_line(self, line: str) -> None:
-        """Write a line of characters of width 1 and tabs at the cursor, which is at a new row."""
+        """Write a line at the cursor, which is at a new row.
+
+        Args:
+            line: A line without control characters but tabs. If it has tabs, or characters that
+                are not one cell wide, it fits into a row.
+        """
         if len(line) <= self.columns:
             rows = [Row(line)]
         else:
@@ -153,7 +158,8 @@ class Grid:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
         Args:
-            lines: At least as many lines as the screen has rows, none wider than the terminal.
+            lines: At least as many lines as the screen has rows. Each is as `put_line` takes it and
+                fits into a row.
         """
         shown = self.height - 1
         self._rows[-1:] = [Row()] * self.height
