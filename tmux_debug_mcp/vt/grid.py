@@ -106,9 +106,7 @@ class Grid:
     def put(self, characters: str, *, is_edited: bool) -> None:
         """Write printable characters at the cursor, in more rows where they don't fit.
 
-        Args:
-            characters: The characters.
-            is_edited: A line editor writes them.
+        The rows remember if a line editor wrote in them.
         """
         self._rows[self._row].start_writing(self._column, is_edited=is_edited)
         for run in _RUN.findall(characters):
@@ -138,9 +136,8 @@ class Grid:
     def put_line(self, line: str) -> None:
         """Write a line at the cursor, which is at a new row.
 
-        Args:
-            line: A line without control characters but tabs. If it has tabs, or characters that
-                are not one cell wide, it fits into a row.
+        The line has no control characters but tabs. If it has tabs, or characters that are not one
+        cell wide, it fits into a row.
         """
         if len(line) <= self.columns:
             rows = [Row(line)]
