@@ -10,7 +10,8 @@ import pytest
 from PIL import Image, ImageChops
 
 import tmux_debug_mcp
-from tmux_debug_mcp.vt.picture import CELL_HEIGHT, CELL_WIDTH, _Fonts, draw, rgb
+from tmux_debug_mcp.vt.glyphs import CELL_HEIGHT, CELL_WIDTH, Unifont
+from tmux_debug_mcp.vt.picture import draw, rgb
 from tmux_debug_mcp.vt.screen import Cell, Screen, captured_cells
 from tmux_debug_mcp.vt.styles import Style
 
@@ -117,14 +118,14 @@ def test_each_bitmap_of_unifont_is_found_and_no_other() -> None:
         int(number, 16): bytes.fromhex(bits.decode())
         for number, _, bits in (line.partition(b":") for line in lines)
     }
-    fonts = _Fonts()
+    unifont = Unifont()
     there = [*list(bitmaps)[::50], *list(bitmaps)[-2:]]
 
     assert list(bitmaps) == sorted(bitmaps)  # which a search relies on
     for number in {here + step for here in there for step in (-1, 0, 1)}:
-        found = fonts._unifont(chr(number))
+        found = unifont.bitmap(chr(number))
         assert (found and found.tobytes()) == bitmaps.get(number), f"{number:X}"
-    assert fonts._unifont("\0") is fonts._unifont("\U0010ffff") is None
+    assert unifont.bitmap("\0") is unifont.bitmap("\U0010ffff") is None
 
 
 def test_what_no_font_has_is_a_box() -> None:

@@ -36,8 +36,8 @@ FORBIDDEN = {
     "vt": {"anyio", "mcp", "mcp_types", "os", "socket", "time", "tmux_debug_mcp.linux"},
     "linux": {"anyio", "mcp", "mcp_types", "orjson", "tmux_debug_mcp.errors"},
 }
-# Pictures read font files and ask fontconfig, once.
-DOES_IO = {"vt/picture.py"}
+# Glyphs come from font files and fontconfig.
+DOES_IO = {"vt/glyphs.py"}
 # Pure modules in rooms that do I/O.
 PURE = {
     "tmux/control_mode.py",

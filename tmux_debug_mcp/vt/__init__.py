@@ -1,7 +1,9 @@
-"""What a terminal is, without I/O: keys, rows of cells, character sets, control sequences.
+"""What a terminal is: keys, rows of cells, character sets, control sequences, pictures. No I/O.
 
-`keys` and `steps` say what to type. `transcript` reads a program's output as lines: `interpreter`
-takes it apart, `grid` is the screen, and `history` has what has left it. `echo`, `drawing` and
-`marks` recognise parts of output; `screen` reads captures and `picture` draws them. Nothing here
-opens a file (but the fonts of `picture`), waits, asks the clock or knows what a pane is.
+- To type: `key_names`, `key_codes`, `keys`, `steps`.
+- To read output as lines: `transcript`, on top of `interpreter`, `grid`, `history` and `rows`.
+- To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`, `drawing`.
+- To read captures and draw them: `screen`, `styles`, `picture`, `glyphs`.
+
+Nothing here opens a file (but fonts), waits, asks the clock or knows what a pane is.
 """

@@ -106,9 +106,7 @@ class Grid:
     def put(self, characters: str, *, is_edited: bool) -> None:
         """Write printable characters at the cursor, in more rows where they don't fit.
 
-        Args:
-            characters: The characters.
-            is_edited: A line editor writes them.
+        The rows remember if a line editor wrote in them.
         """
         self._rows[self._row].start_writing(self._column, is_edited=is_edited)
         for run in _RUN.findall(characters):
@@ -136,7 +134,11 @@ class Grid:
             cells = cells[len(part) :]
 
     def put_line(self, line: str) -> None:
-        """Write a line of characters of width 1 and tabs at the cursor, which is at a new row."""
+        """Write a line at the cursor, which is at a new row.
+
+        The line has no control characters but tabs. If it has tabs, or characters that are not one
+        cell wide, it fits into a row.
+        """
         if len(line) <= self.columns:
             rows = [Row(line)]
         else:
@@ -153,7 +155,8 @@ class Grid:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
         Args:
-            lines: At least as many lines as the screen has rows, none wider than the terminal.
+            lines: At least as many lines as the screen has rows. Each is as `put_line` takes it and
+                fits into a row.
         """
         shown = self.height - 1
         self._rows[-1:] = [Row()] * self.height

@@ -1,4 +1,4 @@
-"""What the characters that a program prints do to a terminal: text, control characters, sequences.
+"""Interprets a program's output: what text, control characters and sequences do to a terminal.
 
 No I/O. Sources: ECMA-48, xterm's "Control Sequences", and tmux where terminals differ. Sequences
 that show nothing and move nothing are ignored.
@@ -13,11 +13,37 @@ from .history import History
 from .rows import cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
-# Control characters that do something other than to begin a line, or a column after a tab.
+# All control characters but tab and line feed.
 _NOT_PLAIN = re.compile(r"[\0-\010\013-\037\177]")
 # Private modes that DECSET and DECRST switch.
 _ALTERNATE_SCREEN = (47, 1047, 1049)
 _BRACKETED_PASTE = 2004
+
+# How control sequences move the cursor: the new row and column from the old ones and the parameter.
+_MOVES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
+    "A": lambda row, column, count: (row - count, column),  # CUU
+    "B": lambda row, column, count: (row + count, column),  # CUD
+    "C": lambda row, column, count: (row, column + count),  # CUF
+    "D": lambda row, column, count: (row, column - count),  # CUB
+    "E": lambda row, _column, count: (row + count, 0),  # CNL
+    "F": lambda row, _column, count: (row - count, 0),  # CPL
+    "G": lambda row, _column, number: (row, number - 1),  # CHA
+    "`": lambda row, _column, number: (row, number - 1),  # HPA
+    "d": lambda _row, column, number: (number - 1, column),  # VPA
+}
+# Control sequences that edit the screen, with a count.
+_EDITS: dict[str, Callable[[Grid, int], None]] = {
+    "@": Grid.insert_blanks,  # ICH
+    "L": Grid.insert_rows,  # IL
+    "M": Grid.delete_rows,  # DL
+    "P": Grid.delete_cells,  # DCH
+    "X": Grid.erase_cells,  # ECH
+}
+# Control sequences that erase, with what to erase.
+_ERASURES: dict[str, Callable[[Grid, int], None]] = {
+    "J": Grid.erase_in_display,  # ED
+    "K": Grid.erase_in_line,  # EL
+}
 
 
 class Interpreter:
@@ -99,7 +125,11 @@ class Interpreter:
         self._grid.feed_line()
 
     def _write_plain_line(self, line: str) -> bool:
-        """Write a line at once if it is plain and the cursor is at a new row, and tell whether."""
+        """Write a line at once if it is plain and the cursor is at a new row.
+
+        Returns:
+            Whether the line was written.
+        """
         if not self._is_at_new_row():
             return False
         line = FRESH_INVISIBLE.sub("", line)
@@ -131,7 +161,7 @@ class Interpreter:
         return rest
 
     def _is_at_new_row(self) -> bool:
-        """Tell whether a plain line can be stored as it is."""
+        """Tell whether the next line, if it is plain, can be stored as it is."""
         return not self.is_editing and self.sets.is_usual and self._grid.is_at_new_row()
 
     def _interpret(self, text: str) -> None:
@@ -270,7 +300,10 @@ class Interpreter:
 
 
 def _is_plain(line: str, columns: int) -> bool:
-    """Tell whether a line has only characters of width 1, and tabs if it fits into a row."""
+    """Tell whether a line has no control characters and no characters that join others.
+
+    A line with tabs or with characters outside ASCII must also fit into a row.
+    """
     if _NOT_PLAIN.search(line):
         return False
     if line.isascii():
@@ -278,30 +311,3 @@ def _is_plain(line: str, columns: int) -> bool:
     if "\t" in line or len(line) * 2 > columns:
         return False
     return all(map(cell_width, line))
-
-
-# How control sequences move the cursor: the new row and column from the old ones and the parameter.
-_MOVES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
-    "A": lambda row, column, count: (row - count, column),  # CUU
-    "B": lambda row, column, count: (row + count, column),  # CUD
-    "C": lambda row, column, count: (row, column + count),  # CUF
-    "D": lambda row, column, count: (row, column - count),  # CUB
-    "E": lambda row, _column, count: (row + count, 0),  # CNL
-    "F": lambda row, _column, count: (row - count, 0),  # CPL
-    "G": lambda row, _column, number: (row, number - 1),  # CHA
-    "`": lambda row, _column, number: (row, number - 1),  # HPA
-    "d": lambda _row, column, number: (number - 1, column),  # VPA
-}
-# Control sequences that edit the screen, with a count.
-_EDITS: dict[str, Callable[[Grid, int], None]] = {
-    "@": Grid.insert_blanks,  # ICH
-    "L": Grid.insert_rows,  # IL
-    "M": Grid.delete_rows,  # DL
-    "P": Grid.delete_cells,  # DCH
-    "X": Grid.erase_cells,  # ECH
-}
-# Control sequences that erase, with what to erase.
-_ERASURES: dict[str, Callable[[Grid, int], None]] = {
-    "J": Grid.erase_in_display,  # ED
-    "K": Grid.erase_in_line,  # EL
-}

@@ -1,0 +1,341 @@
+"""The glyphs of characters, as fonts draw them into cells of 10 by 20 pixels.
+
+Fonts, in this order: DejaVu Sans Mono, which is in the package; the system's fonts that have the
+character; GNU Unifont, whose bitmaps are in the package too. Marks are characters of their own
+here, and are drawn over the character that they join.
+"""
+
+import bisect
+import contextlib
+import functools
+import lzma
+import math
+import re
+import shutil
+import subprocess
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image, ImageChops, ImageDraw, ImageFont
+
+from .rows import cell_width
+
+CELL_WIDTH, CELL_HEIGHT = 10, 20
+
+_FONTS = Path(__file__).parent / "fonts"
+# DejaVu Sans Mono is 10 pixels wide at this size, and its baseline leaves room for descenders.
+_FONT_SIZE = 16.61
+_BASELINE = 16
+# Unifont's bitmaps have 16 rows; two rows above and below fill the cell.
+_UNIFONT_ROWS = 16
+_UNIFONT_TOP = 2
+# The only size of the bitmaps in fonts of coloured emoji, and room for one bitmap.
+_EMOJI_SIZE = 109
+_EMOJI_CANVAS = (_EMOJI_SIZE * 5 // 4, _EMOJI_SIZE * 5 // 4)
+# The time for fc-list, which may build its cache first.
+_FC_LIST_S = 5.0
+# Formats that Pillow reads, and the number of faces in a file that FreeType can address.
+_FONT_FILES = (".ttf", ".otf", ".ttc")
+_MAX_FACES = 1 << 16
+# Italic moves ink by this much for each pixel of height. Bold draws ink twice, at this distance.
+_SLANT = 0.2
+_EMBOLDEN = 0.7
+
+# The variation selector that asks for a character as emoji.
+_EMOJI_SELECTOR = "\ufe0f"
+# Marks and letters without ink of their own, which Unifont has pictures of: joiners, fillers,
+# variation selectors.
+_WITHOUT_INK = re.compile(
+    "[\u034f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+# General categories of characters without ink: controls, formats and separators.
+_FORMATS = ("Cc", "Cf", "Zl", "Zp")
+
+
+class Glyphs:
+    """The glyphs of cells, each drawn once."""
+
+    def __init__(self) -> None:
+        path = _FONTS / "DejaVuSansMono.ttf"
+        basic = ImageFont.Layout.BASIC
+        self._font = ImageFont.truetype(path, _FONT_SIZE, layout_engine=basic)
+        # What the font draws for characters that it does not have.
+        self._missing = bytes(self._font.getmask("\uffff"))
+        self._system_fonts = SystemFonts()
+        self._unifont = Unifont()
+        self._masks: dict[tuple[str, int, bool, bool], Image.Image] = {}
+        self._pictures: dict[tuple[str, int], Image.Image | None] = {}
+
+    def mask(self, text: str, width: int, *, is_bold: bool, is_italic: bool) -> Image.Image:
+        """Return the ink of a cell, in an image of this width and a cell's height.
+
+        Args:
+            text: The cell's character and the marks that join it.
+            width: The width in pixels.
+            is_bold: Draw it bold.
+            is_italic: Draw it slanted.
+        """
+        key = (text, width, is_bold, is_italic)
+        if key not in self._masks:
+            mask = self._drawn(unicodedata.normalize("NFC", text), width, is_bold=is_bold)
+            if is_italic:
+                mask = _slanted(mask)
+            self._masks[key] = mask
+        return self._masks[key]
+
+    def _drawn(self, text: str, width: int, *, is_bold: bool) -> Image.Image:
+        mask = self._ink(text[0], width, is_bold=is_bold)
+        if mask is None:
+            mask = _box(width)
+        for mark in filter(_is_mark, text[1:]):
+            ink = self._ink(mark, width, is_bold=is_bold)
+            if ink is not None:
+                mask = ImageChops.lighter(mask, ink)
+        return mask
+
+    def _ink(self, character: str, width: int, *, is_bold: bool) -> Image.Image | None:
+        """Return the ink of one character or mark in its cell; None if no font has it."""
+        font = self._font_of(character, width)
+        if font:
+            mask = _ink_of_font(font, character, width, is_bold=is_bold)
+        else:
+            bitmap = self._unifont.bitmap(character)
+            if bitmap is None:
+                return None
+            mask = _ink_of_bitmap(bitmap, width)
+        if mask.width == width:
+            return mask
+        return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
+
+    def _font_of(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:
+        """Return the package's or the system's font that has a character, None if none has it."""
+        if self._has(character):
+            return self._font
+        system_font = self._system_fonts.find(character, is_coloured=False)
+        if system_font is None:
+            return None
+        return _fitting(system_font, character, width)
+
+    def _has(self, character: str) -> bool:
+        """Tell whether the package's font has a character."""
+        return character.isascii() or bytes(self._font.getmask(character)) != self._missing
+
+    def picture(self, text: str, width: int) -> Image.Image | None:
+        """Return a wide character in colours of its own, None if it has none in any font.
+
+        Args:
+            text: The cell's character and the ones that join it.
+            width: The width in pixels.
+        """
+        if width < 2 * CELL_WIDTH:
+            return None
+        key = (text, width)
+        if key not in self._pictures:
+            self._pictures[key] = self._coloured(text, width)
+        return self._pictures[key]
+
+    def _coloured(self, text: str, width: int) -> Image.Image | None:
+        character = text[0]
+        font = self._system_fonts.find(character, is_coloured=True)
+        is_text = self._has(character) and _EMOJI_SELECTOR not in text
+        if font is None or is_text:
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            return _coloured_glyph(font, character, width)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFont:
+    """A face of a font of the system.
+
+    Attributes:
+        path: The file.
+        index: The number of the face in the file.
+        is_coloured: Its glyphs have colours.
+        ranges: The first and the last code point of each range of characters, in ascending order.
+    """
+
+    path: str
+    index: int
+    is_coloured: bool
+    ranges: Sequence[tuple[int, int]]
+
+    def has(self, character: str) -> bool:
+        """Tell whether the font has a character."""
+        number = ord(character)
+        following = bisect.bisect_right(self.ranges, number, key=_first_code_point)
+        if following == 0:
+            return False
+        _, last = self.ranges[following - 1]
+        return number <= last
+
+    def load(self, size: float) -> ImageFont.FreeTypeFont:
+        """Return the font in a size.
+
+        The basic layout draws no dotted circle below a mark that is by itself.
+        """
+        basic = ImageFont.Layout.BASIC
+        return ImageFont.truetype(self.path, size, self.index, layout_engine=basic)
+
+    def rank(self) -> tuple[bool, bool, str]:
+        """Return what to sort fonts by: monospaced ones first, then regular ones."""
+        is_styled = any(style in self.path for style in ("Bold", "Oblique", "Italic"))
+        return "Mono" not in self.path, is_styled, self.path
+
+
+def _first_code_point(code_points: tuple[int, int]) -> int:
+    return code_points[0]
+
+
+class SystemFonts:
+    """The fonts of the system that fontconfig lists; none if it is not installed."""
+
+    def find(self, character: str, *, is_coloured: bool) -> SystemFont | None:
+        """Return the first font that has a character, in colours or without."""
+        for font in self._fonts:
+            if font.is_coloured == is_coloured and font.has(character):
+                return font
+        return None
+
+    @functools.cached_property
+    def _fonts(self) -> Sequence[SystemFont]:
+        if not shutil.which("fc-list"):
+            return []
+        argv = ["fc-list", "--format", "%{file}\t%{index}\t%{color}\t%{charset}\n"]
+        try:
+            process = subprocess.run(
+                argv, capture_output=True, text=True, timeout=_FC_LIST_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        fonts = [_system_font(line) for line in process.stdout.splitlines()]
+        usable = [font for font in fonts if font is not None]
+        return sorted(usable, key=SystemFont.rank)
+
+
+def _system_font(line: str) -> SystemFont | None:
+    """Return the font in a line of fc-list, None if Pillow can't read it."""
+    path, index, colour, charset = line.split("\t")
+    if not path.endswith(_FONT_FILES) or int(index) >= _MAX_FACES:
+        return None
+    ranges = []
+    for word in charset.split():  # such as `20-7e a0`
+        first, _, last = word.partition("-")
+        ranges.append((int(first, 16), int(last or first, 16)))
+    return SystemFont(path, int(index), colour == "True", sorted(ranges))
+
+
+class Unifont:
+    """The bitmaps of GNU Unifont, in its .hex format: a line `CODE POINT:BITMAP` per character."""
+
+    def bitmap(self, character: str) -> Image.Image | None:
+        """Return the bitmap of a character, 8 or 16 by 16 pixels; None if there is none."""
+        lines = self._lines
+        number = ord(character)
+        # Lines are in ascending order, so bisect the file by the line that each byte is in. The
+        # result is the line feed of the last line whose number is not greater.
+        places = range(len(lines))
+        following = bisect.bisect_right(places, number, key=lambda place: _number_at(lines, place))
+        end = following - 1
+        if end < 0 or _number_at(lines, end) != number:
+            return None
+        line = lines[lines.rfind(b"\n", 0, end) + 1 : end]
+        _, _, digits = line.partition(b":")
+        bits = bytes.fromhex(digits.decode())
+        width = len(bits) * 8 // _UNIFONT_ROWS
+        return Image.frombytes("1", (width, _UNIFONT_ROWS), bits)
+
+    @functools.cached_property
+    def _lines(self) -> bytes:
+        return lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes()).lstrip()
+
+
+def _number_at(lines: bytes, place: int) -> int:
+    """Return the code point of the line that a byte is in; its line feed belongs to it."""
+    start = lines.rfind(b"\n", 0, place) + 1
+    return int(lines[start : lines.index(b":", start)], 16)
+
+
+def _is_mark(character: str) -> bool:
+    """Tell whether a character that joins another has ink of its own."""
+    if cell_width(character) != 0 or unicodedata.category(character) in _FORMATS:
+        return False
+    return not _WITHOUT_INK.match(character)
+
+
+def _ink_of_font(
+    font: ImageFont.FreeTypeFont, character: str, width: int, *, is_bold: bool
+) -> Image.Image:
+    """Return the ink of a character in an image of this width, or wider if it does not fit."""
+    start, end = _extent(font, character)
+    mask = Image.new("L", (max(width, math.ceil(end - start)), CELL_HEIGHT))
+    left = (mask.width - end - start) // 2
+    draw = ImageDraw.Draw(mask)
+    draw.text((left, _BASELINE), character, 255, font, anchor="ls")
+    if is_bold:
+        draw.text((left + _EMBOLDEN, _BASELINE), character, 255, font, anchor="ls")
+    return mask
+
+
+def _extent(font: ImageFont.FreeTypeFont, character: str) -> tuple[float, float]:
+    """Return where a character starts and ends on its line: its advance, or the ink of a mark."""
+    if cell_width(character):
+        return 0, font.getlength(character)
+    start, _, end, _ = font.getbbox(character, anchor="ls")
+    return start, end
+
+
+def _ink_of_bitmap(bitmap: Image.Image, width: int) -> Image.Image:
+    """Return the ink of a bitmap in an image of this width, or wider if it does not fit."""
+    mask = Image.new("L", (max(width, bitmap.width), CELL_HEIGHT))
+    mask.paste(bitmap, ((mask.width - bitmap.width) // 2, _UNIFONT_TOP))
+    return mask
+
+
+def _slanted(mask: Image.Image) -> Image.Image:
+    """Return the ink slanted around the middle of its height above the baseline."""
+    matrix = (1, _SLANT, -_SLANT * _BASELINE / 2, 0, 1, 0)
+    return mask.transform(mask.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
+
+
+def _box(width: int) -> Image.Image:
+    """Return the ink of a character that no font has."""
+    mask = Image.new("L", (width, CELL_HEIGHT))
+    left = width // 2 - 4
+    top = _UNIFONT_TOP + 1
+    ImageDraw.Draw(mask).rectangle((left, top, left + 7, top + 13), outline=255)
+    return mask
+
+
+def _fitting(font: SystemFont, character: str, width: int) -> ImageFont.FreeTypeFont:
+    """Return a font in the largest size at which a character fits. Marks have the usual size."""
+    loaded = font.load(_FONT_SIZE)
+    if cell_width(character) == 0:
+        return loaded
+    length = loaded.getlength(character)
+    if length > width:
+        return font.load(_FONT_SIZE * width / length)
+    return loaded
+
+
+def _coloured_glyph(font: SystemFont, character: str, width: int) -> Image.Image | None:
+    """Return the coloured glyph of a character with a margin, None if it is empty.
+
+    Raises:
+        OSError: The font can't be loaded.
+        ValueError: The font has no glyphs of the size.
+    """
+    loaded = ImageFont.truetype(font.path, _EMOJI_SIZE, font.index)
+    image = Image.new("RGBA", _EMOJI_CANVAS)
+    ImageDraw.Draw(image).text((0, 0), character, font=loaded, embedded_color=True)
+    box = image.getbbox()
+    if box is None:
+        return None
+    size = (width - 2, CELL_HEIGHT - 2)
+    shown = image.crop(box).resize(size, Image.Resampling.LANCZOS)
+    framed = Image.new("RGBA", (width, CELL_HEIGHT))
+    framed.paste(shown, (1, 1))
+    return framed
