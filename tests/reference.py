@@ -9,7 +9,10 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import conditions, creation, engine, recording, running, shell
+from tmux_debug_mcp.panes import creation, engine, recording
+from tmux_debug_mcp.panes.running import runs
+from tmux_debug_mcp.panes.shells import pane_shell
+from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
@@ -98,7 +101,7 @@ def limits_of_the_code() -> list[tuple[str, str]]:
                 f"{with_since}"
             ),
         ),
-        ("text of a run", f"{running.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of a run", f"{runs.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
         (
             "text of a wait",
             f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
@@ -128,7 +131,7 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
         ("chunk of `stream_logs_from_tab`", _size(tabs_arguments.MAX_CHUNK_BYTES)),
-        ("calls that wait for a tab", str(shell.MAX_WAITING)),
+        ("calls that wait for a tab", str(pane_shell.MAX_WAITING)),
         (
             "text of `getContent`",
             (

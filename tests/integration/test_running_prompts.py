@@ -9,8 +9,8 @@ import pytest
 from support import PATIENCE_S, SHELLS, Tools, python, run
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.panes import following_jobs
-from tmux_debug_mcp.panes.dialects import Shell
+from tmux_debug_mcp.panes.running import following_jobs
+from tmux_debug_mcp.panes.shells.dialects import Shell
 
 PROMPTS = {
     "hook": (SHELLS["bash"], "PROMPT_COMMAND='echo hooked; sleep 0.05'"),

@@ -9,7 +9,7 @@ import pytest
 from support import SHELLS, Tools, python, run
 from toolsets import open_tabs
 
-from tmux_debug_mcp.panes import shell
+from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
@@ -130,7 +130,7 @@ class TestShellThatStarts:
         self, tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            "tmux_debug_mcp.panes.terminal._STARTING_S", 0.5
+            "tmux_debug_mcp.panes.looking.terminal._STARTING_S", 0.5
         )  # as much longer as the start takes
         (tmp_path / "rc").write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; PS1='$ '\n")
         pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
@@ -183,7 +183,7 @@ class TestProgramThatIgnoresInterrupts:
     async def test_one_that_takes_them_for_keys_is_told_soon(
         self, tools: Tools, monkeypatch: pytest.MonkeyPatch, *, has_pane: bool
     ) -> None:
-        monkeypatch.setattr(shell, "_INTERRUPT_S", 60.0)  # longer than the test may take
+        monkeypatch.setattr(pane_shell, "_INTERRUPT_S", 60.0)  # longer than the test may take
         pane_id = await tools.create("bash --norc") if has_pane else None
         text, meta, _ = await run(tools, RAW, pane_id, timeout_s=1)
 

@@ -166,7 +166,7 @@ async def test_line_that_matches_before_it_is_whole_is_told_whole(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As when a terminal hands over what was written in two pieces.
-    monkeypatch.setattr("tmux_debug_mcp.panes.watching._REST_OF_LINE_S", PATIENCE_S)
+    monkeypatch.setattr("tmux_debug_mcp.panes.waiting.watching._REST_OF_LINE_S", PATIENCE_S)
     pane_id = await tools.create("printf 'error: no'; sleep 0.3; echo ' such file'; sleep 60")
     text, meta, _ = await wait(tools, pane_id, pattern="error: .*")
 

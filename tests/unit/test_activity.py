@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.panes.activity import (
+from tmux_debug_mcp.panes.looking.activity import (
     CONFIRM_S,
     QUIET_S,
     STEADY_S,
@@ -20,7 +20,7 @@ from tmux_debug_mcp.panes.activity import (
     awaited,
     prompting,
 )
-from tmux_debug_mcp.panes.dialects import Shell
+from tmux_debug_mcp.panes.shells.dialects import Shell
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)

@@ -46,10 +46,10 @@ PURE = {
     "tmux/pasting.py",
     "logs/index.py",
     "logs/excerpts.py",
-    "panes/activity.py",
-    "panes/conditions.py",
-    "panes/outcomes.py",
-    "panes/state.py",
+    "panes/looking/activity.py",
+    "panes/waiting/conditions.py",
+    "panes/running/outcomes.py",
+    "panes/looking/state.py",
 }
 
 

@@ -1,7 +1,7 @@
 """Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
 
-`engine` knows them all; `pane` is one. `snapshot` and `terminal` look at a pane, `activity` decides
-what it is doing. `shell` gives its shell jobs, `running` and `following` follow them. `sending`
-types; `waiting` starts a `watching` of each pane and returns its observation. Nothing here knows
-MCP, a tool's arguments or the words of a toolset.
+`engine` knows them all; `pane` is one. What is done with a pane has folders: `looking`, `shells`,
+`running` and `waiting`. Beside them, `sending` types, `stopping` stops a program, `capturing` and
+`recording` show a screen, `creation` and `starting` make panes. Nothing here knows MCP, a tool's
+arguments or the words of a toolset.
 """

@@ -11,7 +11,7 @@ from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
-from .dialects import SHELLS
+from .shells.dialects import SHELLS
 
 # One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1

@@ -14,8 +14,8 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.subscriptions import LogEvents
 
+from .looking.state import State, ended_state
 from .place import Place
-from .state import State, ended_state
 
 # The mark follows the end of the program within a millisecond, later on a busy machine.
 MARK_S = 1.0

@@ -17,7 +17,7 @@ from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
 from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
 from tmux_debug_mcp.vt.keys import Keystrokes
 
-from .dialects import Shell
+from .shells.dialects import Shell
 from .tmux_pane import TmuxPane
 
 # A wait can tell the echo of this many keystrokes from output.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import LogEvents
 
-from .activity import Snapshot
 from .keyboard import Keyboard
+from .looking.activity import Snapshot
 from .place import PaneId, Place
-from .shell import PaneShell
+from .shells.pane_shell import PaneShell
 from .tmux_pane import TmuxPane
 
 

@@ -9,8 +9,8 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import read_screen
 
 from .capturing import capture, capture_screen
+from .looking.state import State, ended_state
 from .pane import Pane
-from .state import State, ended_state
 
 
 class Readable(Protocol):

@@ -19,10 +19,10 @@ from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.vt.keys import Keystrokes
 
-from .activity import QUIET_S, Activity, ActivityTracker, Snapshot
 from .capturing import capture_screen_rows
-from .dialects import Shell
+from .looking.activity import QUIET_S, Activity, ActivityTracker, Snapshot
 from .pane import Pane
+from .shells.dialects import Shell
 
 # Time for a shell to come to its prompt after the program before has just ended.
 _PROMPT_S = 0.05

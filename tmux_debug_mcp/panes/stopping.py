@@ -9,7 +9,7 @@ import anyio
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-from .activity import Activity, ActivityTracker, StopAction, StopPlan
+from .looking.activity import Activity, ActivityTracker, StopAction, StopPlan
 from .pane import Pane
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.

@@ -25,12 +25,12 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import LogEvents, Subscription
 from tmux_debug_mcp.tmux.client import Command
 
-from .activity import Awaits, Snapshot, awaited
 from .ending import MARK_S, Ending
+from .looking.activity import Awaits, Snapshot, awaited
+from .looking.state import State
+from .looking.terminal import Terminal
 from .pane_processes import KILL_S, PaneProcesses, wait_for_exit
 from .place import PaneId, Place
-from .state import State
-from .terminal import Terminal
 
 # Grace period between the first signals of a kill and SIGKILL.
 _KILL_GRACE_S = 0.5

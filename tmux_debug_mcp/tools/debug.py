@@ -13,19 +13,19 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_forward
 from tmux_debug_mcp.logs.searching import search
-from tmux_debug_mcp.panes.conditions import (
+from tmux_debug_mcp.panes.creation import NewPane, check
+from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
+from tmux_debug_mcp.panes.sending import Sending, send
+from tmux_debug_mcp.panes.waiting.conditions import (
     DEFAULT_TIMEOUT_S,
     MAX_UNASKED_CHARACTERS,
     Conditions,
 )
-from tmux_debug_mcp.panes.creation import NewPane, check
-from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.origins import Origin, since_cursor, since_last_keys
-from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import Sending, send
-from tmux_debug_mcp.panes.waiting import wait
+from tmux_debug_mcp.panes.waiting.origins import Origin, since_cursor, since_last_keys
+from tmux_debug_mcp.panes.waiting.wait import wait
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import steps, summary
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tmux_debug_mcp.panes.conditions import DEFAULT_TIMEOUT_S
+from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
 from .schema import argument, arguments, short_name, string, variables

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
-from tmux_debug_mcp.panes.conditions import Conditions
-from tmux_debug_mcp.panes.observations import Observation
-from tmux_debug_mcp.panes.outcomes import Outcome
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.state import State
+from tmux_debug_mcp.panes.running.outcomes import Outcome
+from tmux_debug_mcp.panes.waiting.conditions import Conditions
+from tmux_debug_mcp.panes.waiting.observations import Observation
 
 from .toolset import Answer
 

@@ -18,10 +18,10 @@ from tmux_debug_mcp.panes.capturing import capture, capture_rows
 from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import take_size
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send_one
-from tmux_debug_mcp.panes.state import State
-from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
 from tmux_debug_mcp.tmux.users_server import Made, escaped

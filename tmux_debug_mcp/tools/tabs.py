@@ -25,11 +25,11 @@ from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.running import run_in_turn
+from tmux_debug_mcp.panes.running.runs import run_in_turn
 from tmux_debug_mcp.panes.sending import send_one
-from tmux_debug_mcp.panes.shell import MAX_INTERRUPTS_S
+from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
-from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.keys import typed
 
 from . import sentences

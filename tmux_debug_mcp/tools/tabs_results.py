@@ -9,11 +9,11 @@ from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import read_raw_end
-from tmux_debug_mcp.panes.activity import Awaits
-from tmux_debug_mcp.panes.outcomes import Outcome
+from tmux_debug_mcp.panes.looking.activity import Awaits
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.running import MAX_OUTPUT_CHARACTERS
-from tmux_debug_mcp.panes.state import State
+from tmux_debug_mcp.panes.running.outcomes import Outcome
+from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
 
 from .toolset import Answer
 

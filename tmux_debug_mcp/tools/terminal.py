@@ -28,10 +28,10 @@ from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send_one
-from tmux_debug_mcp.panes.state import State
-from tmux_debug_mcp.panes.waiting import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse, pressed
 from tmux_debug_mcp.vt.screen import Screen

@@ -15,9 +15,9 @@ import anyio
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.activity import STEADY_S
 from tmux_debug_mcp.panes.creation import NewPane, check, directory
-from tmux_debug_mcp.panes.dialects import DIALECTS, Shell
+from tmux_debug_mcp.panes.looking.activity import STEADY_S
+from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
 from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S, advice
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow

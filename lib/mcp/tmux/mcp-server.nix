@@ -50,7 +50,7 @@ pythonPackages.buildPythonApplication {
   };
 
   postPatch = ''
-    substituteInPlace tmux_debug_mcp/cli.py \
+    substituteInPlace tmux_debug_mcp/options.py \
       --replace-fail '"PROGRAM", "tmux"' '"PROGRAM", "${lib.getExe tmux}"'
   '';
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.panes.looking.activity import ActivityTracker
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
 
-from .activity import ActivityTracker
 from .conditions import Conditions
 from .observations import Observation, WaitReason
 from .origins import Origin
-from .pane import Pane
-from .state import State
 from .watching import Watch
 
 # Time to `rest` for calls that make a pane, so that they can report a program that dies at once.

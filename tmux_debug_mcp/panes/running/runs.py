@@ -8,13 +8,13 @@ and is not interrupted.
 import anyio
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.shells.dialects import unfinished
 
-from .dialects import unfinished
 from .following import PaneFollower, ReadOutput
 from .following_jobs import JobFollower
 from .outcomes import Outcome, RunReason
-from .pane import Pane
-from .state import State
 
 MAX_OUTPUT_CHARACTERS = 40_000
 # The exit code of shells for a syntax error.

@@ -6,9 +6,8 @@ from enum import StrEnum
 
 from tmux_debug_mcp.logs.abridging import read_middle
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, joined
-
-from .pane import Pane
-from .state import State
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
 
 # The notes around the last screen of a program that has crashed.
 _LAST_SCREEN_NOTE = "[the screen before the last step]"

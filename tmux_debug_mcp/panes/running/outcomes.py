@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tmux_debug_mcp.logs.excerpts import Excerpt
-
-from .state import State
+from tmux_debug_mcp.panes.looking.state import State
 
 _RUNS_SHELL = "it runs a shell, which is at its prompt; what runs there next runs in that"
 

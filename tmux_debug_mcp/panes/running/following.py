@@ -16,12 +16,18 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.panes.looking.activity import (
+    QUIET_S,
+    Activity,
+    ActivityTracker,
+    Awaits,
+    Snapshot,
+)
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS
 
-from .activity import QUIET_S, Activity, ActivityTracker, Awaits, Snapshot
 from .outcomes import Outcome, RunReason
-from .pane import Pane
-from .shell import MAX_INTERRUPTS
-from .state import State
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]

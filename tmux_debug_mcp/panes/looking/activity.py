@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from tmux_debug_mcp.linux.terminals import Modes
-
-from .dialects import Shell
+from tmux_debug_mcp.panes.shells.dialects import Shell
 
 # Minimum time between the two snapshots that show that a program awaits something.
 CONFIRM_S = 0.002

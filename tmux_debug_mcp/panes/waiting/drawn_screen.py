@@ -13,13 +13,13 @@ import anyio
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.positioning import is_alternate_at
+from tmux_debug_mcp.panes.capturing import capture_screen_rows
+from tmux_debug_mcp.panes.looking.activity import Snapshot, prompting
+from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.vt.drawing import Drawing
 
-from .activity import Snapshot, prompting
-from .capturing import capture_screen_rows
 from .observations import WaitReason
 from .origins import Origin
-from .pane import Pane
 
 # A program draws its screen in several writes: time for the ones that follow the first.
 _DRAWING_S = 0.005

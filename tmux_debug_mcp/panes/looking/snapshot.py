@@ -16,10 +16,10 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import Wait, wait_of
+from tmux_debug_mcp.panes.shells.dialects import SHELLS, foreground_shell
 from tmux_debug_mcp.vt.sequences import plain_name
 
 from .activity import Reader, Snapshot
-from .dialects import SHELLS, foreground_shell
 
 # The children of this many processes are listed, which bounds the time that a snapshot takes.
 _MAX_PROCESSES = 256

@@ -16,8 +16,10 @@ from tmux_debug_mcp.logs.matching import Matcher, Scan
 from tmux_debug_mcp.logs.pacing import Pace
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
 
-from .activity import Activity, ActivityTracker
 from .conditions import Conditions
 from .drawn_screen import DrawnScreen
 from .observations import (
@@ -28,8 +30,6 @@ from .observations import (
     observed_screen,
 )
 from .origins import Origin
-from .pane import Pane
-from .state import State
 
 # The log is matched in slices: the output that an observation shows after a match is at most this.
 _SLICE_BYTES = 4096

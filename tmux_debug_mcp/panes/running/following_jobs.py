@@ -6,14 +6,14 @@ from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.panes.looking.activity import QUIET_S, Activity, Snapshot
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.shells.pane_shell import PROMPT_S, TAKE_S
 
-from .activity import QUIET_S, Activity, Snapshot
 from .following import POLL_S, Follower, ReadOutput, before_prompt, exit_code_of
-from .jobs import Job
 from .outcomes import Outcome, RunReason
-from .pane import Pane
-from .shell import PROMPT_S, TAKE_S
-from .state import State
 
 # The exit code of shells for a command that SIGINT ended.
 _INTERRUPTED = 130

@@ -23,13 +23,13 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.raw import may_be_answered
+from tmux_debug_mcp.panes.keyboard import Keyboard
+from tmux_debug_mcp.panes.tmux_pane import TmuxPane
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 
 from .dialects import Shell, foreground_shell
 from .jobs import Job
-from .keyboard import Keyboard
-from .tmux_pane import TmuxPane
 
 # Calls that may wait for their turn in one pane.
 MAX_WAITING = 16

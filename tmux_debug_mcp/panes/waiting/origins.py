@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tmux_debug_mcp.errors import CursorError
-
-from .activity import Snapshot
-from .pane import Pane
+from tmux_debug_mcp.panes.looking.activity import Snapshot
+from tmux_debug_mcp.panes.pane import Pane
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ import anyio
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 
 from .activity import CONFIRM_S, Activity, ActivityTracker, PromptWait, Snapshot
-from .dialects import Shell, foreground_shell
 from .snapshot import look
 
 # A starting shell may work this long on its settings before its first prompt.
