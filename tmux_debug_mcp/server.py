@@ -76,7 +76,7 @@ class _Input:
     async def _lines(self) -> AsyncIterator[bytes]:
         """Yield lines without their line feeds, the last one too if it has none.
 
-        Of a line that is too long only the edges are kept, which may have the request's id.
+        A line that is too long loses its middle. The request's id may be in what is left.
         """
         line = bytearray()
         while data := await self._read():
@@ -90,7 +90,7 @@ class _Input:
         yield bytes(line)
 
     async def _wait_until_idle(self) -> None:
-        """Wait until no call is at work, nor on its way through the SDK."""
+        """Wait until no call is at work and the SDK holds no message that it has not passed on."""
         turns = 0
         while turns < _TURNS:
             if self._is_idle():

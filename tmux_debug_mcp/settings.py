@@ -15,8 +15,8 @@ class Settings:
         env: The environment that panes inherit.
         cwd: The directory that panes start in, unless a call gives another.
         tmux: The tmux program: an absolute path, or a name to look up in PATH.
-        is_subreaper: This process adopts orphans and serves one engine only, so the descendants of
-            a supervisor that was killed are its to end.
+        is_subreaper: This process adopts orphans and serves one engine only, so it must end
+            what a killed supervisor leaves behind.
         state_dir: Where files that outlive the server go, such as recordings.
         runtime_dir: The user's directory for sockets, $XDG_RUNTIME_DIR; "" when there is none.
         open_files: The soft limit of open files for programs in panes, as `ulimit -n` prints it.

@@ -20,7 +20,8 @@ from tmux_debug_mcp.panes.looking.activity import (
     awaited,
     prompting,
 )
-from tmux_debug_mcp.panes.shells.dialects import Shell
+from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
+from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)
@@ -238,3 +239,7 @@ class TestStopping:
             back = Snapshot(group=7, shell=shell)
             plan.step(back, 0.2, is_interactive=True)
             assert plan.step(back, 0.3, is_interactive=True) is expected
+
+
+def test_shells_that_can_be_given_commands_are_none_of_the_others() -> None:
+    assert not set(DIALECTS) & set(OTHER_SHELLS)

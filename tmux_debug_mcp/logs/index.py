@@ -73,11 +73,6 @@ def parse(index: bytes) -> list[Entry]:
     return entries
 
 
-def is_window(target: str) -> bool:
-    """Tell whether a target is the id of a window."""
-    return _WINDOW.fullmatch(target) is not None
-
-
 def _entry(line: bytes) -> Entry | None:
     try:
         value = orjson.loads(line)

@@ -19,7 +19,7 @@ MAX_READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
 # How far back a screen is read: programs draw all of it anew within so much output.
 _REDRAW_BYTES = 1 << 18
-# Room for the text of a few bytes, which may restore a screen with much on it.
+# The least limit for the length of the text: a few bytes can bring back a full screen.
 _MIN_CHARACTERS = 1 << 18
 # The character that selects the second character set, SO.
 _SHIFT_OUT = b"\016"

@@ -11,7 +11,7 @@ from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
-from .shells.dialects import SHELLS
+from .shells.dialects import COMMAND_SHELLS
 
 # One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1
@@ -162,7 +162,7 @@ def interactive_shell(settings: Settings) -> str:
 def command_shell(settings: Settings) -> str:
     """Return the shell that runs commands: $SHELL if it is a known one, else bash, else sh."""
     shell = settings.env.get("SHELL", "")
-    if Path(shell).name in SHELLS and os.access(shell, os.X_OK):
+    if Path(shell).name in COMMAND_SHELLS and os.access(shell, os.X_OK):
         return shell
     return _bash(settings)
 

@@ -59,7 +59,7 @@ class Ending:
         return self._state
 
     def settle(self, state: State) -> None:
-        """Take a state as the last one."""
+        """Record the final state."""
         self._state = state
 
     def settle_as_gone(self) -> None:
@@ -114,7 +114,11 @@ class Ending:
         return ended_state(mark.exit_code, runtime_s, mark.offset)
 
     def _state_now(self, exit_code: int | None) -> State:
-        """Return the state of a program that ended now, None as exit code if that is not known."""
+        """Return the state of a program that has just ended.
+
+        Args:
+            exit_code: Its exit code, None if that is not known: then it is lost.
+        """
         return ended_state(exit_code, self._runtime_s(time.time()), self._log.size)
 
     def _runtime_s(self, end: float) -> float:

@@ -1,7 +1,7 @@
 """The engine: the registry of all panes, and what toolsets make, find and end them with.
 
-Every pane is one of our tmux server's. That starts with the first pane; when it dies its panes are
-lost, and the next pane starts another one.
+All panes are on our tmux server. The server starts with the first pane. When it dies, its panes are
+lost, and the next pane starts another server.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ class Engine:
         check_size(self.settings, new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()
-        # A call that is cancelled from here on has made a pane, which is on record.
+        # From here on the pane is made and registered, even if the call is cancelled.
         with anyio.CancelScope(shield=True):
             self._in_making += 1
             try:

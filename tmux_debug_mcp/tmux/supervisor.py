@@ -181,15 +181,6 @@ def _wait_for_exit(pid: int, timeout_s: float) -> None:
     os.close(fd)
 
 
-def on_end_signals(end: Callable[[], None]) -> None:
-    """Have SIGINT, SIGTERM and SIGHUP call `end` in the main thread, between two bytecodes.
-
-    Source: Python's signal module, "Execution of Python signal handlers".
-    """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: end())
-
-
 def remove_abandoned(runtime: str) -> None:
     """Remove the directories and processes of servers that were killed with their supervisors.
 

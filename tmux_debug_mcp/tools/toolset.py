@@ -89,7 +89,7 @@ class Toolset(Generic[T]):
         instructions: What the server's instructions say of it.
         sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
             for the facts of the error, the call's arguments and the placeholders.
-        placeholders: What sentences have for arguments that a call left out.
+        placeholders: Values that sentences get for arguments that a call left out.
         resources: Returns the handlers of MCP's requests for resources, by the SDK's names.
         keeps_logs: Logs are kept after the end even where nobody says where.
         uses_socket: It can work on the user's own tmux server.

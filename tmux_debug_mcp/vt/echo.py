@@ -1,6 +1,6 @@
 """Tells the echo of keys that were sent to a pane from a program's output. No I/O.
 
-Whoever types sees what is typed, and so does a wait. Rules:
+What is typed appears in the output too, so a wait has to tell the two apart. Rules:
 
 1. A line editor (bash, zsh, fish, Python's prompt) echoes keys in the line that its cursor is in
    when they are sent. All of that line is echo. Text that was typed ahead is echoed again at the

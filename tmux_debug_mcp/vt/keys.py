@@ -25,7 +25,7 @@ from tmux_debug_mcp.errors import KeysError, MixedKeysError
 from .key_names import key_name, looks_like_key
 
 MAX_KEYS_BYTES = 1 << 20
-# Keys that one string may press: tmux gets each of them as an argument.
+# Keys that one string may press.
 MAX_PRESSED = 20_000
 
 # The longest text, and the most keys, that messages show.

@@ -254,7 +254,7 @@ class _Unchanged:
         self._since = 0.0
 
     def step(self, value: object, now: float, *, is_changing: bool = False) -> float:
-        """Return the seconds since the value changed; 0 if it is changing, or not None at first."""
+        """Return the seconds since the value changed, 0 if it is changing now."""
         if value != self._value or is_changing:
             self._value = value
             self._since = now

@@ -16,7 +16,7 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import Wait, wait_of
-from tmux_debug_mcp.panes.shells.dialects import SHELLS, foreground_shell
+from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
 from tmux_debug_mcp.vt.sequences import plain_name
 
 from .activity import Reader, Snapshot
@@ -183,7 +183,7 @@ def _front(leader: Stat, group: Sequence[Stat]) -> Stat | None:
     group_leaders = [stat for stat in group if stat.pid == leader.tpgid]
     front = (group_leaders or group)[0]
     # `$SHELL -c` stays for a list of commands. The command that it waits for has the terminal.
-    if leader.pgrp == leader.tpgid and front.comm in SHELLS:
+    if leader.pgrp == leader.tpgid and front.comm in COMMAND_SHELLS:
         commands = [stat for stat in group if stat.ppid == front.pid]
         if commands:
             return commands[-1]

@@ -16,7 +16,7 @@ from .snapshot import look
 # A starting shell may work this long on its settings before its first prompt.
 _STARTING_S = 10.0
 _POLL_S = 0.001
-# A younger pane's command may be a shell that has not started yet.
+# Before this age, the command of a pane may be a shell that is still starting.
 _YOUNG_S = 0.05
 
 

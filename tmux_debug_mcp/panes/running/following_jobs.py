@@ -1,4 +1,4 @@
-"""Following a job of a shell to its end mark, or until the shell is through with it without one."""
+"""Following a job to its end mark, or until the shell has dropped it without one."""
 
 import anyio
 
@@ -111,7 +111,7 @@ class JobFollower(Follower):
         return None
 
     async def _reason_without_end(self) -> RunReason | None:
-        """Return why the shell is through with the job though its end mark is missing.
+        """Return why the shell has dropped the job without an end mark.
 
         Returns:
             None if the shell is not through with the job, or the mark came in the meantime.

@@ -14,7 +14,7 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import Modes
 
 # Shells that take `-c -- COMMAND`. Source: POSIX, sh.
-SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
+COMMAND_SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 
 # If such a substitution is not closed at the end of a file, bash 5.2 corrupts its memory.
 _SUBSTITUTION = re.compile(r"[$<>]\(")

@@ -180,7 +180,7 @@ def _slug(command: str) -> str:
 def _free_fd(pid: int) -> int:
     """Return a file descriptor that a process has not open and is allowed to open.
 
-    The lowest one behind the standard streams, if there is none: a shell opens it anew for a while.
+    If none is free, it is 3. The shell replaces what is open there while the script runs.
     """
     taken = processes.open_files(pid)
     highest = min(_HIGHEST_FD, limits.open_files_limit_of(pid) - 1)

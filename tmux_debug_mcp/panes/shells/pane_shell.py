@@ -1,7 +1,7 @@
 """The shell in a pane, and the jobs that it is given one after the other.
 
-A shell takes a job when it is at its prompt and nothing is typed on its line. A job that is a
-shell, or has started one, leaves the pane to that; when the inner shell is gone, the outer job goes
+A shell takes a job when it is at its prompt and nothing is typed on its line. While a shell that a
+job has started is at its prompt, that shell takes the next jobs. When it ends, the first job goes
 on.
 """
 
@@ -38,8 +38,9 @@ PROMPT_S = 1.0
 # A shell reads a line at once, but its hooks before a command may take a while.
 TAKE_S = 10.0
 MAX_INTERRUPTS = 2
-# Grace period after each interrupt; and where C-c is a key like others.
+# Grace period after each interrupt.
 _INTERRUPT_S = 2.0
+# The same for programs that read C-c as a key.
 _KEY_INTERRUPT_S = 0.5
 # The grace periods of all interrupts together, at most.
 MAX_INTERRUPTS_S = MAX_INTERRUPTS * _INTERRUPT_S
@@ -314,7 +315,7 @@ class PaneShell:
         self.job = None
 
     def report_later(self, job: Job) -> None:
-        """Have the end of a job, which was answered before it ended, told with a later result."""
+        """Report the end of a job in a later result, since its call returned before it ended."""
         self._unreported = job
 
     def take_run_result(self) -> str | None:
