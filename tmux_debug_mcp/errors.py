@@ -275,7 +275,7 @@ class JobNotTakenError(ToolError):
 
     sentence = (
         "Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
-        "Use tmux_capture_pane to see what it is at."
+        "Use tmux_capture_pane to see what it is doing."
     )
 
     def __init__(self, pane_id: str, shell: str) -> None:
@@ -333,7 +333,7 @@ class OutOfFilesError(ToolError):
     """Raised when no more files can be opened, so that processes can't be looked at."""
 
     sentence = (
-        "Too many files are open here, and the call was not made, or not to its end. Wait for "
+        "Too many files are open here, and the call failed, maybe halfway. Wait for "
         "the answers of others, or kill panes, and call again."
     )
 

@@ -210,7 +210,7 @@ async def test_shells_of_tabs_say_the_same_in_the_words_of_tabs(
         )
         assert (
             nested["note"]
-            == "It runs a shell, which is at its prompt; what runs there next runs in that."
+            == "It runs a shell, which is at its prompt; the next command there runs in that shell."
         )
         assert "exit_code" not in nested
         assert (await tabs.json("execute_command", window_id=tab, command="echo in"))[

@@ -56,7 +56,7 @@ TABS: Mapping[type[ToolError], str] = {
     ),
     JobNotTakenError: (
         "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "
-        "read_logs_from_tab to see what it is at."
+        "read_logs_from_tab to see what it is doing."
     ),
     LogLostError: (
         "Tab '{window_id}': what it printed could not be written to {path}. The command was run; "

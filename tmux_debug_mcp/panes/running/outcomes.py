@@ -6,7 +6,7 @@ from enum import StrEnum
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.looking.state import State
 
-_RUNS_SHELL = "it runs a shell, which is at its prompt; what runs there next runs in that"
+_RUNS_SHELL = "it runs a shell, which is at its prompt; the next command there runs in that shell"
 
 
 class RunReason(StrEnum):
