@@ -1,6 +1,6 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import anyio
@@ -31,7 +31,7 @@ from tmux_debug_mcp.vt.steps import steps, summary
 
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -301,10 +301,6 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
     return excerpt
 
 
-_READS: Mapping[str, bool] = {"read_only_hint": True}
-_CREATES: Mapping[str, bool] = {"destructive_hint": False}
-_DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
-
 TOOLS = (
     Tool(
         "tmux_create_pane",
@@ -313,7 +309,7 @@ TOOLS = (
         "awaiting something or quiet), after timeout_s at the latest; it keeps running.",
         DebugTools.create_pane,
         CreatePane,
-        hints=_CREATES,
+        hints=CREATES,
         may_take_long=lambda arguments: arguments.timeout_s != 0,
     ),
     Tool(
@@ -326,7 +322,7 @@ TOOLS = (
         "the program reads the terminal.",
         DebugTools.send_keys,
         SendKeys,
-        hints=_CREATES,
+        hints=CREATES,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -337,7 +333,7 @@ TOOLS = (
         "each, behind the cursor of the first.",
         DebugTools.capture_pane,
         CapturePane,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "tmux_run",
@@ -347,7 +343,7 @@ TOOLS = (
         "is interrupted with C-c.",
         DebugTools.run,
         Run,
-        hints=_DESTROYS,
+        hints=DESTROYS,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -357,7 +353,7 @@ TOOLS = (
         "or the screen of a full-screen program. Given several panes, waits for the first.",
         DebugTools.wait,
         Wait,
-        hints=_READS,
+        hints=READS,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -366,7 +362,7 @@ TOOLS = (
         "only the program, send 'C-c' or a signal's name with tmux_send_keys.",
         DebugTools.kill_pane,
         KillPane,
-        hints=_DESTROYS,
+        hints=DESTROYS,
         removed={
             "signal": "To send a signal, call tmux_send_keys with its name as keys, such as "
             "'SIGTERM'; tmux_kill_pane ends the pane."
@@ -378,7 +374,7 @@ TOOLS = (
         "code or signal.",
         DebugTools.list_panes,
         NoArguments,
-        hints=_READS,
+        hints=READS,
     ),
 )
 

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ from .tabs_arguments import (
     StreamLogs,
 )
 from .tabs_results import answer, clean_output, compact, ran, raw_output, tab_row
-from .toolset import Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 from .users_tabs import MAX_LOG_CHARACTERS, UsersTabs
 
 INSTRUCTIONS = (
@@ -328,31 +328,27 @@ def _either(
     return handle
 
 
-_READS: Mapping[str, bool] = {"read_only_hint": True}
-_CREATES: Mapping[str, bool] = {"destructive_hint": False}
-_DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
-
 TOOLS = (
     Tool(
         "create_tab",
         "Create a new terminal tab with a shell.",
         _either(Tabs.create_tab, UsersTabs.create_tab),
         CreateTab,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "list_tabs",
         "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
         _either(Tabs.list_tabs, UsersTabs.list_tabs),
         NoArguments,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "read_logs_from_tab",
         "Read the last lines that a tab printed, also after it ended.",
         _either(Tabs.read_logs, UsersTabs.read_logs),
         ReadLogs,
-        hints=_READS,
+        hints=READS,
         meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
     ),
     Tool(
@@ -363,7 +359,7 @@ TOOLS = (
         f"{MAX_INTERRUPTS_S:g} s to end. Commands for one tab run one after the other.",
         _either(Tabs.execute_command, UsersTabs.execute_command),
         ExecuteCommand,
-        hints=_DESTROYS,
+        hints=DESTROYS,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -372,7 +368,7 @@ TOOLS = (
         "prints with read_logs_from_tab.",
         _either(Tabs.start_process, UsersTabs.start_process),
         StartProcess,
-        hints=_DESTROYS,
+        hints=DESTROYS,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -380,7 +376,7 @@ TOOLS = (
         "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
         _either(Tabs.stop_process, UsersTabs.stop_process),
         StopProcess,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
     Tool(
         "stream_logs_from_tab",
@@ -388,7 +384,7 @@ TOOLS = (
         "good when the tab or the server ends.",
         _either(Tabs.stream_logs, UsersTabs.stream_logs),
         StreamLogs,
-        hints=_READS,
+        hints=READS,
         meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
     ),
     Tool(
@@ -397,14 +393,14 @@ TOOLS = (
         "from that. Holds for tabs created from then on.",
         _either(Tabs.set_history_limit, UsersTabs.set_history_limit),
         SetHistoryLimit,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "close_tab",
         "Close a tab and end all that runs in it. Its log can still be read.",
         _either(Tabs.close_tab, UsersTabs.close_tab),
         CloseTab,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
 )
 

@@ -49,7 +49,7 @@ from .terminal_arguments import (
     TakeScreenshot,
     TypeText,
 )
-from .toolset import Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "
@@ -352,26 +352,22 @@ def _resources(terminal: Terminal) -> Mapping[str, Any]:
     return Screens(terminal).handlers()
 
 
-_READS: Mapping[str, bool] = {"read_only_hint": True}
-_CREATES: Mapping[str, bool] = {"destructive_hint": False}
-_DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
-
 TOOLS = (
     Tool(
         "type",
         "Type text into the terminal, exactly; a line feed is Enter. Use sendKey for other keys.",
         Terminal.type,
         TypeText,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
-    Tool("sendKey", f"Press a key: {_KEYS}.", Terminal.send_key, SendKey, hints=_DESTROYS),
+    Tool("sendKey", f"Press a key: {_KEYS}.", Terminal.send_key, SendKey, hints=DESTROYS),
     Tool(
         "getContent",
         "Return the terminal's text, the last 1000 lines with its scrollback, or only the visible "
         "screen. Also of a session of an earlier run, RUN/NAME.",
         Terminal.get_content,
         GetContent,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "takeScreenshot",
@@ -379,50 +375,50 @@ TOOLS = (
         "picture with its colours.",
         Terminal.take_screenshot,
         TakeScreenshot,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "clear",
         "Clear the terminal's screen and scrollback.",
         Terminal.clear,
         OfSession,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
-    Tool("resize", "Change the terminal's size.", Terminal.resize, Resize, hints=_CREATES),
+    Tool("resize", "Change the terminal's size.", Terminal.resize, Resize, hints=CREATES),
     Tool(
         "createSession",
         "Start another terminal session, with a shell or a command.",
         Terminal.create_session,
         CreateSession,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "listSessions",
         "List the sessions as JSON, with size and what runs there.",
         Terminal.list_sessions,
         NoArguments,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "closeSession",
         "End a session and all that runs in it.",
         Terminal.close_session,
         OfSession,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
     Tool(
         "startRecording",
         "Record what a session prints to an asciicast file, which asciinema plays.",
         Terminal.start_recording,
         StartRecording,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "stopRecording",
         "End a recording; returns its file.",
         Terminal.stop_recording,
         OfSession,
-        hints=_CREATES,
+        hints=CREATES,
     ),
 )
 

@@ -5,7 +5,7 @@ have a line for each thing, its fields separated by tabs.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tmux_debug_mcp.errors import (
     ArgumentError,
@@ -40,7 +40,7 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -316,38 +316,34 @@ def _list(lines: Sequence[str], nothing: str) -> Answer:
     return Answer(["\n".join(lines) or nothing])
 
 
-_CREATES: Mapping[str, bool] = {"destructive_hint": False}
-_READS: Mapping[str, bool] = {"read_only_hint": True}
-_DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
-
 TOOLS = (
     Tool(
         "tmux_list_sessions",
         "List all sessions: name, id, number of windows, clients attached.",
         TmuxTools.list_sessions,
         NoArguments,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "tmux_create_session",
         "Create a session with a window. Returns the ids of session, window and pane.",
         TmuxTools.create_session,
         CreateSession,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_rename_session",
         "Rename a session.",
         TmuxTools.rename_session,
         RenameSession,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_kill",
         "End a session, window or pane with all that runs in it.",
         TmuxTools.kill,
         Kill,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
     Tool(
         "tmux_list_windows",
@@ -355,28 +351,28 @@ TOOLS = (
         "pane.",
         TmuxTools.list_windows,
         ListWindows,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "tmux_create_window",
         "Create a window in a session. Returns the ids of window and pane.",
         TmuxTools.create_window,
         CreateWindow,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_select_window",
         "Switch to a window.",
         TmuxTools.select_window,
         SelectWindow,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_rename_window",
         "Rename a window.",
         TmuxTools.rename_window,
         RenameWindow,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_list_panes",
@@ -384,22 +380,22 @@ TOOLS = (
         "how it ended.",
         TmuxTools.list_panes,
         ListPanes,
-        hints=_READS,
+        hints=READS,
     ),
     Tool(
         "tmux_split_window",
         "Split a pane in two. Returns the new pane's id.",
         TmuxTools.split_window,
         SplitWindow,
-        hints=_CREATES,
+        hints=CREATES,
     ),
-    Tool("tmux_select_pane", "Focus a pane.", TmuxTools.select_pane, SelectPane, hints=_CREATES),
+    Tool("tmux_select_pane", "Focus a pane.", TmuxTools.select_pane, SelectPane, hints=CREATES),
     Tool(
         "tmux_resize_pane",
         "Resize a pane: by direction and amount, or to a width or height.",
         TmuxTools.resize_pane,
         ResizePane,
-        hints=_CREATES,
+        hints=CREATES,
     ),
     Tool(
         "tmux_send_keys",
@@ -407,14 +403,14 @@ TOOLS = (
         "exactly; end it with ' Enter' to press Enter after it: 'ls -la Enter'.",
         TmuxTools.send_keys,
         SendKeys,
-        hints=_DESTROYS,
+        hints=DESTROYS,
     ),
     Tool(
         "tmux_read_pane",
         "Read a pane's screen, or its last lines, or lines from one on.",
         TmuxTools.read_pane,
         ReadPane,
-        hints=_READS,
+        hints=READS,
     ),
 )
 

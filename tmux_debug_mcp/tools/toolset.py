@@ -14,6 +14,11 @@ from .schema import arguments, parameters_of, schema_of
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
+# MCP's tool annotations, by their names in Python. A tool that is not `READS` changes something.
+READS: Mapping[str, bool] = {"read_only_hint": True}
+CREATES: Mapping[str, bool] = {"destructive_hint": False}
+DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
+
 # The object whose methods are a toolset's handlers, and the class of a tool's arguments.
 T = TypeVar("T")
 A = TypeVar("A")
@@ -47,7 +52,7 @@ class Tool(Generic[T, A]):
         description: What the model reads of it.
         handler: The method that answers calls. It raises a ToolError for the model to read.
         arguments: The class of its arguments, which gives the schema; see `schema`.
-        hints: MCP's tool annotations, by their names in Python.
+        hints: MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`.
         may_take_long: Tells whether to report progress of a call with these arguments.
         meta: The tool's `_meta`, for clients.
         removed: Arguments that the tool once had, with what to do instead.
