@@ -1,7 +1,12 @@
 """Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
 
-`engine` knows them all; `pane` is one. What is done with a pane has folders: `looking`, `shells`,
-`running` and `waiting`. Beside them, `sending` types, `stopping` stops a program, `capturing` and
-`recording` show a screen, `creation` and `starting` make panes. Nothing here knows MCP, a tool's
-arguments or the words of a toolset.
+- All of them: `engine`; one of them, or a kept log, to be read: `readable`.
+- One pane: `pane`, on top of `tmux_pane`, `place` (where it is in tmux), `ending` (how its program
+  ended) and `pane_processes` (what is killed with it).
+- To make one: `creation`, `starting`; in it run `pane.sh` and `environment.py`.
+- To type: `keyboard`, `sending`. To stop a program: `stopping`. To change the terminal: `display`.
+- To show a screen: `capturing`, `recording`.
+- Folders for the rest: `looking`, `shells`, `running`, `waiting`.
+
+Nothing here knows MCP, a tool's arguments or the words of a toolset.
 """
