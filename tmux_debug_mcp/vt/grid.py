@@ -104,10 +104,7 @@ class Grid:
             self._rows[self._row].renew()
 
     def put(self, characters: str, *, is_edited: bool) -> None:
-        """Write printable characters at the cursor, in more rows where they don't fit.
-
-        The rows remember if a line editor wrote in them.
-        """
+        """Write printable characters at the cursor, in more rows where they don't fit."""
         self._rows[self._row].start_writing(self._column, is_edited=is_edited)
         for run in _RUN.findall(characters):
             width = 1
@@ -122,6 +119,11 @@ class Grid:
 
     def _put_cells(self, cells: Sequence[str], width: int, *, is_edited: bool) -> None:
         """Write the cells of characters that are `width` cells wide."""
+        end = self._column + len(cells)
+        if end <= self.columns:
+            self._rows[self._row].put(self._column, cells)
+            self._column = end
+            return
         while cells:
             if self._column + width > self.columns:
                 self._rows[self._row].wrap()
@@ -139,12 +141,9 @@ class Grid:
         The line has no control characters but tabs. If it has tabs, or characters that are not one
         cell wide, it fits into a row.
         """
-        if len(line) <= self.columns:
-            rows = [Row(line)]
-        else:
-            starts = range(0, len(line), self.columns)
-            rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
-            rows[-1].unwrap()
+        rows = [Row(line)]
+        if len(line) > self.columns:
+            rows = _wrapped_rows(line, self.columns)
         self._rows[-1:] = rows
         self._row = len(self._rows) - 1
         self._column = len(rows[-1].text)
@@ -333,14 +332,18 @@ class Grid:
             self._rows += [Row() for _ in range(missing)]
 
 
+def _wrapped_rows(line: str, columns: int) -> list[Row]:
+    """Return the rows of a line that is wider than the terminal."""
+    starts = range(0, len(line), columns)
+    rows = [Row(line[start : start + columns], is_wrapped=True) for start in starts]
+    rows[-1].unwrap()
+    return rows
+
+
 def _without_blank_end(lines: list[Line]) -> list[Line]:
     """Return lines without blank lines at the end. Other blank lines become empty."""
-    while len(lines) > 1 and _is_blank(lines[-1]):
+    while len(lines) > 1 and not lines[-1].text.strip(" "):
         lines.pop()
     if len(lines) == 1 and not lines[0].text:
         return []
-    return [Line("") if _is_blank(line) else line for line in lines]
-
-
-def _is_blank(line: Line) -> bool:
-    return not line.text.strip(" ")
+    return [line if line.text.strip(" ") else Line("") for line in lines]

@@ -90,6 +90,8 @@ def key_name(word: str) -> str | None:
 
     A single character is no name. `^` and a character is a name for Ctrl and that character.
     """
+    if word in _NAMES:
+        return _NAMES[word]
     if len(word) == 2 and word[0] == "^":  # noqa: PLR2004
         return _modified("C", word[1])
     if len(word) > _MAX_NAME_CHARACTERS:
@@ -106,7 +108,7 @@ def key_name(word: str) -> str | None:
         modifiers += modifier
         base = base[match.end() :]
     if not modifiers:
-        return _NAMES.get(base)
+        return None
     return _modified("".join(sorted(modifiers)), base)
 
 

@@ -165,8 +165,7 @@ def read(keys: str) -> Reading:
         return Reading((*names, *["Enter"] * enters))
     _reject_wrong_keys(body)
     text = body
-    words = _count_enter_words(body)
-    _check_pressed(enters + words)
+    words = _count_enter_words(body, enters)
     if words:
         text = body[: -words * len(" Enter")]
         # The last word and the line feed behind it mean the same Enter.
@@ -209,13 +208,18 @@ def _reject_wrong_keys(body: str) -> None:
         )
 
 
-def _count_enter_words(body: str) -> int:
-    """Return how often the word Enter stands at the end of a string."""
+def _count_enter_words(body: str, enters: int) -> int:
+    """Return how often the word Enter stands at the end of a string, before line feeds.
+
+    Raises:
+        KeysError: The words and the line feeds press too many keys.
+    """
     count = 0
     end = len(body)
     while body.endswith((" Enter", "\nEnter"), 0, end):
         end -= len(" Enter")
         count += 1
+        _check_pressed(enters + count)
     return count
 
 

@@ -117,7 +117,9 @@ class Row:
 
     def join(self, column: int, character: str) -> None:
         """Join a character of width 0 to the character before a column."""
-        cells = self.edit()
+        cells = self.cells
+        if cells is None:
+            cells = self.edit()
         index = min(column, len(cells)) - 1
         if index >= 0:
             _join(cells, index, character)
@@ -284,6 +286,12 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
         rows: The rows.
         goes_on: The line continues in more rows.
     """
+    if len(rows) == 1:  # the usual case, in half the time of the general one
+        [row] = rows
+        if row.is_old:
+            return []
+        text = str(row).replace(FORGOTTEN, "")
+        return [Line(text, row.is_edited, row.is_command, goes_on)]
     if all(row.is_old for row in rows):
         return []
     text = "".join(map(str, rows)).replace(FORGOTTEN, "")
