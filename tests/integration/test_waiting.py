@@ -472,3 +472,21 @@ async def test_line_without_end_is_looked_at_in_time(tools: Tools) -> None:
     await wait(tools, pane_id, pattern="never", timeout_s=0.5)
 
     assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"
+
+
+async def test_pane_that_is_lost_during_a_look_is_an_answer(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("cat")
+    pane = tools.engine.panes[0]
+    flush = pane.terminal._flush
+
+    async def lose_tmux() -> None:
+        assert tools.engine.host.client is not None
+        os.kill(tools.engine.host.client.server_pid, signal.SIGKILL)
+        await flush()
+
+    monkeypatch.setattr(pane.terminal, "_flush", lose_tmux)
+    blocks = await tools.blocks("wait", pane_id=pane_id)
+
+    assert "was lost after" in blocks[-1]

@@ -62,6 +62,7 @@ class Engine:
         tasks: The same, for toolsets too.
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
+        naming: Lock from the check of a new pane's name until the pane is made.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Engine:
         self.tasks = tasks
         self.host = TmuxHost(settings, tasks, archive.free_window if archive else lambda: 0)
         self.users_server = UsersServer(settings) if settings.socket else None
+        self.naming = anyio.Lock()
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._in_making = 0

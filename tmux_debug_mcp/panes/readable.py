@@ -144,7 +144,7 @@ class PastPane:
     async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  logs have no cells
         """Return the last lines that were printed."""
         found, _ = await read_last_lines(self.log, await self._end(), lines, max_characters)
-        return "\n".join(found)
+        return "\n".join(found).rstrip(" \n")
 
     async def screen(self) -> str:
         """Return what the screen showed at the end."""

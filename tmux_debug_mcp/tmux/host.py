@@ -130,6 +130,9 @@ class TmuxHost:
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
             raise TmuxStartError(client.last_words) from None
+        except BaseException:  # also when the call is cancelled: nobody else has the server yet
+            supervisor.end()
+            raise
         return client
 
     async def _configure(self, client: ControlClient) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-import anyio
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
@@ -58,7 +57,6 @@ class DebugTools:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._naming = anyio.Lock()  # held from the check of a name until its pane is made
 
     async def create_pane(self, arguments: CreatePane) -> Answer:
         """Start a command in a new pane, and observe it."""
@@ -76,7 +74,7 @@ class DebugTools:
     async def _create(self, new: NewPane) -> Pane:
         if new.name is None:
             return await self._engine.create(new)
-        async with self._naming:
+        async with self._engine.naming:
             running = await self._engine.running_pane(new.name)
             if running:
                 raise NameTakenError(new.name, running.id)
@@ -225,7 +223,7 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     state = await pane.state()
     lines = min(arguments.lines, _MAX_CAPTURE_LINES)
     text = await pane.last_lines(lines, MAX_CAPTURE_CHARACTERS, ansi=arguments.ansi)
-    excerpt = Excerpt(text.rstrip().split("\n"), [])
+    excerpt = Excerpt(text.split("\n"), [])
     shown = cut_in_the_middle(excerpt, MAX_CAPTURE_CHARACTERS)
     blocks = [shown.text, status(pane, state)]
     return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)

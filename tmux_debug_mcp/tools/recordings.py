@@ -36,7 +36,12 @@ class Recordings:
             raise LimitReachedError(f"'{pane.name}' is being recorded already, to {other.path}.")
         await pane.check_running()
         self._recordings[pane.id] = recording = Recording(pane, path)
-        await recording.begin()
+        try:
+            await recording.begin()
+        except BaseException:  # also when the call is cancelled
+            recording.stop()
+            del self._recordings[pane.id]
+            raise
         self._tasks.start_soon(recording.serve)
         return recording
 

@@ -84,7 +84,6 @@ class Terminal:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._recordings = Recordings(engine)
-        self._naming = anyio.Lock()  # held from the check of a name until its session is made
         self._drawing = anyio.CapacityLimiter(1)  # a picture takes memory
 
     async def find(self, name: str, *, to_write: bool = False) -> Pane:
@@ -101,7 +100,7 @@ class Terminal:
         """
         if name != DEFAULT:
             return await self._find_named(name)
-        async with self._naming:
+        async with self.engine.naming:
             try:
                 pane = await self.engine.find(name)
                 state = await pane.state()
@@ -237,7 +236,7 @@ class Terminal:
     async def create_session(self, arguments: CreateSession) -> Answer:
         """Start a named session."""
         name = arguments.name
-        async with self._naming:
+        async with self.engine.naming:
             if await self.engine.running_pane(name):
                 raise LimitReachedError(
                     f"Session '{name}' is there already. Use it, or closeSession first."

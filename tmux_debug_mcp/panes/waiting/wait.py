@@ -1,9 +1,11 @@
 """Waiting for what panes print or do."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import anyio
 
+from tmux_debug_mcp.errors import PaneLostError, ToolError
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.panes.looking.activity import ActivityTracker
 from tmux_debug_mcp.panes.looking.state import State
@@ -39,23 +41,35 @@ async def wait(
     """
     matcher = Matcher(conditions.pattern, conditions.stop_pattern)
     deadline = anyio.current_time() + conditions.timeout_s
-    watches = [Watch(pane, conditions, origin_of(pane), matcher) for pane in panes]
+    origins = [origin_of(pane) for pane in panes]
     happened: list[Observation] = []
     timed_out: dict[int, Observation] = {}
+    errors: list[ToolError] = []
     async with anyio.create_task_group() as tasks:
 
         async def watch(number: int) -> None:
-            observation = await watches[number].first(deadline)
+            new_watch = partial(Watch, panes[number], conditions, origins[number], matcher)
+            try:
+                try:
+                    observation = await new_watch().first(deadline)
+                except PaneLostError:  # it is known to have ended now, which the next watch sees
+                    observation = await new_watch().first(deadline)
+            except ToolError as error:  # raised below, since the task group would wrap it
+                errors.append(error)
+                tasks.cancel_scope.cancel()
+                return
             if observation.reason is WaitReason.TIMED_OUT:
                 timed_out[number] = observation
             elif not happened:
                 happened.append(observation)
                 tasks.cancel_scope.cancel()
 
-        for number in range(len(watches)):
+        for number in range(len(panes)):
             tasks.start_soon(watch, number)
     if happened:
         return happened
+    if errors:
+        raise errors[0]
     return [timed_out[number] for number in sorted(timed_out)]
 
 
