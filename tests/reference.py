@@ -78,7 +78,7 @@ def limits_of_the_code() -> list[tuple[str, str]]:
     assert debug._MAX_CAPTURE_LINES == tmux.MAX_LINES == terminal._MAX_LINES
     return [
         ("panes", f"{engine.MAX_PANES}; those that have ended give way"),
-        ("panes of `tmux_run` that have ended", f"the last {engine.KEPT_RUNS}"),
+        ("panes of `tmux_run` that have ended", f"the last {engine.KEPT_RUN_PANES}"),
         (
             "command",
             (
@@ -120,7 +120,7 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         (
             "kept logs",
             (
-                f"the last {archive.MAX_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs "
+                f"the last {archive.MAX_SERVER_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs "
                 "of present panes"
             ),
         ),

@@ -12,7 +12,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs import archive
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.index import Entry
-from tmux_debug_mcp.logs.log import mark_digest
+from tmux_debug_mcp.logs.log import nonce_digest
 from tmux_debug_mcp.settings import Settings
 
 MARK = "0" * 16
@@ -33,7 +33,7 @@ def names(directory: Path) -> set[str]:
 def test_runs_beyond_the_number_are_removed_the_oldest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MAX_RUNS", 4)
+    monkeypatch.setattr(archive, "MAX_SERVER_RUNS", 4)
     made = [make_run(tmp_path, number) for number in range(6)]
     (tmp_path / "notes").mkdir()
     (tmp_path / "20260101T000000").write_text("not a run")
@@ -58,7 +58,7 @@ def test_runs_beyond_the_size_are_removed_the_oldest_first(
 def test_run_of_a_server_that_lives_is_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "MAX_RUNS", 1)
+    monkeypatch.setattr(archive, "MAX_SERVER_RUNS", 1)
     alive, dead = make_run(tmp_path, 1), make_run(tmp_path, 2)
     held = files.hold(str(alive))
     new = Archive(tmp_path)
@@ -153,7 +153,7 @@ class TestHostileDirectory:
     def test_link_in_the_place_of_a_run_is_left_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(archive, "MAX_RUNS", 1)
+        monkeypatch.setattr(archive, "MAX_SERVER_RUNS", 1)
         victim, logs = tmp_path / "victim", tmp_path / "logs"
         victim.mkdir()
         (victim / "file").write_text("precious")
@@ -248,7 +248,7 @@ class TestHostileDirectory:
             window="@1",
             name="n",
             command="x",
-            mark=mark_digest(mark),
+            mark=nonce_digest(mark),
             columns=80,
             rows=24,
             started_at=0.0,

@@ -13,10 +13,10 @@ from tmux_debug_mcp.panes.looking.activity import (
     ActivityTracker,
     Awaits,
     PromptWait,
-    Reader,
     Snapshot,
     StopAction,
     StopPlan,
+    Waiting,
     awaited,
     prompting,
 )
@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 SECRET = LINES._replace(echoes=False)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
-READING = Snapshot(group=7, pid=7, modes=LINES, reader=Reader.ALONE)
+READING = Snapshot(group=7, pid=7, modes=LINES, waiting=Waiting.ALONE)
 BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
 SOON = CONFIRM_S * 1.5
 
@@ -37,18 +37,18 @@ SOON = CONFIRM_S * 1.5
         (READING, Awaits.INPUT),
         (replace(READING, modes=SECRET), Awaits.HIDDEN_INPUT),
         (replace(READING, modes=EDITING), Awaits.KEYS),
-        (replace(READING, reader=Reader.AMONG_OTHERS), Awaits.INPUT),
-        (replace(READING, reader=Reader.NOBODY), None),
+        (replace(READING, waiting=Waiting.AMONG_OTHERS), Awaits.INPUT),
+        (replace(READING, waiting=Waiting.NONE), None),
         (replace(READING, modes=LINES._replace(unread_bytes=1)), None),
         (replace(READING, modes=None), None),
         (replace(READING, is_over=True), None),
-        (replace(READING, modes=EDITING, relays=True, reader=Reader.AMONG_OTHERS), None),
-        (replace(READING, relays=True, reader=Reader.AMONG_OTHERS), None),
+        (replace(READING, modes=EDITING, relays=True, waiting=Waiting.AMONG_OTHERS), None),
+        (replace(READING, relays=True, waiting=Waiting.AMONG_OTHERS), None),
         (replace(READING, relays=True), Awaits.INPUT),  # ssh asks whether to go on
         (replace(READING, modes=SECRET, relays=True), Awaits.HIDDEN_INPUT),
-        (replace(READING, reader=Reader.UNKNOWN), None),
-        (replace(READING, reader=Reader.UNKNOWN, modes=EDITING), None),
-        (replace(READING, reader=Reader.UNKNOWN, modes=SECRET), Awaits.HIDDEN_INPUT),
+        (replace(READING, waiting=Waiting.UNKNOWN), None),
+        (replace(READING, waiting=Waiting.UNKNOWN, modes=EDITING), None),
+        (replace(READING, waiting=Waiting.UNKNOWN, modes=SECRET), Awaits.HIDDEN_INPUT),
     ],
 )
 def test_what_is_awaited_follows_from_modes_and_readers(
@@ -63,10 +63,10 @@ def test_what_is_awaited_follows_from_modes_and_readers(
         (replace(READING, shell=BASH, modes=EDITING), True),
         (replace(READING, shell=BASH, modes=LINES), False),  # `read x`
         (replace(READING, shell=BASH, modes=EDITING._replace(is_raw=False)), False),  # `read -n1 x`
-        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.NOBODY), False),
-        (replace(READING, shell=BASH, modes=EDITING, reader=Reader.UNKNOWN), True),
+        (replace(READING, shell=BASH, modes=EDITING, waiting=Waiting.NONE), False),
+        (replace(READING, shell=BASH, modes=EDITING, waiting=Waiting.UNKNOWN), True),
         (replace(READING, shell=DASH, modes=LINES), True),
-        (replace(READING, shell=DASH, modes=LINES, reader=Reader.BYTES), False),  # `read x`
+        (replace(READING, shell=DASH, modes=LINES, waiting=Waiting.BYTEWISE), False),  # `read x`
         (replace(READING, shell=DASH, modes=EDITING), False),
     ],
 )
@@ -97,9 +97,9 @@ def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, 
 
 def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
     tracker = ActivityTracker()
-    tracker.step(replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
+    tracker.step(replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
     activity = tracker.step(
-        replace(READING, reader=Reader.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
+        replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
     )
 
     assert (activity.awaits, activity.is_at_rest) == (Awaits.INPUT, False)
@@ -124,7 +124,7 @@ def test_what_was_typed_and_leaves_no_trace_counts_as_read_after_a_while() -> No
 
 def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
     tracker = ActivityTracker()
-    watching = replace(READING, modes=EDITING, reader=Reader.AMONG_OTHERS)
+    watching = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS)
     tracker.step(watching, 0.0)
 
     soon, later = tracker.step(watching, SOON), tracker.step(watching, QUIET_S)
@@ -225,7 +225,7 @@ class TestStopping:
         assert StopAction.SIGNAL in acts
 
     def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
-        shell = replace(READING, group=7, shell=BASH, reader=Reader.NOBODY)
+        shell = replace(READING, group=7, shell=BASH, waiting=Waiting.NONE)
         for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
             plan = StopPlan(is_interrupt=is_interrupt)
             plan.step(shell, 0.0, is_interactive=True)

@@ -16,7 +16,7 @@ def test_lines_that_repeat_more_than_three_times_stand_once_with_their_count() -
 
 def test_blank_lines_are_counted_alone() -> None:
     assert folded(["a", *[""] * 9, "b"]) == Excerpt(["a", "[9 blank lines]", "b"], [1])
-    assert folded(["", "", "", "b"]).marked == []
+    assert folded(["", "", "", "b"]).notes == []
 
 
 def test_text_that_fits_is_not_cut() -> None:
@@ -28,7 +28,7 @@ def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
     lines = [f"line {number}" for number in range(1000)]
     shown = cut_in_the_middle(Excerpt(lines, []), 1000)
 
-    [marked] = shown.marked
+    [marked] = shown.notes
     left_out = 1000 - len(shown.lines) + 1
     assert shown.lines[marked] == f"[{left_out} lines, {shown.cut_bytes} bytes left out]"
     assert shown.lines[:marked] == lines[:marked]
@@ -60,7 +60,7 @@ def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(
     shown = cut_in_the_middle(Excerpt(lines, []), most)
     assert len(shown.text) <= most
     for number, line in enumerate(shown.lines):
-        assert number in shown.marked or any(other.endswith(line) for other in lines)
+        assert number in shown.notes or any(other.endswith(line) for other in lines)
 
 
 @pytest.mark.parametrize("count", [4, 5, 100])

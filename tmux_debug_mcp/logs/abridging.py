@@ -19,7 +19,7 @@ async def read_middle(
 ) -> tuple[Excerpt, int]:
     """Return a part of a log, without its middle if it is too long.
 
-    A quarter of the room goes to the beginning, the rest to the end. A marked line stands for what
+    A quarter of the room goes to the beginning, the rest to the end. A note stands for what
     is left out, and for what is no longer kept.
 
     Args:
@@ -95,7 +95,7 @@ def _excerpt(text: str, *, folds: bool) -> Excerpt:
 
 
 async def _gap(log: Log, start: int, end: int) -> Excerpt:
-    """Return the marked line for what is left out between two cursors, with how to read it."""
+    """Return the note for what is left out between two cursors, with how to read it."""
     lines = 0
     position = max(start, log.kept_from)
     while position < end:

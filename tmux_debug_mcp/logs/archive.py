@@ -25,9 +25,9 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
 from .index import Entry, parse
-from .log import Log, PastLog
+from .log import ArchivedLog, Log
 
-MAX_RUNS = 100
+MAX_SERVER_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
@@ -107,7 +107,7 @@ class Archive:
         """The directory of this run."""
         return self._directory / self.run
 
-    def new_log(self, pane_id: str, mark: str) -> Log:
+    def new_log(self, pane_id: str, nonce: str) -> Log:
         """Return a new log for a pane.
 
         Raises:
@@ -119,7 +119,7 @@ class Archive:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = files.hold(str(self.directory))
                 self._remove_oldest()
-            return Log(self.directory / f"{pane_id}.log", mark, on_close=self._keep)
+            return Log(self.directory / f"{pane_id}.log", nonce, on_close=self._keep)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
@@ -160,7 +160,7 @@ class Archive:
         try:
             for entry in self._matching(run, own):
                 path = self._directory / run / f"{entry.id}.log"
-                log = PastLog(path, entry.mark)
+                log = ArchivedLog(path, entry.mark)
                 log.resize(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
                 with files.unheld(str(self._directory / run)) as is_over:
                     return KeptLog(target, entry, log, is_held=not is_over)
@@ -258,7 +258,7 @@ class Archive:
             directory = self._directory / run
             with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unused:
                 size = _disk_bytes(directory)
-                if is_unused and (number > MAX_RUNS or self._is_over_limit(size)):
+                if is_unused and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
                     files.remove(str(directory))
                 else:
                     self._other_bytes += size

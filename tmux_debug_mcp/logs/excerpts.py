@@ -17,12 +17,12 @@ class Excerpt(NamedTuple):
 
     Attributes:
         lines: The lines, without line feeds.
-        marked: The indexes of our own lines, from 0, in order.
+        notes: The indexes of our own lines, from 0, in order.
         cut_bytes: How many bytes of the program's text are left out.
     """
 
     lines: list[str]
-    marked: list[int]
+    notes: list[int]
     cut_bytes: int = 0
 
     @property
@@ -34,10 +34,10 @@ class Excerpt(NamedTuple):
 def folded(lines: Sequence[str]) -> Excerpt:
     """Return lines with each run of more than 3 equal lines folded.
 
-    The line is shown once, and then a marked line with the count; of blank lines only the count.
+    The line is shown once, and then a note with the count; of blank lines only the count.
     """
     shown: list[str] = []
-    marked: list[int] = []
+    notes: list[int] = []
     start = 0
     while start < len(lines):
         line = lines[start]
@@ -53,24 +53,24 @@ def folded(lines: Sequence[str]) -> Excerpt:
             shown += [line, f"[the line above: {count} times]"]
         else:
             shown.append(f"[{count} blank lines]")
-        marked.append(len(shown) - 1)
-    return Excerpt(shown, marked)
+        notes.append(len(shown) - 1)
+    return Excerpt(shown, notes)
 
 
 def joined(*parts: Excerpt) -> Excerpt:
     """Return one excerpt of several, in their order."""
     lines: list[str] = []
-    marked: list[int] = []
+    notes: list[int] = []
     cut_bytes = 0
     for part in parts:
-        marked += [len(lines) + index for index in part.marked]
+        notes += [len(lines) + index for index in part.notes]
         lines += part.lines
         cut_bytes += part.cut_bytes
-    return Excerpt(lines, marked, cut_bytes)
+    return Excerpt(lines, notes, cut_bytes)
 
 
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
-    """Return the marked line that stands in a gap.
+    """Return the note that stands in a gap.
 
     Args:
         lines: How many lines are left out.
@@ -151,8 +151,8 @@ def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
 
 
 def _slice(shown: Excerpt, start: int, end: int) -> Excerpt:
-    marked = [index - start for index in shown.marked if start <= index < end]
-    return Excerpt(shown.lines[start:end], marked)
+    notes = [index - start for index in shown.notes if start <= index < end]
+    return Excerpt(shown.lines[start:end], notes)
 
 
 def _gap_for(cut: list[str], last_characters: int) -> Excerpt:

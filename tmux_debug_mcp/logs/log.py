@@ -41,7 +41,7 @@ class Log:
 
     Args:
         path: The file to create.
-        mark: The nonce of the pane's end mark, or the digest of the nonce.
+        nonce: The nonce of the pane's end mark, or the digest of the nonce.
         on_close: Called when the log is closed. The file is kept then; without it, it is removed.
 
     Attributes:
@@ -55,11 +55,11 @@ class Log:
     """
 
     def __init__(
-        self, path: Path, mark: str, *, on_close: Callable[["Log"], None] | None = None
+        self, path: Path, nonce: str, *, on_close: Callable[["Log"], None] | None = None
     ) -> None:
         self.path = path
         self._on_close = on_close
-        self._mark = mark
+        self._nonce = nonce
         self._fd = self._open()
         self._status_at_close: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
@@ -181,7 +181,7 @@ class Log:
         return None
 
     def _is_ours(self, nonce: str) -> bool:
-        return self._mark in (nonce, mark_digest(nonce))
+        return self._nonce in (nonce, nonce_digest(nonce))
 
 
 class UnnamedLog(Log):
@@ -189,14 +189,14 @@ class UnnamedLog(Log):
 
     Args:
         directory: A directory on the file system to use.
-        mark: The nonce of the pane's end mark.
+        nonce: The nonce of the pane's end mark.
 
     Raises:
         OSError: The file system has no such files (EOPNOTSUPP or EISDIR), or the disk is full.
     """
 
-    def __init__(self, directory: Path, mark: str) -> None:
-        super().__init__(directory, mark, on_close=_leave_file)
+    def __init__(self, directory: Path, nonce: str) -> None:
+        super().__init__(directory, nonce, on_close=_leave_file)
 
     def _open(self) -> int:
         fd = os.open(self.path, os.O_TMPFILE | _OPEN_APPEND, 0o600)
@@ -204,25 +204,25 @@ class UnnamedLog(Log):
         return fd
 
 
-class PastLog(Log):
+class ArchivedLog(Log):
     """A log that an earlier server has kept, open for reading only.
 
     Args:
         path: Its file.
-        mark: The nonce of the pane's end mark, or the digest of the nonce.
+        nonce: The nonce of the pane's end mark, or the digest of the nonce.
 
     Raises:
         OSError: There is no such file, or it is no regular file.
     """
 
-    def __init__(self, path: Path, mark: str) -> None:
-        super().__init__(path, mark, on_close=_leave_file)
+    def __init__(self, path: Path, nonce: str) -> None:
+        super().__init__(path, nonce, on_close=_leave_file)
 
     def _open(self) -> int:
         return files.open_file(str(self.path))
 
 
-def mark_digest(nonce: str) -> str:
+def nonce_digest(nonce: str) -> str:
     """Return the SHA-256 of a nonce: enough to recognize an end mark, not enough to write one."""
     return hashlib.sha256(nonce.encode()).hexdigest()
 

@@ -78,7 +78,7 @@ async def search(
 ) -> tuple[Excerpt, int]:
     """Return the newest lines that match, oldest first, with two lines before and after each.
 
-    A marked line with the cursor is before each group of lines.
+    A note with the cursor is before each group of lines.
 
     Args:
         log: The log.

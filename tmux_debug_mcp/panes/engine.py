@@ -25,7 +25,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.index import Entry
-from tmux_debug_mcp.logs.log import Log, UnnamedLog, mark_digest
+from tmux_debug_mcp.logs.log import Log, UnnamedLog, nonce_digest
 from tmux_debug_mcp.logs.retention import Retention
 from tmux_debug_mcp.logs.subscriptions import LogEvents
 from tmux_debug_mcp.settings import Settings
@@ -38,12 +38,12 @@ from .creation import NewPane, check_size, directory
 from .looking.state import State
 from .pane import Identity, Pane
 from .place import PaneId
-from .readable import LivePane, PastPane, Readable
+from .readable import KeptPane, LivePane, Readable
 from .starting import Start, own_window, remove, start
 
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
-KEPT_RUNS = 20
+KEPT_RUN_PANES = 20
 # What open(2) says of O_TMPFILE where the file system has no files without a name.
 _NEEDS_NAMES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
 
@@ -143,7 +143,7 @@ class Engine:
             window=pane.window,
             name=pane.name,
             command=pane.command,
-            mark=mark_digest(nonce),
+            mark=nonce_digest(nonce),
             columns=pane.log.columns,
             rows=pane.log.rows,
             started_at=time.time(),
@@ -192,10 +192,10 @@ class Engine:
                 return
         raise PaneLimitError(MAX_PANES)
 
-    async def retire_runs(self) -> None:
+    async def retire_run_panes(self) -> None:
         """Kill the evictable panes that ended before the newest 20 of them."""
         ended = [pane for pane in self.panes if pane.is_evictable and await pane.ending()]
-        for pane in ended[:-KEPT_RUNS]:
+        for pane in ended[:-KEPT_RUN_PANES]:
             if not pane.subscribers:
                 await self._evict(pane)
 
@@ -253,7 +253,7 @@ class Engine:
             for pane in self.panes:
                 if own in (pane.id, pane.window):
                     return LivePane(pane)
-        return PastPane(self.archive.find(target))
+        return KeptPane(self.archive.find(target))
 
     async def kill(self, pane: Pane) -> State:
         """End a pane with all that belongs to it; return how its program ended.

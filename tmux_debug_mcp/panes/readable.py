@@ -113,7 +113,7 @@ class LivePane:
         """Do nothing: the pane is not ours."""
 
 
-class PastPane:
+class KeptPane:
     """A pane of which only the log is left.
 
     Args:

@@ -141,7 +141,7 @@ class DebugTools:
         else:
             pane = await self._engine.create(new)
             outcome = await run_in_pane(pane, timeout_s, _output)
-            await self._engine.retire_runs()
+            await self._engine.retire_run_panes()
         return ran(pane, outcome, timeout_s)
 
     async def kill_pane(self, arguments: KillPane) -> Answer:
@@ -239,18 +239,18 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
-    notes = []
+    remarks = []
     if piece.start > since:
-        notes.append(f"{piece.start - since} bytes are no longer kept")
+        remarks.append(f"{piece.start - since} bytes are no longer kept")
     if piece.remaining_bytes:
-        notes.append(f"{piece.remaining_bytes} bytes more")
+        remarks.append(f"{piece.remaining_bytes} bytes more")
     facts = {
         **meta(pane, state),
         "start_cursor": piece.start,
         "cursor": cursor,
         "cut_bytes": piece.remaining_bytes or None,
     }
-    blocks = [piece.text, status(pane, state, *notes, cursor=cursor)]
+    blocks = [piece.text, status(pane, state, *remarks, cursor=cursor)]
     return Answer(blocks, facts, pane.id, piece.text)
 
 

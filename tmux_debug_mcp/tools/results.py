@@ -58,17 +58,17 @@ def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]
         "pane_id": pane.id,
         **fields,
         "cut_bytes": text.cut_bytes or None,
-        "marked_lines": text.marked or None,
+        "marked_lines": text.notes or None,
     }
 
 
-def status(pane: Pane | Readable, state: State, *notes: str, cursor: int | None = None) -> str:
+def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
     """Return the status line of an answer.
 
     Args:
         pane: The pane. Its notices are taken.
         state: Its state.
-        notes: What happened.
+        remarks: What happened.
         cursor: The cursor to go on from, where that is not the state's.
     """
     name = pane.id if pane.name == pane.id else f"{pane.id} {pane.name}"
@@ -79,7 +79,7 @@ def status(pane: Pane | Readable, state: State, *notes: str, cursor: int | None 
         facts.append(f"awaits {state.awaits.value}")
     if cursor is None:
         cursor = state.cursor
-    parts = [", ".join(facts), *notes, *pane.take_notices(), f"cursor {cursor}"]
+    parts = [", ".join(facts), *remarks, *pane.take_notices(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
 
 
@@ -109,40 +109,40 @@ def observed(
 
 
 def _observed_status(observation: Observation, conditions: Conditions) -> str:
-    notes = _reason_notes(observation.reason, conditions)
+    remarks = _reason_remarks(observation.reason, conditions)
     if observation.screen:
         columns, rows = observation.screen
-        notes.append(f"screen {columns}x{rows}")
+        remarks.append(f"screen {columns}x{rows}")
     if observation.unseen_bytes:
-        notes.append(f"{observation.unseen_bytes} bytes passed too fast to be matched")
-    return status(observation.pane, observation.state, *notes, cursor=observation.end)
+        remarks.append(f"{observation.unseen_bytes} bytes passed too fast to be matched")
+    return status(observation.pane, observation.state, *remarks, cursor=observation.end)
 
 
-def _reason_notes(reason: str, conditions: Conditions) -> list[str]:
+def _reason_remarks(reason: str, conditions: Conditions) -> list[str]:
     """Return what the status line says of the reason; nothing where the state says it."""
     if reason == "timed_out":
         if conditions.is_look:
             return []
         late = "not at rest" if conditions.is_for_rest else "timed out"
         return [f"{late} after {conditions.timeout_s:g} s"]
-    notes = {
+    remarks = {
         "matched": "matched",
         "stopped": "stop_pattern matched",
         "idle": f"idle for {conditions.idle_s or 0:g} s",
         "rest": "at rest",
         "flooded": "it floods: more was printed than is kept",
     }
-    return [notes[reason]] if reason in notes else []
+    return [remarks[reason]] if reason in remarks else []
 
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     """Return the answer of a run: the command's output, and how it ended."""
-    notes = []
-    note = outcome.note(timeout_s)
-    if note:
-        notes.append(note)
+    remarks = []
+    remark = outcome.remark(timeout_s)
+    if remark:
+        remarks.append(remark)
     if outcome.exit_code is not None and outcome.state.is_running:
-        notes.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
+        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     facts = {
         **meta(pane, outcome.state, outcome.excerpt),
         "reason": outcome.reason,
@@ -151,7 +151,7 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
         "run_s": round(outcome.runtime_s, 3),
     }
     text = outcome.excerpt.text
-    return Answer([text, status(pane, outcome.state, *notes)], facts, pane.id, text)
+    return Answer([text, status(pane, outcome.state, *remarks)], facts, pane.id, text)
 
 
 def shown_command(command: str) -> str:

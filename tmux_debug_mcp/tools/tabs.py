@@ -176,14 +176,14 @@ class Tabs:
             foreground = (await pane.state()).foreground or "a program"
             is_shell = await pane.terminal.prompt(_PROMPT_S) is not None
             await send_one(pane, keystrokes)
-        notes = []
+        remarks = []
         if not arguments.append_newline:
-            notes.append("Enter was not pressed.")
+            remarks.append("Enter was not pressed.")
         if not is_shell:
-            notes.append(f"It was typed into {foreground}, which is in the foreground.")
+            remarks.append(f"It was typed into {foreground}, which is in the foreground.")
         result: dict[str, Any] = {"started": True}
-        if notes:
-            result["note"] = " ".join(notes)
+        if remarks:
+            result["note"] = " ".join(remarks)
         return answer(pane.window, result)
 
     async def stop_process(self, arguments: StopProcess) -> Answer:

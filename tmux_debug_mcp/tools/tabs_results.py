@@ -54,24 +54,24 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
     }
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
-    notes = []
+    remarks = []
     if outcome.reason == "input":
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
-        notes.append(
+        remarks.append(
             "It runs on and awaits that: answer with start_process, or stop it with stop_process."
         )
     if outcome.excerpt.cut_bytes:
         begin = max(outcome.start, pane.log.kept_from)
-        notes.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
+        remarks.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
         result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
-    note = outcome.note(timeout_s)
-    if note and outcome.reason != "input":
-        notes.append(f"{note[0].upper()}{note[1:]}.")
+    remark = outcome.remark(timeout_s)
+    if remark and outcome.reason != "input":
+        remarks.append(f"{remark[0].upper()}{remark[1:]}.")
     if not outcome.state.is_running:
-        notes.append(f"The tab has ended: {outcome.state}.")
-    if notes:
-        result["note"] = " ".join(notes)
+        remarks.append(f"The tab has ended: {outcome.state}.")
+    if remarks:
+        result["note"] = " ".join(remarks)
     return result
 
 

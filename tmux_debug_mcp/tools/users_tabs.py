@@ -64,14 +64,14 @@ class UsersTabs:
         flags = ("-c", escaped(str(cwd)), *_words(env))
         row = _session_for_tabs(await server.rows(), self._settings.socket)
         made = await server.create_window(row, name, None, flags)
-        notes = []
+        remarks = []
         if made.is_gone:
-            notes.append("It has ended already.")
+            remarks.append("It has ended already.")
         if arguments.login is not None:
-            notes.append("The user's tmux decides whether shells are login shells.")
+            remarks.append("The user's tmux decides whether shells are login shells.")
         windows = {row.window_id: row.window_name for row in await server.rows()}
         result = {"window_id": made.window_id, "name": windows.get(made.window_id, "")}
-        return answer(made.window_id, result | _noted(notes))
+        return answer(made.window_id, result | _remarked(remarks))
 
     async def list_tabs(self, _arguments: NoArguments) -> Answer:
         """Return the windows of all sessions."""
@@ -120,13 +120,13 @@ class UsersTabs:
         row = await self._tab(arguments.window_id)
         text = arguments.command.replace("\r\n", "\n").rstrip("\n")
         await self._server.send(row, typed(text, enters=int(arguments.append_newline)))
-        notes = []
+        remarks = []
         if not arguments.append_newline:
-            notes.append("Enter was not pressed.")
+            remarks.append("Enter was not pressed.")
         if row.pane_current_command not in _SHELLS:
             foreground = row.pane_current_command
-            notes.append(f"It was typed into {foreground}, which is in the foreground.")
-        return answer(row.window_id, {"started": True} | _noted(notes))
+            remarks.append(f"It was typed into {foreground}, which is in the foreground.")
+        return answer(row.window_id, {"started": True} | _remarked(remarks))
 
     async def stop_process(self, arguments: StopProcess) -> Answer:
         """Stop what runs in the foreground of a tab."""
@@ -311,8 +311,8 @@ def _no_log(window_id: str, reason: str) -> ToolError:
     )
 
 
-def _noted(notes: Sequence[str]) -> dict[str, str]:
-    """Return the notes as the field of a result, no field without notes."""
-    if not notes:
+def _remarked(remarks: Sequence[str]) -> dict[str, str]:
+    """Return the remarks as the field of a result, no field without remarks."""
+    if not remarks:
         return {}
-    return {"note": " ".join(notes)}
+    return {"note": " ".join(remarks)}

@@ -52,25 +52,25 @@ class Awaits(Enum):
     KEYS = "keys"
 
 
-class Reader(IntEnum):
+class Waiting(IntEnum):
     """How the foreground waits for the terminal.
 
     A process has the highest kind of its threads, and a pane the highest kind of its processes.
 
     Attributes:
-        NOBODY: No thread waits for the terminal.
+        NONE: No thread waits for the terminal.
         UNKNOWN: No thread is seen to wait, and the kernel hides some threads from us.
         AMONG_OTHERS: A thread waits for the terminal, but also for other files or a timeout, or
             beside other threads.
         ALONE: The only thread of a process waits for the terminal and nothing else.
-        BYTES: Like ALONE, and it reads a single byte, as shells do that run `read`.
+        BYTEWISE: Like ALONE, and it reads a single byte, as shells do that run `read`.
     """
 
-    NOBODY = 0
+    NONE = 0
     UNKNOWN = 1
     AMONG_OTHERS = 2
     ALONE = 3
-    BYTES = 4
+    BYTEWISE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Snapshot:
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
         modes: The terminal's modes, None if they can't be read.
-        reader: How the foreground waits for the terminal.
+        waiting: How the foreground waits for the terminal.
         relays: A reader passes keys on to a program that we can't see, as ssh does.
         readers: The threads that wait for the terminal, as process and thread id.
         reader_ns: The processor time of these threads, in nanoseconds.
@@ -99,7 +99,7 @@ class Snapshot:
     foreground: str | None = None
     shell: Shell | None = None
     modes: Modes | None = None
-    reader: Reader = Reader.NOBODY
+    waiting: Waiting = Waiting.NONE
     relays: bool = False
     readers: tuple[tuple[int, str], ...] = ()
     reader_ns: int = 0
@@ -110,7 +110,7 @@ class Snapshot:
     @property
     def wait_key(self) -> object:
         """A value that stays equal as long as the same wait for the terminal goes on."""
-        return self.group, self.shell, self.modes, self.reader, self.reader_ns, self.printed
+        return self.group, self.shell, self.modes, self.waiting, self.reader_ns, self.printed
 
     @property
     def change_key(self) -> object:
@@ -151,8 +151,8 @@ class Activity:
 def awaited(snapshot: Snapshot) -> Awaits | None:
     """Return what the program seems to await, judged by one snapshot."""
     modes = snapshot.modes
-    reader = snapshot.reader
-    if snapshot.is_over or reader is Reader.NOBODY:
+    waiting = snapshot.waiting
+    if snapshot.is_over or waiting is Waiting.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
@@ -160,8 +160,8 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
     if modes.is_canonical and not modes.echoes:
         return Awaits.HIDDEN_INPUT
     # A relay also waits for its other side, so its wait says nothing about the program there.
-    is_relaying = snapshot.relays and reader is Reader.AMONG_OTHERS
-    if reader is Reader.UNKNOWN or is_relaying:
+    is_relaying = snapshot.relays and waiting is Waiting.AMONG_OTHERS
+    if waiting is Waiting.UNKNOWN or is_relaying:
         return None
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 
@@ -170,7 +170,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     """Return the shell that seems to be at its prompt, judged by one snapshot."""
     shell = snapshot.shell
     modes = snapshot.modes
-    if shell is None or snapshot.reader is Reader.NOBODY:
+    if shell is None or snapshot.waiting is Waiting.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
@@ -179,7 +179,7 @@ def prompting(snapshot: Snapshot) -> Shell | None:
         is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
         # Without a line editor, a shell reads its commands by lines, and for `read` by bytes.
-        is_at_prompt = modes.is_canonical and snapshot.reader is not Reader.BYTES
+        is_at_prompt = modes.is_canonical and snapshot.waiting is not Waiting.BYTEWISE
     if is_at_prompt:
         return shell
     return None
@@ -215,7 +215,9 @@ class ActivityTracker:
         is_confirmed = is_likely and wait_s >= CONFIRM_S
         if not is_confirmed:
             awaits = shell = None
-        has_other_work = snapshot.reader in (Reader.AMONG_OTHERS, Reader.UNKNOWN) and shell is None
+        has_other_work = (
+            snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN) and shell is None
+        )
         is_quiet = quiet_s >= QUIET_S
         is_awaiting = is_confirmed and (is_quiet or not has_other_work)
         return Activity(
@@ -239,7 +241,7 @@ class ActivityTracker:
 
 
 def _is_unclear(snapshot: Snapshot) -> bool:
-    return snapshot.modes is None or snapshot.relays or snapshot.reader is Reader.UNKNOWN
+    return snapshot.modes is None or snapshot.relays or snapshot.waiting is Waiting.UNKNOWN
 
 
 def _poll_interval_s(same_s: float) -> float:

@@ -19,7 +19,7 @@ from tmux_debug_mcp.linux.waits import Wait, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
 from tmux_debug_mcp.vt.sequences import plain_name
 
-from .activity import Reader, Snapshot
+from .activity import Snapshot, Waiting
 
 # The children of this many processes are listed, which bounds the time that a snapshot takes.
 _MAX_PROCESSES = 256
@@ -39,14 +39,14 @@ class _Member:
 
     Attributes:
         stat: The process.
-        reader: How it waits for the terminal.
+        waiting: How it waits for the terminal.
         has_own_terminals: It also waits for terminals that it has made for other programs.
         threads: Its waiting threads, as process and thread id.
         threads_ns: The processor time that these threads have used, in nanoseconds.
     """
 
     stat: Stat
-    reader: Reader = Reader.NOBODY
+    waiting: Waiting = Waiting.NONE
     has_own_terminals: bool = False
     threads: tuple[tuple[int, str], ...] = ()
     threads_ns: int = 0
@@ -54,12 +54,12 @@ class _Member:
     @property
     def is_waiting(self) -> bool:
         """Whether a thread is seen to wait for the terminal."""
-        return self.reader >= Reader.AMONG_OTHERS
+        return self.waiting >= Waiting.AMONG_OTHERS
 
     @property
     def is_only_waiting(self) -> bool:
         """Whether the process waits for the terminal and for nothing else."""
-        return self.reader > Reader.AMONG_OTHERS
+        return self.waiting > Waiting.AMONG_OTHERS
 
 
 def look(pane_pid: int, printed: int) -> Snapshot:
@@ -129,7 +129,7 @@ def _look_at_terminal(
         pid=front.pid if front else None,
         foreground=plain_name(front.comm) if front else None,
         modes=modes,
-        reader=_reader(members, modes),
+        waiting=_waiting(members, modes),
         relays=any(_is_relay(one) for one in members),
         readers=tuple(readers),
         reader_ns=sum(one.threads_ns for one in members),
@@ -150,27 +150,27 @@ def _examine(process: Stat, tty: int) -> _Member:
     if process.state in "Tt":
         return _Member(process)
     names = processes.threads(process.pid)[: processes.MAX_THREADS]
-    reader = Reader.NOBODY
+    waiting = Waiting.NONE
     has_own_terminals = False
     threads: list[tuple[int, str]] = []
     for name in names:
         wait = wait_of(process.pid, name, tty)
         if wait is None:
-            reader = max(reader, Reader.UNKNOWN)
+            waiting = max(waiting, Waiting.UNKNOWN)
         elif wait.is_for_terminal:
-            reader = max(reader, _reader_of_wait(wait, has_threads=len(names) > 1))
+            waiting = max(waiting, _waiting_of(wait, has_threads=len(names) > 1))
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
     threads_ns = sum(processes.cpu_ns(pid, name) for pid, name in threads)
-    return _Member(process, reader, has_own_terminals, tuple(threads), threads_ns)
+    return _Member(process, waiting, has_own_terminals, tuple(threads), threads_ns)
 
 
-def _reader_of_wait(wait: Wait, *, has_threads: bool) -> Reader:
+def _waiting_of(wait: Wait, *, has_threads: bool) -> Waiting:
     if has_threads or not wait.is_for_it_alone:
-        return Reader.AMONG_OTHERS
+        return Waiting.AMONG_OTHERS
     if wait.reads_a_byte:
-        return Reader.BYTES
-    return Reader.ALONE
+        return Waiting.BYTEWISE
+    return Waiting.ALONE
 
 
 def _front(leader: Stat, group: Sequence[Stat]) -> Stat | None:
@@ -190,16 +190,16 @@ def _front(leader: Stat, group: Sequence[Stat]) -> Stat | None:
     return front
 
 
-def _reader(members: Sequence[_Member], modes: Modes | None) -> Reader:
+def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
     """Return how the members wait for the terminal, all of them taken together."""
-    reader = max((one.reader for one in members), default=Reader.NOBODY)
-    if reader <= Reader.AMONG_OTHERS:
-        return reader
+    waiting = max((one.waiting for one in members), default=Waiting.NONE)
+    if waiting <= Waiting.AMONG_OTHERS:
+        return waiting
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
     if is_timed or not _do_all_wait(members):
-        return Reader.AMONG_OTHERS
-    return reader
+        return Waiting.AMONG_OTHERS
+    return waiting
 
 
 def _do_all_wait(members: Sequence[_Member]) -> bool:
@@ -233,7 +233,7 @@ def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
     return replace(
         snapshot,
         modes=behind.modes,
-        reader=behind.reader,
+        waiting=behind.waiting,
         relays=behind.relays,
         readers=behind.readers,
         reader_ns=behind.reader_ns,

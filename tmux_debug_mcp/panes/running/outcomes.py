@@ -72,14 +72,14 @@ class Outcome:
     start: int
     end: int
 
-    def note(self, timeout_s: float) -> str | None:
+    def remark(self, timeout_s: float) -> str | None:
         """Return a remark on how the command ended, None if it ended by itself or with its pane.
 
         Args:
             timeout_s: The timeout of the run.
         """
         timed_out = f"timed out after {timeout_s:g} s"
-        notes = {
+        remarks = {
             RunReason.TIMED_OUT: f"{timed_out} and interrupted",
             RunReason.RUNNING: f"{timed_out}, interrupted twice, and still runs",
             RunReason.INTERRUPTED: "interrupted",
@@ -90,4 +90,4 @@ class Outcome:
             RunReason.SHELL_INTERRUPTED: f"{timed_out} and interrupted; {_RUNS_SHELL}",
             RunReason.INPUT: "it runs on",
         }
-        return notes.get(self.reason)
+        return remarks.get(self.reason)
