@@ -86,7 +86,7 @@ def test_one_look_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"printed": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}]
+    "change", [{"printed_bytes": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}]
 )
 def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, Any]) -> None:
     tracker = ActivityTracker()
@@ -110,7 +110,7 @@ def test_what_was_typed_has_to_leave_a_trace_before_its_reader_counts_again() ->
 
     assert tracker.step(READING, 0.0).awaits is None
     assert tracker.step(READING, SOON).awaits is None
-    echoed = replace(READING, printed=5)
+    echoed = replace(READING, printed_bytes=5)
     tracker.step(echoed, 2 * SOON)
     assert tracker.step(echoed, 3 * SOON).awaits is Awaits.INPUT
 
@@ -144,7 +144,7 @@ def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
     assert all(look.awaits is None for look in looks)
 
 
-@pytest.mark.parametrize("changing", ["printed", "cpu_ns"])
+@pytest.mark.parametrize("changing", ["printed_bytes", "cpu_ns"])
 def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
     tracker = ActivityTracker()
     snapshot = Snapshot(group=7, pid=7, modes=LINES)

@@ -58,12 +58,12 @@ class Ending:
                 self._state = await self._wait_for_state()
         return self._state
 
-    def settle(self, state: State) -> None:
-        """Record the final state."""
+    def record(self, state: State) -> None:
+        """Record how the program ended, in place of what was recorded before."""
         self._state = state
 
-    def settle_as_gone(self) -> None:
-        """Take the program as ended, since tmux no longer has the pane."""
+    def record_as_gone(self) -> None:
+        """Record that the program has ended, since tmux no longer has the pane."""
         if self._state is None:
             mark = self._log.find_mark()
             self._state = self._state_at(mark) if mark else self._state_now(None)

@@ -1,4 +1,4 @@
-"""Sending steps of keystrokes to a pane, each when its turn has come.
+"""Sending steps of keystrokes to a pane, each as soon as the program is ready for it.
 
 A step of text waits until the program has read what was typed before and awaits something again:
 text that is typed too early may go to another program than the caller meant, or meet another mode
@@ -56,12 +56,12 @@ class Sending:
 async def send(
     pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool = True
 ) -> Sending:
-    """Send steps, each when its turn has come.
+    """Send steps, each as soon as the program is ready for it.
 
     Args:
         pane: The pane.
         steps: The steps, at least one.
-        timeout_s: The time that each step but the first may wait for its turn.
+        timeout_s: The time that each step but the first may wait for the program.
         keeps_screen: Capture the screen before each step, for a wait that follows.
 
     Returns:
@@ -104,7 +104,7 @@ async def _send_steps(
     signalled = last.signalled
     done, why_not = 1, None
     for step in steps[1:]:
-        why_not = await _wait_for_turn(pane, step, last.before, timeout_s)
+        why_not = await _wait_until_ready(pane, step, last.before, timeout_s)
         if why_not:
             break
         try:
@@ -190,10 +190,10 @@ def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
     return len(members)
 
 
-async def _wait_for_turn(
+async def _wait_until_ready(
     pane: Pane, step: Keystrokes, before: Snapshot, timeout_s: float
 ) -> str | None:
-    """Wait until it is a step's turn; return None then, or the reason why it never is.
+    """Wait until the program is ready for a step; return None then, else why it is not.
 
     Args:
         pane: The pane.
@@ -211,7 +211,7 @@ async def _wait_for_turn(
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
             waited_s = anyio.current_time() - begin
-            if _is_turn(step, activity, waited_s):
+            if _is_ready(step, activity, waited_s):
                 return None
             if waited_s >= timeout_s:
                 program = activity.snapshot.foreground or "the program"
@@ -220,7 +220,7 @@ async def _wait_for_turn(
             await subscription.wait(min(poll_s, timeout_s - waited_s))
 
 
-def _is_turn(step: Keystrokes, activity: Activity, waited_s: float) -> bool:
+def _is_ready(step: Keystrokes, activity: Activity, waited_s: float) -> bool:
     """Tell whether a step may be sent now: text if the program awaits it, keys after a moment."""
     if _awaits_text(activity, waited_s):
         return True

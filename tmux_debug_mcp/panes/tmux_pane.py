@@ -208,7 +208,7 @@ class TmuxPane:
         """Wait until tmux has done all that it had to do before."""
         await self.tmux(("display-message", "-p", ""))
 
-    async def is_watched(self) -> bool:
+    async def is_attended(self) -> bool:
         """Tell whether a person is attached to the pane's session."""
         facts = ("display-message", "-p", "-t", self.target, "#{session_attached}")
         [[line]] = await self.tmux(facts)
@@ -240,7 +240,7 @@ class TmuxPane:
 
     def _lost(self) -> PaneLostError:
         """Take the program as ended, although its processes may still run; return the error."""
-        self._ending.settle_as_gone()
+        self._ending.record_as_gone()
         return PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:
@@ -256,12 +256,12 @@ class TmuxPane:
             await self._processes.end(tuple(signals), _KILL_GRACE_S)
             state = await self._last_state()
             if not state.is_running:
-                self._ending.settle(state)
+                self._ending.record(state)
             remaining = self._kill_leader()
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
                 state = await self.state()
-                self._ending.settle(state)
+                self._ending.record(state)
             # The pane may be gone already.
             with contextlib.suppress(CommandError, TmuxGoneError):
                 await self.client.run(("kill-pane", "-t", self.target))

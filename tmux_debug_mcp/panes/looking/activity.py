@@ -80,7 +80,7 @@ class Snapshot:
     Attributes:
         is_over: Its program has ended.
         group: The foreground process group, -1 if there is none.
-        pid: The process that has the terminal: the leader of that group.
+        pid: The process that has the terminal: the group leader, if it has not ended.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
         modes: The terminal's modes, None if they can't be read.
@@ -90,7 +90,7 @@ class Snapshot:
         reader_ns: The processor time of these threads, in nanoseconds.
         is_at_work: A process of the group wants a processor or waits for a disk.
         cpu_ns: The processor time of the group, in nanoseconds.
-        printed: The bytes that the pane has printed.
+        printed_bytes: How much the pane has printed: the size of its log.
     """
 
     is_over: bool = False
@@ -105,12 +105,12 @@ class Snapshot:
     reader_ns: int = 0
     is_at_work: bool = False
     cpu_ns: int = 0
-    printed: int = 0
+    printed_bytes: int = 0
 
     @property
     def wait_key(self) -> object:
         """A value that stays equal as long as the same wait for the terminal goes on."""
-        return self.group, self.shell, self.modes, self.waiting, self.reader_ns, self.printed
+        return self.group, self.shell, self.modes, self.waiting, self.reader_ns, self.printed_bytes
 
     @property
     def change_key(self) -> object:
@@ -281,7 +281,7 @@ class _Quiet:
         last = self._last_active
         if last is None or snapshot.is_at_work:
             return True
-        if snapshot.printed != last.printed or snapshot.group != last.group:
+        if snapshot.printed_bytes != last.printed_bytes or snapshot.group != last.group:
             return True
         return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 

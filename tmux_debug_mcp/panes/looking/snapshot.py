@@ -62,31 +62,32 @@ class _Member:
         return self.waiting > Waiting.AMONG_OTHERS
 
 
-def look(pane_pid: int, printed: int) -> Snapshot:
+def look(pane_pid: int, printed_bytes: int) -> Snapshot:
     """Return a snapshot of a pane.
 
     Source: proc(5), termios(3).
 
     Args:
-        pane_pid: The process of pane.sh, the leader of the pane's session.
-        printed: The size of the pane's log in bytes.
+        pane_pid: The process of pane.sh, the session leader of the pane's terminal.
+        printed_bytes: The size of the pane's log.
     """
-    leader = processes.read_stat(pane_pid)
-    if leader is None or leader.reaped or leader.state == "Z":
-        return Snapshot(is_over=True, printed=printed)
+    session_leader = processes.read_stat(pane_pid)
+    if session_leader is None or session_leader.reaped or session_leader.state == "Z":
+        return Snapshot(is_over=True, printed_bytes=printed_bytes)
     # Not pane.sh itself, which only waits for its command.
-    candidates = _foreground_processes(leader)
-    snapshot = _look_at_terminal(leader, candidates, terminals.modes(leader.pid), printed)
+    candidates = _foreground_processes(session_leader)
+    modes = terminals.modes(session_leader.pid)
+    snapshot = _look_at_terminal(session_leader, candidates, modes, printed_bytes)
     return replace(snapshot, shell=foreground_shell(pane_pid))
 
 
-def _foreground_processes(leader: Stat) -> list[Stat]:
+def _foreground_processes(session_leader: Stat) -> list[Stat]:
     """Return the living processes below a session leader that may read its terminal.
 
     These are the foreground group, and those that have left for a session without a terminal.
     """
     candidates: list[Stat] = []
-    parents = [leader.pid]
+    parents = [session_leader.pid]
     for _ in range(_MAX_PROCESSES):
         if not parents:
             break
@@ -95,35 +96,36 @@ def _foreground_processes(leader: Stat) -> list[Stat]:
             if stat is None:
                 continue
             parents.append(child)
-            if stat.state not in "ZX" and _may_read_terminal(stat, leader):
+            if stat.state not in "ZX" and _may_read_terminal(stat, session_leader):
                 candidates.append(stat)
     return candidates
 
 
-def _may_read_terminal(process: Stat, leader: Stat) -> bool:
+def _may_read_terminal(process: Stat, session_leader: Stat) -> bool:
     # The child of `su -c` is in a session without a terminal, and still reads this one.
-    is_apart = process.session != leader.session and process.tty == 0
-    return is_apart or process.pgrp == leader.tpgid
+    is_apart = process.session != session_leader.session and process.tty == 0
+    return is_apart or process.pgrp == session_leader.tpgid
 
 
 def _look_at_terminal(
-    leader: Stat, candidates: Sequence[Stat], modes: Modes | None, printed: int
+    session_leader: Stat, candidates: Sequence[Stat], modes: Modes | None, printed_bytes: int
 ) -> Snapshot:
     """Return a snapshot of one terminal, without the shell that has it.
 
     Args:
-        leader: The leader of the terminal's session.
+        session_leader: The session leader of the terminal.
         candidates: The processes that may read the terminal.
         modes: The terminal's modes.
-        printed: The size of the pane's log in bytes.
+        printed_bytes: The size of the pane's log.
     """
-    group = leader.tpgid
-    examined = [_examine(process, leader.tty) for process in candidates]
+    group = session_leader.tpgid
+    examined = [_examine(process, session_leader.tty) for process in candidates]
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
     readers: list[tuple[int, str]] = []
     for one in members:
         readers += one.threads
-    front = _front(leader, [one.stat for one in members if one.stat.pgrp == group])
+    group_members = [one.stat for one in members if one.stat.pgrp == group]
+    front = _front(session_leader, group_members)
     snapshot = Snapshot(
         group=group,
         pid=front.pid if front else None,
@@ -135,7 +137,7 @@ def _look_at_terminal(
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(processes.cpu_ns(one.stat.pid) for one in members),
-        printed=printed,
+        printed_bytes=printed_bytes,
     )
     if modes is None or modes.is_canonical:
         return snapshot
@@ -173,17 +175,18 @@ def _waiting_of(wait: Wait, *, has_threads: bool) -> Waiting:
     return Waiting.ALONE
 
 
-def _front(leader: Stat, group: Sequence[Stat]) -> Stat | None:
+def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
     """Return the process that names the foreground, None if the group is empty.
 
-    That is the group's leader, or the oldest process if the leader has ended.
+    That is the group leader, or the oldest process if the group leader has ended.
     """
     if not group:
         return None
-    group_leaders = [stat for stat in group if stat.pid == leader.tpgid]
+    group_leaders = [stat for stat in group if stat.pid == session_leader.tpgid]
     front = (group_leaders or group)[0]
     # `$SHELL -c` stays for a list of commands. The command that it waits for has the terminal.
-    if leader.pgrp == leader.tpgid and front.comm in COMMAND_SHELLS:
+    is_leaders_group = session_leader.pgrp == session_leader.tpgid
+    if is_leaders_group and front.comm in COMMAND_SHELLS:
         commands = [stat for stat in group if stat.ppid == front.pid]
         if commands:
             return commands[-1]
@@ -227,7 +230,7 @@ def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
         relay: A process that waits for keys and has made a terminal, such as `script`.
         snapshot: A snapshot of the relay's own terminal.
     """
-    behind = _snapshot_behind(relay, snapshot.printed)
+    behind = _snapshot_behind(relay, snapshot.printed_bytes)
     if behind is None:
         return replace(snapshot, relays=True)
     return replace(
@@ -241,16 +244,21 @@ def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _snapshot_behind(relay: Stat, printed: int) -> Snapshot | None:
-    """Return a snapshot of the terminal of the session that a relay's child leads."""
+def _snapshot_behind(relay: Stat, printed_bytes: int) -> Snapshot | None:
+    """Return a snapshot of the terminal whose session leader is a descendant of a relay."""
     for pid in processes.descendants(relay.pid):
-        leader = processes.read_stat(pid)
-        if leader and leader.session == leader.pid and leader.tty not in (0, relay.tty):
-            candidates = _foreground_processes(leader)
-            if leader.pgrp == leader.tpgid:
-                candidates.insert(0, leader)
-            # By its number, since the leader's standard input may be another terminal.
-            number = os.minor(terminals.device(leader.tty))
-            modes = terminals.modes_at(f"/dev/pts/{number}")
-            return _look_at_terminal(leader, candidates, modes, printed)
+        stat = processes.read_stat(pid)
+        if stat and stat.session == stat.pid and stat.tty not in (0, relay.tty):
+            return _snapshot_of_session(stat, printed_bytes)
     return None
+
+
+def _snapshot_of_session(session_leader: Stat, printed_bytes: int) -> Snapshot:
+    """Return a snapshot of a terminal whose session leader may be in the foreground itself."""
+    candidates = _foreground_processes(session_leader)
+    if session_leader.pgrp == session_leader.tpgid:
+        candidates.insert(0, session_leader)
+    # By its number, since the session leader's standard input may be another terminal.
+    number = os.minor(terminals.device(session_leader.tty))
+    modes = terminals.modes_at(f"/dev/pts/{number}")
+    return _look_at_terminal(session_leader, candidates, modes, printed_bytes)

@@ -74,7 +74,7 @@ class Terminal:
 
     def _is_unchanged(self, last: Snapshot) -> bool:
         """Tell whether the threads that wait for the terminal have not run since a snapshot."""
-        if not last.readers or last.printed != self._log.size:
+        if not last.readers or last.printed_bytes != self._log.size:
             return False
         leader = processes.read_stat(self._pane_pid)
         if leader is None or leader.reaped or leader.tpgid != last.group:
@@ -92,12 +92,13 @@ class Terminal:
         return activity
 
     async def prompt(
-        self, patience_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
+        self, timeout_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
     ) -> Shell | None:
         """Wait until the shell in the foreground is at its prompt.
 
         Args:
-            patience_s: Seconds to wait for a shell that has been at its prompt before.
+            timeout_s: Seconds to wait for a shell that has been at its prompt before. One that is
+                at work gets 0.5 s at least.
             starting_s: Seconds to wait for one that has not, as long as it is busy.
             is_to_run: A command is to be run there, so the wait also covers the programs that a
                 starting shell runs itself.
@@ -107,8 +108,8 @@ class Terminal:
             its prompt in time.
         """
         tracker = ActivityTracker()
-        prompt_wait = PromptWait(patience_s, starting_s)
-        deadline = anyio.current_time() + patience_s
+        prompt_wait = PromptWait(timeout_s, starting_s)
+        deadline = anyio.current_time() + timeout_s
         has_children = False
         while await self._wait_for_shell(deadline):
             activity = await self.observe(tracker)

@@ -86,34 +86,37 @@ class PaneShell:
         return self._commands
 
     @asynccontextmanager
-    async def turn(self, patience_s: float) -> AsyncIterator[None]:
+    async def turn(self, timeout_s: float) -> AsyncIterator[None]:
         """Have the pane for the time of the block, after the calls that came before.
 
+        Args:
+            timeout_s: The time to wait for this call's turn.
+
         Raises:
-            BusyError: It is not this call's turn within the time.
+            BusyError: It is not this call's turn within the timeout.
             LimitReachedError: Too many calls wait.
         """
         if self._turns.statistics().tasks_waiting >= MAX_WAITING:
             raise LimitReachedError(
                 f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first."
             )
-        await self._acquire_turn(patience_s)
+        await self._acquire_turn(timeout_s)
         try:
             yield
         finally:
             self._turns.release()
 
-    async def _acquire_turn(self, patience_s: float) -> None:
+    async def _acquire_turn(self, timeout_s: float) -> None:
         try:
             self._turns.acquire_nowait()
         except anyio.WouldBlock:
-            with anyio.move_on_after(patience_s) as waiting:
+            with anyio.move_on_after(timeout_s) as waiting:
                 await self._turns.acquire()
             if not waiting.cancelled_caught:
                 return
             if self.job:
                 raise self._busy(self.job) from None
-            raise BusyError(self._pane.id, "another call", patience_s) from None
+            raise BusyError(self._pane.id, "another call", timeout_s) from None
 
     def _busy(self, job: Job) -> BusyError:
         return BusyError(self._pane.id, job.command, job.runtime_s)
@@ -190,8 +193,8 @@ class PaneShell:
         begin = anyio.current_time()
         while True:
             starting_s = max(0.0, deadline - anyio.current_time())
-            patience_s = min(PROMPT_S, starting_s)
-            shell = await terminal.prompt(patience_s, starting_s=starting_s, is_to_run=True)
+            timeout_s = min(PROMPT_S, starting_s)
+            shell = await terminal.prompt(timeout_s, starting_s=starting_s, is_to_run=True)
             # A program that a prompt's hook runs has the terminal for a while.
             if shell or anyio.current_time() >= min(begin + PROMPT_S, deadline):
                 break
@@ -223,7 +226,7 @@ class PaneShell:
         """Tell whether the shell's line may have text, of a call, a person or a terminal."""
         if self._keyboard.is_line_used:
             return True
-        return await self._may_have_answers(shell) or await self._pane.is_watched()
+        return await self._may_have_answers(shell) or await self._pane.is_attended()
 
     async def _may_have_answers(self, shell: Shell) -> bool:
         """Tell whether the terminal may have answered output outside of jobs, with no reader."""

@@ -287,7 +287,7 @@ class _ActivityWatch:
     async def state(self) -> State:
         """Return the state of the pane, as the last look has it if nothing was printed since."""
         pane, activity = self._pane, self._last
-        is_fresh = activity is not None and activity.snapshot.printed == pane.log.size
+        is_fresh = activity is not None and activity.snapshot.printed_bytes == pane.log.size
         if activity and is_fresh and not await pane.ending():
             return pane.running(activity.snapshot, activity.awaits)
         return await pane.state()
