@@ -5,6 +5,7 @@ import anyio
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.vt.keys import pressed
 
+from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .sending import send_one
 
@@ -15,8 +16,6 @@ _CLEAR = b"\033[H\033[2J"
 # Time for a shell to draw its prompt again. It has done so once it printed nothing for this long.
 _REDRAW_S = 0.3
 _REDRAWN_QUIET_S = 0.02
-# Time for a shell to reach its prompt, if it is about to.
-_PROMPT_S = 0.05
 # tmux passes a new size on to the terminal within 0.25 s, and only the last one of several.
 _RESIZE_S = 1.0
 _POLL_S = 0.005
@@ -55,7 +54,7 @@ async def clear(pane: Pane) -> None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    shell = await pane.terminal.prompt(_PROMPT_S)
+    shell = await pane.terminal.prompt(PROMPT_SOON_S)
     has_editor = shell is not None and shell.dialect.has_editor
     ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
     [[is_alternate]] = await pane.tmux(ask)

@@ -9,7 +9,6 @@ most.
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,13 +20,9 @@ from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .capturing import capture_screen_rows
 from .looking.activity import QUIET_S, Activity, ActivityTracker, Snapshot
+from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .shells.dialects import Shell
-
-# Time for a shell to come to its prompt after the program before has just ended.
-_PROMPT_S = 0.05
-# Output printed longer ago is in the log: that usually takes a millisecond.
-_IN_FLIGHT_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +129,10 @@ async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) 
     keyboard = pane.keyboard
     async with keyboard.lock:
         await pane.check_running()
-        shell = await pane.terminal.prompt(_PROMPT_S)
+        shell = await pane.terminal.prompt(PROMPT_SOON_S)
         with anyio.CancelScope(shield=True):
             # Earlier output has to be in the log before the cursor of this step.
-            if time.time() - pane.log.written_at < _IN_FLIGHT_S:
+            if pane.has_just_printed:
                 await pane.flush()
             before = pane.begin_typing()
             rows: Sequence[str] = []

@@ -9,7 +9,8 @@ import anyio
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-from .looking.activity import Activity, ActivityTracker, StopAction, StopPlan
+from .looking.activity import TYPED_S, Activity, ActivityTracker, StopAction, StopPlan
+from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
@@ -29,12 +30,9 @@ OTHER_SHELLS = (
 # Time for programs to stop; results name it.
 STOP_S = 5.0
 _POLL_S = 0.005
-# A shell at its prompt has read what was typed longer ago.
-_TAKE_S = 0.1
-# Time for a shell that has just started to come to its prompt.
-_STARTING_S = 0.5
-# The same for a shell that has just got its terminal back.
-_PROMPT_S = 0.05
+# Time for a shell that has just started to come to its prompt. One that is still at work on its
+# settings then is to be stopped itself.
+_STARTING_SHELL_S = 0.5
 
 
 async def stop(pane: Pane, number: signal.Signals) -> str | None:
@@ -82,9 +80,11 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
 
 async def _is_at_prompt(pane: Pane) -> bool:
     """Tell whether the shell is at its prompt and stays there: it has read all that was typed."""
-    while await pane.terminal.prompt(_PROMPT_S, starting_s=_STARTING_S) or _is_other_shell(pane):
+    while await pane.terminal.prompt(
+        PROMPT_SOON_S, starting_s=_STARTING_SHELL_S
+    ) or _is_other_shell(pane):
         last_sent = pane.keyboard.last_sent
-        if last_sent is None or time.time() > last_sent.at + _TAKE_S:
+        if last_sent is None or time.time() > last_sent.at + TYPED_S:
             return True
         await anyio.sleep(_POLL_S)
     return False

@@ -26,7 +26,7 @@ from tmux_debug_mcp.logs.subscriptions import LogEvents, Subscription
 from tmux_debug_mcp.tmux.client import Command
 
 from .ending import MARK_S, Ending
-from .looking.activity import Awaits, Snapshot, awaited
+from .looking.activity import TYPED_S, Awaits, Snapshot, awaited
 from .looking.state import State
 from .looking.terminal import Terminal
 from .pane_processes import KILL_S, PaneProcesses, wait_for_exit
@@ -36,11 +36,10 @@ from .place import PaneId, Place
 _KILL_GRACE_S = 0.5
 # Poll interval for the end of a process, which does not make the log grow.
 _POLL_S = 0.005
-# After this time, output counts as read by tmux, and typed text as read by the program.
+# Output printed longer ago counts as read by tmux: that usually takes a millisecond.
 _PRINTED_S = 0.01
-_TYPED_S = 0.1
-# Output reaches the log within a millisecond, later on a busy machine.
-_IN_FLIGHT_S = 0.1
+# Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy machine.
+_DRAIN_S = 0.1
 _DRAIN_POLL_S = 0.001
 
 
@@ -103,8 +102,12 @@ class TmuxPane:
         return self.running(activity.snapshot, awaits)
 
     def _is_recently_active(self) -> bool:
-        has_printed = time.time() < self.log.written_at + _PRINTED_S
-        return has_printed or self.terminal.typed_s < _TYPED_S
+        return self.has_just_printed or self.terminal.typed_s < TYPED_S
+
+    @property
+    def has_just_printed(self) -> bool:
+        """Whether the program printed within 10 ms, so that more may be on its way to the log."""
+        return time.time() < self.log.written_at + _PRINTED_S
 
     def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
         """Return the state of the running program, as a snapshot shows it."""
@@ -198,7 +201,7 @@ class TmuxPane:
     async def drain(self) -> None:
         """Wait until the log has all output that tmux has read."""
         await self.ensure_log_writer()
-        deadline = anyio.current_time() + _IN_FLIGHT_S
+        deadline = anyio.current_time() + _DRAIN_S
         while self._log_writer and processes.has_input(self._log_writer):
             if anyio.current_time() >= deadline:
                 return

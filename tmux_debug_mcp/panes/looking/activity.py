@@ -28,7 +28,7 @@ QUIET_S = 0.3
 # Programs that wake up now and then, such as to look at a clock, are quiet: 1 % of a processor.
 _IDLE_CPU_NS = 3_000_000
 # After this time, typed text counts as read even if that left no trace.
-_TAKE_S = 0.1
+TYPED_S = 0.1
 # A starting shell that does nothing for this long asks for something.
 _ASKING_S = 0.5
 # A shell that is at work may take this long to reach its prompt on a busy machine.
@@ -190,7 +190,7 @@ class ActivityTracker:
 
     Args:
         before: The last snapshot before something was typed. Until the typed text leaves a trace,
-            or `_TAKE_S` has passed, the program is not reported to await anything.
+            or `TYPED_S` has passed, the program is not reported to await anything.
     """
 
     def __init__(self, before: Snapshot | None = None) -> None:
@@ -235,7 +235,7 @@ class ActivityTracker:
 
     def _is_typed_text_read(self, snapshot: Snapshot, tracked_s: float) -> bool:
         """Tell whether the program has read what was typed after the snapshot `before`."""
-        if self._before is None or tracked_s >= _TAKE_S:
+        if self._before is None or tracked_s >= TYPED_S:
             return True
         return snapshot.wait_key != self._before.wait_key
 

@@ -13,6 +13,9 @@ from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from .activity import CONFIRM_S, Activity, ActivityTracker, PromptWait, Snapshot
 from .snapshot import look
 
+# Timeout for the prompt of a shell that is at it or about to reach it, such as one that has just
+# got its terminal back.
+PROMPT_SOON_S = 0.05
 # A starting shell may work this long on its settings before its first prompt.
 _STARTING_S = 10.0
 _POLL_S = 0.001

@@ -25,7 +25,7 @@ from tmux_debug_mcp.panes.looking.activity import (
 )
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS
+from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS, POLL_S
 
 from .outcomes import Outcome, RunReason
 
@@ -34,8 +34,6 @@ ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
 # The least timeout for a step that is due at once.
 _MIN_WAIT_S = 0.002
-# Poll interval for what leaves no trace in the log: exec, and a shell that gives a command up.
-POLL_S = 0.05
 # A prompt, with all sequences that draw it, is shorter.
 _MAX_PROMPT_BYTES = 4096
 
@@ -120,15 +118,7 @@ class Follower:
 
 
 class PaneFollower(Follower):
-    """Follows the command that a pane was made for.
-
-    Args:
-        pane: The pane.
-        deadline: The end of the command's time, on the clock of anyio.current_time().
-    """
-
-    def __init__(self, pane: Pane, deadline: float) -> None:
-        super().__init__(pane, deadline)
+    """Follows the command that a pane was made for, which is not typed: there is no `before`."""
 
     async def outcome(self, read_output: ReadOutput) -> Outcome:
         """Follow the command until the run is over, and return its outcome.

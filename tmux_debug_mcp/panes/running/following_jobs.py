@@ -10,19 +10,20 @@ from tmux_debug_mcp.panes.looking.activity import QUIET_S, Activity, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.jobs import Job
-from tmux_debug_mcp.panes.shells.pane_shell import PROMPT_S, TAKE_S
+from tmux_debug_mcp.panes.shells.pane_shell import POLL_S, PROMPT_S, TAKE_S
 
-from .following import POLL_S, Follower, ReadOutput, before_prompt, exit_code_of
+from .following import Follower, ReadOutput, before_prompt, exit_code_of
 from .outcomes import Outcome, RunReason
 
 # The exit code of shells for a command that SIGINT ended.
 _INTERRUPTED = 130
 # A shell starts on a line within this time, unless something holds it up.
 _BEGIN_S = 0.5
-# Output has reached the log when the log has not grown for this long.
-_QUIET_S = 0.25
+# All output has reached the log when it has not grown for this long. That is not QUIET_S: the
+# command is over, and only tmux may be late.
+_LATE_OUTPUT_S = 0.25
 # Limit for waiting until then, since background processes may print on.
-_MAX_QUIET_WAIT_S = 1.0
+_MAX_LATE_OUTPUT_S = 1.0
 
 
 class JobFollower(Follower):
@@ -159,10 +160,10 @@ class JobFollower(Follower):
         """Wait until the log is quiet or has the job's end mark, 1 s at most."""
         job, log = self._job, self._pane.log
         size = -1
-        deadline = anyio.current_time() + _MAX_QUIET_WAIT_S
+        deadline = anyio.current_time() + _MAX_LATE_OUTPUT_S
         while size != log.size and not job.is_done() and anyio.current_time() < deadline:
             size = log.size
-            await anyio.sleep(_QUIET_S)
+            await anyio.sleep(_LATE_OUTPUT_S)
 
     async def _check_log(self) -> None:
         """Check that the job's marks could be written to the log.

@@ -37,6 +37,8 @@ MAX_WAITING = 16
 PROMPT_S = 1.0
 # A shell reads a line at once, but its hooks before a command may take a while.
 TAKE_S = 10.0
+# Poll interval for what leaves no trace in the log: exec, and a shell that gives a command up.
+POLL_S = 0.05
 MAX_INTERRUPTS = 2
 # Grace period after each interrupt.
 _INTERRUPT_S = 2.0
@@ -53,8 +55,6 @@ _HOOK_S = 0.01
 _ENDING_S = 0.5
 # How long shells wait for what follows Escape.
 _ESCAPE_S = 0.06
-# Poll interval for what leaves no trace in the log.
-_POLL_S = 0.05
 
 
 class PaneShell:
@@ -343,7 +343,7 @@ class PaneShell:
         async with self._pane.subscribe() as subscription:
             with anyio.move_on_after(_INTERRUPT_S):
                 while not job.is_done():
-                    await subscription.wait(_POLL_S)
+                    await subscription.wait(POLL_S)
         job.remove()
         return job.code_before
 
