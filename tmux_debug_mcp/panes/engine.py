@@ -213,20 +213,25 @@ class Engine:
         pane = self._panes.get(PaneId(target))
         if pane:
             return pane
-        named = [pane for pane in self.panes if pane.name == target]
-        running = [pane for pane in named if (await pane.state()).is_running]
+        running = await self._running_panes(target)
         if len(running) > 1:
             raise AmbiguousNameError(target, [pane.id for pane in running])
-        if not named:
+        if running:
+            return running[0]
+        ended = [pane for pane in self.panes if pane.name == target]
+        if not ended:
             raise PaneNotFoundError(target)
-        return (running or named)[-1]
+        return ended[-1]
 
     async def running_pane(self, name: str) -> Pane | None:
-        """Return a running pane of this name, None if there is none."""
-        for pane in self.panes:
-            if pane.name == name and (await pane.state()).is_running:
-                return pane
-        return None
+        """Return the oldest running pane of this name, None if there is none."""
+        running = await self._running_panes(name)
+        return next(iter(running), None)
+
+    async def _running_panes(self, name: str) -> list[Pane]:
+        """Return the running panes of this name, oldest first."""
+        named = [pane for pane in self.panes if pane.name == name]
+        return [pane for pane in named if (await pane.state()).is_running]
 
     @asynccontextmanager
     async def open_readable(self, target: str) -> AsyncIterator[Readable]:
