@@ -35,7 +35,7 @@ _POLL_S = 0.005
 _STARTING_SHELL_S = 0.5
 
 
-async def stop(pane: Pane, number: signal.Signals) -> str | None:
+async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     """Stop what runs in the foreground of a pane whose program is a shell.
 
     The rest of a list of commands is stopped too. If the shell is at its prompt already, C-c clears
@@ -44,6 +44,7 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
     Args:
         pane: The pane.
         number: The signal for the foreground process group. SIGINT is sent by pressing C-c.
+        advice: What to try next, for the reason why a program still runs.
 
     Returns:
         None once the shell is at its prompt or has ended; else why it is not known to have stopped.
@@ -75,7 +76,7 @@ async def stop(pane: Pane, number: signal.Signals) -> str | None:
     state = await pane.state()
     if not state.is_running:
         return None
-    return f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice(number)}"
+    return f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice}"
 
 
 async def _is_at_prompt(pane: Pane) -> bool:
@@ -133,10 +134,3 @@ def _is_other_shell(pane: Pane) -> bool:
     if program is None or leader.tpgid != program.pgrp:
         return False
     return processes.program(program.pid) in OTHER_SHELLS
-
-
-def advice(number: signal.Signals) -> str:
-    """Return what to try next when a signal did not stop a program."""
-    if number == signal.SIGINT:
-        return "SIGTERM may help"
-    return "close_tab ends all that runs there"

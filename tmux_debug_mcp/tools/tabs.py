@@ -44,7 +44,7 @@ from .tabs_arguments import (
     StopProcess,
     StreamLogs,
 )
-from .tabs_results import answer, clean_output, compact, ran, raw_output, tab_row
+from .tabs_results import advice, answer, clean_output, compact, ran, raw_output, tab_row
 from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 from .users_tabs import MAX_LOG_CHARACTERS, UsersTabs
 
@@ -189,7 +189,8 @@ class Tabs:
     async def stop_process(self, arguments: StopProcess) -> Answer:
         """Stop what runs in the foreground of a tab."""
         pane = self._tab(arguments.window_id)
-        reason = await stop(pane, signal.Signals[arguments.signal])
+        number = signal.Signals[arguments.signal]
+        reason = await stop(pane, number, advice(number))
         if reason is None:
             return answer(pane.window, {"success": True})
         return answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})

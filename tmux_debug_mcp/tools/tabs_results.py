@@ -1,5 +1,6 @@
 """What the tools of `tabs` answer: compact JSON."""
 
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,3 +86,10 @@ async def raw_output(log: Log, start: int, end: int) -> Excerpt:
     """Return the end of a command's output with escape sequences."""
     piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
     return Excerpt(piece.text.split("\n"), [], piece.start - start)
+
+
+def advice(number: signal.Signals) -> str:
+    """Return what to try next when a signal did not stop a program."""
+    if number == signal.SIGINT:
+        return "SIGTERM may help"
+    return "close_tab ends all that runs there"

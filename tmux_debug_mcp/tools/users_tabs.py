@@ -18,7 +18,7 @@ from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check, directory
 from tmux_debug_mcp.panes.looking.activity import STEADY_S
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
-from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S, advice
+from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
@@ -34,7 +34,7 @@ from .tabs_arguments import (
     StopProcess,
     StreamLogs,
 )
-from .tabs_results import answer, compact
+from .tabs_results import advice, answer, compact
 from .toolset import Answer, NoArguments
 
 MAX_LOG_CHARACTERS = 400_000
