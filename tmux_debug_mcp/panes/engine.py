@@ -91,11 +91,17 @@ class Engine:
     async def create(self, new: NewPane) -> Pane:
         """Start a command in a new pane.
 
+        Args:
+            new: What to make the pane from.
+
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
             PaneLimitError: There are 512 panes, and all are running.
             TmuxStartError: tmux did not start.
-            StorageError: There is no room for the pane's log.
+            TmuxGoneError: The tmux server ended before the pane was made.
+            TmuxStuckError: tmux does not answer.
+            CommandError: tmux refuses to make the pane at its destination.
+            StorageError: There is no room for the pane's log or its other files.
         """
         cwd = directory(self.settings, new.cwd)
         check_size(self.settings, new)
@@ -261,10 +267,17 @@ class Engine:
         return KeptPane(self.archive.find(target))
 
     async def kill(self, pane: Pane) -> State:
-        """End a pane with all that belongs to it; return how its program ended.
+        """End a pane with all that belongs to it.
+
+        Processes get 0.5 s to end by themselves. For those that can't be killed, such as another
+        user's, this gives up after 10 s at most. It can't be cancelled.
+
+        Returns:
+            How the pane's program ended.
 
         Raises:
             PaneNotFoundError: It was killed meanwhile.
+            TmuxStuckError: tmux does not answer. The pane stays in the registry.
         """
         if self._panes.pop(pane.id, None) is None:
             raise PaneNotFoundError(pane.id)

@@ -33,18 +33,18 @@ class Readable(Protocol):
         """Its log."""
 
     async def state(self) -> State:
-        """Return what it is now; when its program has ended, its output is complete."""
+        """Return its present state. If its program has ended, its output is complete."""
 
     async def ensure_log_writer(self) -> None:
-        """See that what it prints comes to the log."""
+        """Start the log's writer again if it has ended."""
 
     async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:
         """Return the last lines of the screen and its history, or of the alternate screen alone.
 
         Args:
-            lines: How many logical lines at most.
-            max_characters: More than this need not be read.
-            ansi: Keep colours and attributes, as far as they are known.
+            lines: The maximum number of logical lines.
+            max_characters: The maximum length of all of them. A live pane may have more.
+            ansi: Keep colours and attributes. A kept log has none.
 
         Raises:
             PaneLostError: The pane is gone.
@@ -61,10 +61,10 @@ class Readable(Protocol):
 
     @property
     def has_gaps(self) -> bool:
-        """Some output had no room in the log."""
+        """Whether some output is missing in the log, since there was no room for it."""
 
     def take_notices(self) -> list[str]:
-        """Return what the next result has to say besides its own subject."""
+        """Return the notices to add to the next result."""
 
     def close(self) -> None:
         """Release what was opened for reading."""
@@ -86,15 +86,15 @@ class LivePane:
 
     @property
     def has_gaps(self) -> bool:
-        """Some output had no room in the log."""
+        """Whether some output is missing in the log, since there was no room for it."""
         return self._pane.has_gaps
 
     async def state(self) -> State:
-        """Return what the pane is now."""
+        """Return the pane's present state."""
         return await self._pane.state()
 
     async def ensure_log_writer(self) -> None:
-        """See that what the pane prints comes to the log."""
+        """Start the writer of the pane's log again if it has ended."""
         await self._pane.ensure_log_writer()
 
     async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  it is all there
@@ -154,7 +154,7 @@ class KeptPane:
         return (await self.state()).cursor
 
     def take_notices(self) -> list[str]:
-        """Return nothing: all that is known is in the log."""
+        """Return no notices: a kept log has none."""
         return []
 
     def close(self) -> None:

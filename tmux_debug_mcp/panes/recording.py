@@ -25,7 +25,8 @@ from .pane import Pane
 MAX_RECORDING_BYTES = 256 << 20
 # The log is read in pieces of this size.
 _PIECE_BYTES = 1 << 16
-# A subscription needs a timeout, but nothing has to be done when this one is over.
+# Timeout of the subscription. Output and the end of the program wake it before that, and nothing
+# else is due.
 _WAIT_S = 3600.0
 
 

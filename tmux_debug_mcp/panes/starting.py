@@ -54,7 +54,8 @@ class Started:
 
     Attributes:
         place: Where it is in tmux.
-        ids: Our ids of its session, window and pane.
+        ids: Our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on over all
+            tmux servers of this server run.
         size: Its columns and rows.
     """
 
@@ -75,9 +76,10 @@ async def start(client: ControlClient, settings: Settings, wanted: Start) -> Sta
     """Start a pane. When that fails, nothing of it is left.
 
     Raises:
-        CommandError: tmux refuses it.
+        CommandError: tmux refuses to make it, as where the destination is gone.
         StorageError: There is no room for the pane's files.
         TmuxGoneError: The tmux server has ended.
+        TmuxStuckError: tmux does not answer.
     """
     tag = f"{client.directory.name}/{wanted.pane_id}"
     new, destination = wanted.new, wanted.destination

@@ -181,6 +181,9 @@ class TmuxPane:
 
         Returns:
             Whether it had ended, so that some output is lost. False if the program has ended.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
         """
         # tmux itself notices the end of the writer only at the next output.
         if self._log_writer is None or not processes.is_alive(self._log_writer):
@@ -199,7 +202,11 @@ class TmuxPane:
         return None
 
     async def drain(self) -> None:
-        """Wait until the log has all output that tmux has read."""
+        """Wait until the log has all output that tmux has read, but for 0.1 s at most.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
+        """
         await self.ensure_log_writer()
         deadline = anyio.current_time() + _DRAIN_S
         while self._log_writer and processes.has_input(self._log_writer):
@@ -208,11 +215,21 @@ class TmuxPane:
             await anyio.sleep(_DRAIN_POLL_S)
 
     async def flush(self) -> None:
-        """Wait until tmux has done all that it had to do before."""
+        """Wait until tmux has done all that it had to do before, such as reading output.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
         await self.tmux(("display-message", "-p", ""))
 
     async def is_attended(self) -> bool:
-        """Tell whether a person is attached to the pane's session."""
+        """Tell whether a person is attached to the pane's session.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
         facts = ("display-message", "-p", "-t", self.target, "#{session_attached}")
         [[line]] = await self.tmux(facts)
         # One client is our own.
@@ -224,6 +241,7 @@ class TmuxPane:
         Raises:
             PaneLostError: The pane is gone.
             CommandError: tmux refuses a command for another reason.
+            TmuxStuckError: tmux does not answer.
         """
         try:
             return await self.client.run(*commands)
@@ -254,6 +272,9 @@ class TmuxPane:
 
         Returns:
             How the program ended.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
         """
         with anyio.CancelScope(shield=True):
             await self._processes.end(tuple(signals), _KILL_GRACE_S)

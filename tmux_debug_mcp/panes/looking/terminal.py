@@ -86,7 +86,18 @@ class Terminal:
         return reader_ns == last.reader_ns
 
     async def observe(self, tracker: ActivityTracker) -> Activity:
-        """Take a snapshot, and a second one if that may confirm the first; return the activity."""
+        """Return what the pane is doing, from a new snapshot and those before it.
+
+        If the snapshot shows that the program may await something, a second one is taken 2 ms
+        later, since only two can tell.
+
+        Args:
+            tracker: The tracker of the snapshots before.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
         activity = tracker.step(self.look(), anyio.current_time())
         if activity.is_likely and activity.awaits is None and activity.shell is None:
             await self._flush()
@@ -109,6 +120,10 @@ class Terminal:
         Returns:
             The shell at its prompt, None if no shell is in the foreground or it does not get to
             its prompt in time.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
         """
         tracker = ActivityTracker()
         prompt_wait = PromptWait(timeout_s, starting_s)

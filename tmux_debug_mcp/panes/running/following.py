@@ -89,10 +89,13 @@ class Follower:
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= QUIET_S
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
-        """Interrupt the command if its time is over; tell whether all interrupts were in vain.
+        """Interrupt the command if its time is over.
 
         Args:
             has_begun: The command has begun. Before, the interrupt would not reach it.
+
+        Returns:
+            Whether the grace period after the last interrupt is over, too.
         """
         if anyio.current_time() < self._deadline or not has_begun:
             return False

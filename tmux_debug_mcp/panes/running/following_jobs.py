@@ -59,7 +59,8 @@ class JobFollower(Follower):
                 reason = RunReason.INTERRUPTED
             if not reason.leaves_command:
                 job.remove()
-            # An answer of the terminal that no program has read is on the shell's command line.
+            # The terminal answers queries as if somebody typed. The shell gets the answers that
+            # no program has read, on its command line.
             if await may_be_answered(pane.log, start, end):
                 pane.keyboard.use_line()
             excerpt = await read_output(pane.log, start, end)

@@ -1,7 +1,7 @@
-"""The screen of a program that draws on all of it, as a wait watches it.
+"""Matching patterns on the screen, for programs that draw on all of it.
 
-What such a program prints is not lines, so patterns are matched against the rows of the screen that
-have changed since the wait began.
+Such programs do not print lines. So a wait matches its patterns against the rows of the screen that
+have changed since it began.
 """
 
 import contextlib

@@ -15,8 +15,8 @@ class Origin:
     Attributes:
         cursor: Output from this cursor on can match.
         shown_from: Output from this cursor on is shown; at most `cursor`.
-        rows: The rows of the screen at `cursor`, which don't match if they stay as they are; empty
-            if they are not known.
+        rows: The rows that the screen had at `cursor`; empty if they are not known. Only other
+            rows can match.
         before: The snapshot before the last keys; None if the wait does not follow keys.
     """
 

@@ -74,7 +74,19 @@ async def wait(
 
 
 async def rest(pane: Pane, timeout_s: float) -> State:
-    """Wait until a pane is at rest or the time is over, and return its state then."""
+    """Wait until a pane is at rest.
+
+    Args:
+        pane: The pane.
+        timeout_s: The time to wait; 0 takes a single look.
+
+    Returns:
+        The pane's state once it is at rest, or when the time is over.
+
+    Raises:
+        PaneLostError: The pane is gone.
+        TmuxStuckError: tmux does not answer.
+    """
     deadline = anyio.current_time() + timeout_s
     tracker = ActivityTracker(pane.terminal.before_typing)
     async with pane.subscribe() as subscription:
