@@ -279,9 +279,7 @@ class TmuxPane:
         with anyio.CancelScope(shield=True):
             await self._processes.end(tuple(signals), _KILL_GRACE_S)
             state = await self._last_state()
-            if not state.is_running:
-                self._ending.record(state)
-            remaining = self._kill_leader()
+            killed = self._kill_leader()
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
                 state = await self.state()
@@ -289,7 +287,8 @@ class TmuxPane:
             # The pane may be gone already.
             with contextlib.suppress(CommandError, TmuxGoneError):
                 await self.client.run(("kill-pane", "-t", self.target))
-            await wait_for_exit(remaining, KILL_S)
+            await wait_for_exit(killed, KILL_S)
+            # Orphans of pane.sh, and what others have started meanwhile.
             await self._processes.end((signal.SIGKILL,), 0.0)
         self._is_killed = True
         self._close_log_if_unused()

@@ -80,7 +80,7 @@ class Snapshot:
     Attributes:
         is_over: Its program has ended.
         group: The foreground process group, -1 if there is none.
-        pid: The process that has the terminal: the group leader, if it has not ended.
+        pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
         modes: The terminal's modes, None if they can't be read.
@@ -167,22 +167,30 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
 
 
 def prompting(snapshot: Snapshot) -> Shell | None:
-    """Return the shell that seems to be at its prompt, judged by one snapshot."""
+    """Return the shell that seems to be at its prompt, judged by one snapshot.
+
+    The terminal's modes tell a prompt from other things that a shell reads: see `Dialect`.
+    """
     shell = snapshot.shell
     modes = snapshot.modes
     if shell is None or snapshot.waiting is Waiting.NONE:
         return None
     if modes is None or modes.unread_bytes:
         return None
-    if shell.dialect.edits(modes):
-        # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
-        is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
+    if shell.dialect.reads_with_editor(modes):
+        is_at_prompt = _is_line_editor_on(modes)
     else:
-        # Without a line editor, a shell reads its commands by lines, and for `read` by bytes.
+        # Such a shell reads its commands by lines, and for `read` by bytes.
         is_at_prompt = modes.is_canonical and snapshot.waiting is not Waiting.BYTEWISE
     if is_at_prompt:
         return shell
     return None
+
+
+def _is_line_editor_on(modes: Modes) -> bool:
+    """Tell whether the terminal has the modes that a shell's line editor sets."""
+    # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
+    return not modes.is_canonical and not modes.echoes and modes.is_raw
 
 
 class ActivityTracker:
@@ -207,19 +215,23 @@ class ActivityTracker:
         same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
         wait_s = self._wait.step(snapshot.wait_key, now)
         quiet_s = self._quiet.step(snapshot, now)
+        is_quiet = quiet_s >= QUIET_S
 
+        # What this snapshot alone shows.
         awaits = awaited(snapshot)
         shell = prompting(snapshot)
         is_ready = awaits is not None or shell is not None
         is_likely = is_ready and self._is_typed_text_read(snapshot, now - self._begun_at)
+
+        # What it shows together with those before: the same wait goes on.
         is_confirmed = is_likely and wait_s >= CONFIRM_S
         if not is_confirmed:
-            awaits = shell = None
-        has_other_work = (
-            snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN) and shell is None
-        )
-        is_quiet = quiet_s >= QUIET_S
-        is_awaiting = is_confirmed and (is_quiet or not has_other_work)
+            awaits = None
+            shell = None
+
+        # A shell at its prompt does nothing else, even if its editor waits for other files, too.
+        may_do_more = shell is None and _may_wait_for_others(snapshot.waiting)
+        is_awaiting = is_confirmed and (is_quiet or not may_do_more)
         return Activity(
             snapshot=snapshot,
             awaits=awaits,
@@ -238,6 +250,10 @@ class ActivityTracker:
         if self._before is None or tracked_s >= TYPED_S:
             return True
         return snapshot.wait_key != self._before.wait_key
+
+
+def _may_wait_for_others(waiting: Waiting) -> bool:
+    return waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
 
 
 def _is_unclear(snapshot: Snapshot) -> bool:

@@ -208,15 +208,24 @@ def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
 def _do_all_wait(members: Sequence[_Member]) -> bool:
     """Tell whether each member waits for the terminal only, or for a child that does.
 
-    The ancestors of the first such reader count as waiting for it.
+    A shell that runs a program waits for it, and so does a program that runs another. So the
+    ancestors of the first reader count as waiting for it.
     """
+    reader = next(one for one in members if one.is_only_waiting)
+    waits_for_reader = _with_ancestors(reader, members)
+    return all(one.is_only_waiting or one.stat.pid in waits_for_reader for one in members)
+
+
+def _with_ancestors(member: _Member, members: Sequence[_Member]) -> set[int]:
+    """Return the pids of a member and of its ancestors among the members."""
     parents = {one.stat.pid: one.stat.ppid for one in members}
-    pid = next(one.stat.pid for one in members if one.is_only_waiting)
-    ancestors: set[int] = set()
-    while pid in parents and pid not in ancestors:
-        ancestors.add(pid)
+    pids: set[int] = set()
+    pid = member.stat.pid
+    # Processes are read one after the other, so reused pids could make a circle.
+    while pid in parents and pid not in pids:
+        pids.add(pid)
         pid = parents[pid]
-    return all(one.is_only_waiting or one.stat.pid in ancestors for one in members)
+    return pids
 
 
 def _is_relay(member: _Member) -> bool:

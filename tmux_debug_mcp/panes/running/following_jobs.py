@@ -122,24 +122,33 @@ class JobFollower(Follower):
             JobNotTakenError: The shell has not taken the job.
             LogLostError: The log could not be written.
         """
-        job, pane = self._job, self._pane
+        job = self._job
         if not job.is_closed():
             return None
-        if job.start is None:
+        has_begun = job.start is not None
+        if not has_begun:
             await self._check_taken()
             return None
+        # The shell is through with the job, so the end mark is on its way or was never printed.
         await self._wait_for_late_output()
-        if job.is_done() or await pane.ending():
+        if job.is_done() or await self._pane.ending():
             return None
+        # A mark that had no room in the log would be missing, too.
         await self._check_log()
         if not job.shell.is_running():
             return self._reason_without_shell()
-        # dash does not reset the modes that a program left, and has read what was typed by then.
-        if not job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
+        if await self._is_back_at_prompt():
+            return self._unless_interrupted(RunReason.GIVEN_UP)
+        return None
+
+    async def _is_back_at_prompt(self) -> bool:
+        """Tell whether the job's shell comes to its prompt, once its terminal is fit for that."""
+        pane = self._pane
+        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
+        # C-c then drops what it has read in those modes.
+        if not self._job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
             await pane.shell.interrupt(is_second=False)
-        if await pane.terminal.prompt(TAKE_S) is None:
-            return None
-        return self._unless_interrupted(RunReason.GIVEN_UP)
+        return await pane.terminal.prompt(TAKE_S) is not None
 
     async def _check_taken(self) -> None:
         """Check that the shell can still take a job that it has not opened yet.
@@ -158,7 +167,7 @@ class JobFollower(Follower):
         raise JobNotTakenError(pane.id, job.shell.name)
 
     async def _wait_for_late_output(self) -> None:
-        """Wait until the log is quiet or has the job's end mark, 1 s at most."""
+        """Wait until the log has the job's end mark or stops growing, 1 s at most."""
         job, log = self._job, self._pane.log
         size = -1
         deadline = anyio.current_time() + _MAX_LATE_OUTPUT_S

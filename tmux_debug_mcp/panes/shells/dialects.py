@@ -45,8 +45,8 @@ class Dialect:
             script open while it runs.
         source: The command that runs a file in the shell itself.
         restore: The line that sets `$?` to the exit code in `mcp_status`.
-        edits: A function that tells from the terminal's modes whether the shell's line editor
-            reads the prompt.
+        reads_with_editor: A function that tells from the terminal's modes whether the shell would
+            read a command with its line editor now, or else by lines, as any program does.
         has_editor: The shell has a line editor, which sets the terminal's modes at each prompt.
         asks: The shell sends a query to its terminal at each prompt.
         asks_when_starting: The shell sends a query to its terminal when it starts.
@@ -55,7 +55,7 @@ class Dialect:
     script: str
     source: str
     restore: str
-    edits: Callable[[Modes], bool]
+    reads_with_editor: Callable[[Modes], bool]
     has_editor: bool = True
     asks: bool = False
     asks_when_starting: bool = False
@@ -129,7 +129,7 @@ def _never(_modes: Modes) -> bool:
     return False
 
 
-def _busybox_edits(modes: Modes) -> bool:
+def _busybox_reads_with_editor(modes: Modes) -> bool:
     # After `stty -echo`, busybox does not use its line editor and reads whole lines.
     return modes.echoes or not modes.is_canonical
 
@@ -139,7 +139,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, _always),
     "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, _always),
     "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _never, has_editor=False),
-    "busybox": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _busybox_edits, asks=True),
+    "busybox": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _busybox_reads_with_editor, asks=True),
     "fish": Dialect(_FISH, "builtin source", _FISH_RESTORE, _always, asks_when_starting=True),
 }
 

@@ -129,21 +129,26 @@ class PaneShell:
             PaneExitedError: The pane's program has ended.
             PaneLostError: The pane is gone.
         """
-        begin = anyio.current_time()
+        deadline = anyio.current_time() + PROMPT_S
         self._return_to_outer_job()
         while self.job and not _is_over(self.job):
             job = self.job
             await self._pane.check_running()
             if await self.has_started_shell(job):
-                if self.job is job:
-                    self._outer.append(job)
-                    self.job = None
+                self._make_outer(job)
                 return
-            if not self._may_end_soon(job) or anyio.current_time() > begin + PROMPT_S:
+            if not self._may_end_soon(job) or anyio.current_time() > deadline:
                 raise self._busy(job)
             await anyio.sleep(_HOOK_S)
         if self.job:
             self.job.remove()
+
+    def _make_outer(self, job: Job) -> None:
+        """Put a job aside until the shell that it has started ends; that shell is free."""
+        # Unless another call did so while this one looked at the pane.
+        if self.job is job:
+            self._outer.append(job)
+            self.job = None
 
     def _may_end_soon(self, job: Job) -> bool:
         """Tell whether the job's shell has the terminal, or nobody has it between two programs."""

@@ -191,22 +191,30 @@ class Watch:
                 await subscription.wait(wait_s)
 
     async def _observation(self, reason: WaitReason, ending: State | None) -> Observation:
-        """Return the observation with which the wait ends."""
+        """Return the observation with which the wait ends.
+
+        It shows the screen of a program that draws on it, else the output. A program that has
+        crashed leaves no screen, so the one from before goes before the output.
+        """
+        sighting = await self._sighting(reason, ending)
+        if ending:
+            has_crashed = bool(ending.exit_code or ending.signal)
+            last_screen = self._screen.rows_at_origin if has_crashed else None
+            return await self._observed_output(sighting, last_screen)
+        drawer = self._screen.drawer()
+        if drawer:
+            return await self._observed_screen(sighting, drawer.group)
+        return await self._observed_output(sighting, last_screen=None)
+
+    async def _sighting(self, reason: WaitReason, ending: State | None) -> Sighting:
         scan = self._scan
         end = scan.seen_to
+        # Without a match, all output of a program that has ended is shown.
         if ending and not reason.is_match:
             end = ending.cursor
         start = min(self._origin.shown_from, end)
         state = ending or await self._activity.state()
-        sighting = Sighting(reason, state, start, end, scan.unseen_bytes)
-        if ending is None:
-            drawer = self._screen.drawer()
-            if drawer:
-                return await self._observed_screen(sighting, drawer.group)
-            return await self._observed_output(sighting, last_screen=None)
-        has_crashed = bool(ending.exit_code or ending.signal)
-        last_screen = self._screen.rows_at_origin if has_crashed else None
-        return await self._observed_output(sighting, last_screen)
+        return Sighting(reason, state, start, end, scan.unseen_bytes)
 
     async def _observed_screen(self, sighting: Sighting, group: int) -> Observation:
         """Return an observation of the screen that the process group `group` has drawn."""
