@@ -282,6 +282,7 @@ class TmuxPane:
             killed = self._kill_leader()
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
+                await wait_for_exit(killed, KILL_S)
                 state = await self.state()
                 self._ending.record(state)
             # The pane may be gone already.
