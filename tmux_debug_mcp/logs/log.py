@@ -222,6 +222,27 @@ class ArchivedLog(Log):
         return files.open_file(str(self.path))
 
 
+def unlinked_log(path: Path, nonce: str) -> Log:
+    """Return a new log whose file has lost its name, so that it vanishes like an `UnnamedLog`.
+
+    For file systems without files that never had a name.
+
+    Args:
+        path: Where the file is created.
+        nonce: The nonce of the pane's end mark.
+
+    Raises:
+        OSError: The file exists, or can't be created or unlinked, or the disk is full.
+    """
+    log = Log(path, nonce)
+    try:
+        path.unlink()
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
 def nonce_digest(nonce: str) -> str:
     """Return the SHA-256 of a nonce: enough to recognize an end mark, not enough to write one."""
     return hashlib.sha256(nonce.encode()).hexdigest()
