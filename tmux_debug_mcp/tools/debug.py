@@ -231,7 +231,7 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
     """Return what a pane has printed from a cursor on."""
-    _refuse_ansi(arguments, "since")
+    _check_no_ansi(arguments, "since")
     state = await pane.state()
     await pane.ensure_log_writer()
     _check_cursor(pane, since, state.cursor)
@@ -256,7 +256,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
 
 async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answer:
     """Return the lines of a pane's log that match."""
-    _refuse_ansi(arguments, "pattern")
+    _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
     lines = min(arguments.lines, _MAX_CAPTURE_LINES)
@@ -276,7 +276,7 @@ def _found(count: int, max_lines: int) -> str:
     return f"{count} line matches" if count == 1 else f"{count} lines match"
 
 
-def _refuse_ansi(arguments: CapturePane, other: str) -> None:
+def _check_no_ansi(arguments: CapturePane, other: str) -> None:
     if arguments.ansi:
         raise ArgumentError(
             f"Parameter 'ansi' is for what is on the screen, not for '{other}'. Leave one of "

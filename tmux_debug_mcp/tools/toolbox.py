@@ -107,7 +107,7 @@ class Toolbox:
         self.running += 1
         try:
             if self._audit:
-                self._audit.check()
+                self._audit.flush()
                 answer = await self._audited(self._audit, name, arguments, report)
             else:
                 answer = await self._answer(name, arguments, report)
