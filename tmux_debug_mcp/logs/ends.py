@@ -68,7 +68,9 @@ def _end_piece(data: bytes, begin: int, text: str, max_characters: int) -> Piece
 async def read_last_lines(
     log: Log, end: int, lines: int, max_characters: int
 ) -> tuple[list[str], bool]:
-    """Return the last clean lines before a cursor, oldest first, and whether there are more.
+    """Return the last clean lines before a cursor, oldest first, and whether there were more.
+
+    Lines that are no longer kept count as more.
 
     Args:
         log: The log.
@@ -80,8 +82,8 @@ async def read_last_lines(
     while True:
         piece = await read_end(log, 0, end, size)
         read_lines = piece.lines
-        is_all = piece.start == 0
+        is_all_kept = piece.start <= log.kept_from
         has_more = len(read_lines) > lines
-        if is_all or has_more or size >= max_characters:
-            return read_lines[-lines:], has_more or not is_all
+        if is_all_kept or has_more or size >= max_characters:
+            return read_lines[-lines:], has_more or piece.start > 0
         size = min(max_characters, size * 4)

@@ -81,7 +81,9 @@ def _first_part(data: bytes) -> bytes:
 
 
 def read_last_raw_lines(log: Log, end: int, lines: int, max_bytes: int) -> tuple[list[str], bool]:
-    """Return the last raw lines before a cursor, oldest first, and whether there are more.
+    """Return the last raw lines before a cursor, oldest first, and whether there were more.
+
+    Lines that are no longer kept count as more.
 
     Args:
         log: The log.
