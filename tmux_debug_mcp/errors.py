@@ -92,7 +92,8 @@ class CursorError(ArgumentError):
     """Raised when a pane has not reached the given cursor yet."""
 
     sentence = (
-        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that."
+        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give a cursor of at most "
+        "{cursor}."
     )
 
     def __init__(self, given: int, cursor: int) -> None:

@@ -162,8 +162,8 @@ class Archive:
                 path = self._directory / run / f"{entry.id}.log"
                 log = ArchivedLog(path, entry.mark)
                 log.resize(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
-                with files.unheld(str(self._directory / run)) as is_over:
-                    return KeptLog(target, entry, log, is_held=not is_over)
+                with files.unheld(str(self._directory / run)) as is_unheld:
+                    return KeptLog(target, entry, log, is_held=not is_unheld)
         except OSError as error:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
@@ -207,9 +207,9 @@ class Archive:
         for run in reversed(self._other_runs()):
             with (
                 contextlib.suppress(OSError),
-                files.unheld(str(self._directory / run)) as is_over,
+                files.unheld(str(self._directory / run)) as is_unheld,
             ):
-                for entry in self._entries(run) if is_over else ():
+                for entry in self._entries(run) if is_unheld else ():
                     yield run, entry
 
     def _entries(self, run: str) -> list[Entry]:
@@ -256,9 +256,9 @@ class Archive:
         self._other_bytes = 0
         for number, run in enumerate(reversed(self._other_runs()), start=2):
             directory = self._directory / run
-            with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unused:
+            with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unheld:
                 size = _disk_bytes(directory)
-                if is_unused and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
+                if is_unheld and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
                     files.remove(str(directory))
                 else:
                     self._other_bytes += size

@@ -127,6 +127,7 @@ class DebugTools:
         panes = [await self._engine.find(name) for name in dict.fromkeys(names)]
         origin = since_last_keys
         if arguments.since is not None:
+            await _check_cursor(panes[0], arguments.since)
             origin = partial(since_cursor, cursor=arguments.since)
         return observed(await wait(panes, conditions, origin), conditions)
 
@@ -238,7 +239,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     _check_no_ansi(arguments, "since")
     state = await pane.state()
     await pane.ensure_log_writer()
-    _check_cursor(pane, since, state.cursor)
+    await _check_cursor(pane, since)
     end = max(since, state.cursor)
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
@@ -265,7 +266,7 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     since = arguments.since or 0
     lines = min(arguments.lines, _MAX_CAPTURE_LINES)
     state = await pane.state()
-    _check_cursor(pane, since, state.cursor)
+    await _check_cursor(pane, since)
     shown, count = await search(pane.log, since, state.cursor, expression, lines)
     blocks = [shown.text, status(pane, state, _found(count, lines))]
     return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
@@ -288,9 +289,10 @@ def _check_no_ansi(arguments: CapturePane, other: str) -> None:
         )
 
 
-def _check_cursor(pane: Readable, since: int, cursor: int) -> None:
+async def _check_cursor(pane: Pane | Readable, since: int) -> None:
     if since > pane.log.size:
-        raise CursorError(since, cursor)
+        state = await pane.state()
+        raise CursorError(since, state.cursor)
 
 
 def _names_no_condition(arguments: Wait) -> bool:
