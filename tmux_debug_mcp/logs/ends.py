@@ -53,16 +53,16 @@ def _end_piece(data: bytes, begin: int, text: str, max_characters: int) -> Piece
         text: The text.
         max_characters: The maximum length of its end.
     """
-    shown = end_of(text, max_characters)
+    kept = end_of(text, max_characters)
     end = begin + len(data)
-    has_whole_lines = text[: len(text) - len(shown)].endswith("\n")
+    has_whole_lines = text[: len(text) - len(kept)].endswith("\n")
     if not has_whole_lines:
-        return Piece(shown, max(begin, end - len(shown.encode())), end)
+        return Piece(kept, max(begin, end - len(kept.encode())), end)
     # A line feed ends each line of the text, except where a program moved back to earlier lines.
-    before, *lines = data.rsplit(b"\n", shown.count("\n") + 1)
+    before, *lines = data.rsplit(b"\n", kept.count("\n") + 1)
     if not lines:
-        return Piece(shown, begin + 1, end)
-    return Piece(shown, begin + len(before) + 1, end)
+        return Piece(kept, begin + 1, end)
+    return Piece(kept, begin + len(before) + 1, end)
 
 
 async def read_last_lines(

@@ -266,7 +266,7 @@ def _overwritten(line: bytes) -> bytes:
     """Return a line after its carriage returns and backspaces, as if each byte took a cell."""
     if not _moves_back(line):
         return line
-    shown = bytearray()
+    cells = bytearray()
     column = 0
     for move in _MOVES.finditer(line):
         text = move[0]
@@ -275,6 +275,6 @@ def _overwritten(line: bytes) -> bytes:
         elif text[0] == _BACKSPACE:
             column = max(0, column - len(text))
         else:
-            shown[column : column + len(text)] = text
+            cells[column : column + len(text)] = text
             column += len(text)
-    return bytes(shown)
+    return bytes(cells)
