@@ -125,7 +125,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier "
-                f"call is not on record yet. Mend {self._path} and call again."
+                f"call is not on record yet. Fix {self._path} and call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but the audit can't be written ({error.strerror}). Further "
-                f"calls are refused until it can: mend {self._path}."
+                f"calls are refused until it can. Fix {self._path}."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> None:
@@ -162,7 +162,7 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} "
-                f"({error.strerror}). Mend that directory."
+                f"({error.strerror}). Fix that directory."
             ) from error
 
     def _write_unwritten(self) -> None:
