@@ -4,9 +4,10 @@ Each record is one write(2) to a file opened for appending, so several servers c
 record that can't be written is kept, and written before the next call: no call is made while an
 earlier one is not on record.
 
-A path is used only if it leads to an audit or to nothing. A pipe would block the server, a symbolic
-link leads elsewhere, and a record appended to a file that a shell reads could be executed there.
-Links among the directories of a path, and who else may write there, are the user's business.
+An audit is opened only if its path leads to an audit or to nothing. A pipe would block the server,
+a symbolic link leads elsewhere, and a record appended to a file that a shell reads could be
+executed there. The directories of the path are not checked: symbolic links among them are
+followed, and the user decides who else may write to them.
 """
 
 import contextlib
@@ -113,35 +114,35 @@ class AuditLog:
             os.close(self._fd)
             self._fd = -1
 
-    def check(self) -> None:
+    def flush(self) -> None:
         """Write the records of earlier calls that could not be written then.
 
         Raises:
             AuditError: They still can't be written.
         """
         try:
-            self._flush()
+            self._write_unwritten()
         except OSError as error:
             raise AuditError(
                 f"Nothing was done: the audit can't be written ({error.strerror}) and an earlier "
-                f"call is not on record yet. Mend {self._path} and call again."
+                f"call is not on record yet. Fix {self._path} and call again."
             ) from error
 
     def record(self, record: dict[str, Any]) -> None:
         """Write the record of a call that was made.
 
         Raises:
-            AuditError: It can't be written now. It is kept, and `check` tries again.
+            AuditError: It can't be written now. It is kept, and `flush` tries again.
         """
         if self._fd < 0:
             return
         self._unwritten.append(_encoded(record) + b"\n")
         try:
-            self._flush()
+            self._write_unwritten()
         except OSError as error:
             raise AuditError(
                 f"The call was made, but the audit can't be written ({error.strerror}). Further "
-                f"calls are refused until it can: mend {self._path}."
+                f"calls are refused until it can. Fix {self._path}."
             ) from error
 
     def capture(self, pane_id: str, text: str) -> None:
@@ -161,10 +162,10 @@ class AuditLog:
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} "
-                f"({error.strerror}). Mend that directory."
+                f"({error.strerror}). Fix that directory."
             ) from error
 
-    def _flush(self) -> None:
+    def _write_unwritten(self) -> None:
         while self._unwritten and self._path is not None:
             if _was_moved(self._path, self._fd):
                 fd = _open(self._path)

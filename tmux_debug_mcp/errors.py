@@ -11,7 +11,7 @@
         │   └── MixedKeysError          it mixes key names and text
         ├── SignalError             a signal can't be sent to the foreground
         ├── LimitReachedError       a limit of the server is reached
-        │   └── PaneLimitError          there are 512 panes, all running
+        │   └── PaneLimitError          there are 512 panes, and each is running or in use
         ├── PaneNotFoundError       no pane has this id or name
         ├── NameTakenError          a running pane has this name
         ├── AmbiguousNameError      several running panes have this name
@@ -22,8 +22,8 @@
         ├── PaneLostError           the pane has vanished from tmux
         ├── BusyError               an earlier call still uses the pane
         ├── NotAtPromptError        a program is in the foreground, not a shell
-        ├── ShellNotReadyError      a shell is, but does not come to its prompt
-        ├── ForeignShellError       a shell is, but can't read our files
+        ├── ShellNotReadyError      the shell in the foreground does not come to its prompt
+        ├── ForeignShellError       the shell in the foreground can't read our files
         ├── JobNotTakenError        a shell did not read what was typed
         ├── LogLostError            a command was run, but its log had no room
         ├── UnknownToolError        no tool has this name
@@ -92,7 +92,8 @@ class CursorError(ArgumentError):
     """Raised when a pane has not reached the given cursor yet."""
 
     sentence = (
-        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give one up to that."
+        "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give a cursor of at most "
+        "{cursor}."
     )
 
     def __init__(self, given: int, cursor: int) -> None:
@@ -129,7 +130,10 @@ class LimitReachedError(ToolError):
 
 
 class PaneLimitError(LimitReachedError):
-    """Raised when there are 512 panes and all are running."""
+    """Raised when there are 512 panes and none can be removed to make room.
+
+    Each one is running, or has ended while a call still subscribes to its log.
+    """
 
     sentence = (
         "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no "
@@ -192,8 +196,8 @@ class KillNotAllowedError(ToolError):
     """Raised when a kill on the user's own tmux server was not allowed."""
 
     sentence = (
-        "Nothing was killed: this tmux server is the user's own, and the server was started "
-        "without --allow-kill. Ask the user to end it."
+        "Nothing was killed: this tmux server is the user's own, and the MCP server was started "
+        "without --allow-kill. Ask the user to do it."
     )
 
 
@@ -263,7 +267,7 @@ class ForeignShellError(ToolError):
 
     sentence = (
         "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the "
-        "command's file. Use tmux_send_keys with wait_for."
+        "command's file. Use tmux_send_keys with wait_for to type the command there."
     )
 
     def __init__(self, pane_id: str, shell: str) -> None:
@@ -287,7 +291,7 @@ class LogLostError(ToolError):
 
     sentence = (
         "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; "
-        "how it ended is lost. Make room there. tmux_capture_pane shows the screen."
+        "how it ended is lost. Make room there. Use tmux_capture_pane to see the screen."
     )
 
     def __init__(self, pane_id: str, path: str) -> None:
@@ -333,15 +337,15 @@ class OutOfFilesError(ToolError):
     """Raised when no more files can be opened, so that processes can't be looked at."""
 
     sentence = (
-        "Too many files are open here, and the call failed, maybe halfway. Wait for "
-        "the answers of others, or kill panes, and call again."
+        "Too many files are open, and the call failed, maybe halfway. Wait until other calls have "
+        "returned, or kill panes that you no longer need, and call again."
     )
 
 
 class TmuxStuckError(ToolError):
     """Raised when a tmux server does not answer."""
 
-    sentence = "The tmux server at {socket} can't be asked ({reason}). Ask the user to look at it."
+    sentence = "The tmux server at {socket} does not answer ({reason}). Ask the user to look at it."
 
     def __init__(self, socket: str, reason: str) -> None:
         super().__init__(socket=socket, reason=reason)
@@ -350,7 +354,9 @@ class TmuxStuckError(ToolError):
 class TmuxStartError(ToolError):
     """Raised when tmux does not start."""
 
-    sentence = "tmux did not start: {last_words}. No pane was made."
+    sentence = (
+        "tmux did not start: {last_words}. No pane was made. Ask the user to check that tmux works."
+    )
 
     def __init__(self, last_words: str) -> None:
         super().__init__(last_words=last_words or "it said nothing")
@@ -360,8 +366,8 @@ class StorageError(ToolError):
     """Raised when a file of ours can't be written."""
 
     sentence = (
-        "The server can't write {path} ({reason}). Make room there, or let us write there, and "
-        "call again."
+        "The server can't write {path} ({reason}). Make room or allow writing there, and call "
+        "again."
     )
 
     def __init__(self, path: str, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""The MCP server: a toolbox on stdio, from the first byte to an end that leaves nothing behind.
+"""The MCP server: serves a toolbox on standard input and output, and ends without leaving anything.
 
-The protocol is the SDK's. The two streams are ours, so that no client can delay our end: neither
-one that stops reading, nor one that is gone, nor one that sends signals instead of closing its end.
+The SDK implements the protocol. Reading standard input and writing standard output is ours, so that
+the process ends promptly at the end of input, at a signal, and when the client no longer reads.
 """
 
 import logging
@@ -34,7 +34,7 @@ from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 _LAST_CALLS_S = 0.1
 # While more than this is unread by the client, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
-# The SDK passes a message on within fewer turns of the event loop.
+# The SDK passes a message on to the toolbox within fewer turns of the event loop.
 _TURNS = 50
 _POLL_S = 0.002
 _READ_BYTES = 1 << 16
@@ -45,7 +45,7 @@ Answer = Callable[[str], Awaitable[None]]
 class _Input:
     """Standard input as an async iterator of messages.
 
-    After the end of input it waits a moment for the calls at work.
+    After the end of input it waits up to 0.1 s for the calls at work.
 
     Args:
         fd: The file descriptor.
@@ -114,7 +114,7 @@ class _Input:
 class _Output:
     """Standard output, as the SDK writes to it.
 
-    When the client is gone, what it has not read is dropped.
+    When the client has closed its end, unsent bytes are dropped.
 
     Args:
         fd: The file descriptor, which becomes non-blocking.
@@ -141,7 +141,7 @@ class _Output:
         self._unsent += text.encode()
 
     async def drain(self, max_bytes: int = 0) -> None:
-        """Wait until the buffer has no more than so many bytes."""
+        """Wait until at most so many bytes of the buffer are unsent."""
         while len(self._unsent) > max_bytes:
             await anyio.sleep(_POLL_S)
 
@@ -201,7 +201,7 @@ async def serve(
     processes.become_subreaper()
     limits.raise_open_files_limit()
     remove_abandoned(settings.runtime_dir)
-    # The SDK logs complaints about messages, which are not for whoever reads our standard error.
+    # The SDK logs warnings about messages of the client. They don't belong on standard error.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     async with open_engine(settings, archive) as engine, anyio.create_task_group() as tasks:

@@ -173,7 +173,7 @@ def _id_at_an_edge(line: bytes) -> str | int | None:
 def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     """Raise RefusedError unless the message is a request, a notification or a response."""
     if isinstance(message, list):
-        raise _invalid("The line is a batch, which MCP has not. Send one message a line.")
+        raise _invalid("The line is a batch, which MCP does not have. Send one message a line.")
     if not isinstance(message, dict):
         raise _invalid("The line is not an object. Send a JSON-RPC request.")
     if "method" not in message and ("result" in message or "error" in message):
@@ -182,7 +182,7 @@ def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     if message.get("jsonrpc") != "2.0":
         raise _invalid("Member 'jsonrpc' is not \"2.0\". Send that.", request_id)
     if not isinstance(message.get("method"), str):
-        raise _invalid("Member 'method' is not a string. Send the name of one.", request_id)
+        raise _invalid("Member 'method' is not a string. Send a method's name.", request_id)
     if "id" in message and request_id is None:
         raise _invalid("Member 'id' is neither a string nor an integer. Send one of these.")
     if request_id is not None and not isinstance(message.get("params"), dict | None):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from mcp import MCPError
 from support import Tools, eventually, in_process, python, run
 
 from tmux_debug_mcp.linux import processes
@@ -170,6 +171,21 @@ async def test_logs_have_no_name_for_long_where_the_file_system_wants_one(
 
     assert (await run(tools, "echo one", shell))[0] == "one\n"
     assert {path.name for path in directory_of(tools).iterdir()} == {"tmux", "debug-1.mark"}
+
+
+async def test_log_of_a_pane_that_was_not_made_is_closed(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    await tools.create("cat")
+    open_before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(engine, "start", fail)
+    with pytest.raises(MCPError):
+        await tools.create("cat")
+
+    assert len(os.listdir("/proc/self/fd")) == open_before
 
 
 class TestSecrets:

@@ -274,7 +274,10 @@ async def test_tmux_that_can_not_start_is_an_error_with_its_words(settings: Sett
     async with in_process(Settings(settings.env, settings.cwd, tmux="/bin/no-tmux")) as tools:
         error = await tools.error("create_pane", command="cat")
 
-    assert error == "tmux did not start: /bin/no-tmux: No such file or directory. No pane was made."
+    assert error == (
+        "tmux did not start: /bin/no-tmux: No such file or directory. No pane was made. "
+        "Ask the user to check that tmux works."
+    )
 
 
 async def test_tmux_that_fails_once_is_started_by_the_next_create(

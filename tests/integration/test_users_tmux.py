@@ -343,7 +343,7 @@ async def test_server_that_hangs_is_an_error(
     finally:
         os.kill(pid, 18)
     assert error == (
-        f"The tmux server at {user.socket} can't be asked "
+        f"The tmux server at {user.socket} does not answer "
         "(no answer in 0.3 s; it may yet do what it was asked). "
         "Ask the user to look at it."
     )
@@ -354,9 +354,9 @@ async def test_server_that_hangs_is_an_error(
     ("path", "listed", "created"),
     [
         ("no/such", "No sessions found.", "The tmux server at "),
-        (".", "can't be asked (it is no socket)", "The tmux server at "),
-        ("notes.txt", "can't be asked (it is no socket)", "The tmux server at "),
-        ("x" * 120, "can't be asked (File name too long)", "The tmux server at "),
+        (".", "does not answer (it is no socket)", "The tmux server at "),
+        ("notes.txt", "does not answer (it is no socket)", "The tmux server at "),
+        ("x" * 120, "does not answer (File name too long)", "The tmux server at "),
     ],
 )
 async def test_path_that_is_no_socket_is_an_error(

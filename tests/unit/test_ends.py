@@ -75,6 +75,20 @@ async def test_line_longer_than_what_is_read_is_shown_in_part(tmp_path: Path) ->
     assert log.read_bytes < 200_000
 
 
+async def test_last_lines_of_a_trimmed_log_are_read_no_further_back_than_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    log = CountingLog(tmp_path / "log", "mark")
+    with log.path.open("ab") as file:
+        file.write((b"x" * 3000 + b"\r\n") * 100)
+    log.trim(8192)
+    found, is_cut = await read_last_lines(log, log.size, 5, 400_000)
+
+    assert found[-1] == "x" * 3000
+    assert is_cut
+    assert log.read_bytes <= 2 * log.kept_bytes
+
+
 async def test_lines_that_are_asked_for_are_whole(tmp_path: Path) -> None:
     log = Log(tmp_path / "log", "mark")
     with log.path.open("ab") as file:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.logs.log import Log, Mark, unlinked_log
 from tmux_debug_mcp.logs.raw import read_raw
 from tmux_debug_mcp.logs.retention import fair_share
 
@@ -86,6 +86,28 @@ def test_log_without_room_is_not_made(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(OSError, match="No space left"):
         Log(tmp_path / "log", "mark")
     assert not list(tmp_path.iterdir())
+
+
+def test_log_that_loses_its_name_can_still_be_read(tmp_path: Path) -> None:
+    log = unlinked_log(tmp_path / "log", "mark")
+    with open(log.writable, "ab") as file:
+        file.write(b"output")
+
+    assert log.read(0, 100) == b"output"
+    assert not list(tmp_path.iterdir())
+    log.close()
+
+
+def test_log_whose_name_stays_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    open_before = os.listdir("/proc/self/fd")
+    with pytest.raises(PermissionError):
+        unlinked_log(tmp_path / "log", "mark")
+
+    assert os.listdir("/proc/self/fd") == open_before
 
 
 def test_closed_log_tells_what_it_was(log: Log) -> None:

@@ -1,5 +1,7 @@
 """A part of a log as an excerpt for a result: without its middle, if it is too long."""
 
+from dataclasses import dataclass, replace
+
 import anyio.lowlevel
 
 from . import excerpts
@@ -14,8 +16,25 @@ _FOLDING = 4
 _MAX_LINE_BYTES = 1 << 15
 
 
-async def read_middle(
-    log: Log, start: int, end: int, max_characters: int, *, folds: bool
+@dataclass(frozen=True, slots=True)
+class Abridgement:
+    """How a part of a log becomes an excerpt.
+
+    Attributes:
+        max_characters: The maximum length of the excerpt.
+        folds: Fold lines that repeat. Without it, the part is the output of a command, which begins
+            with a line.
+        advice: How to read what is left out, for the note in its place. `{cursor}` stands for the
+            cursor where it begins. "" for a note without advice.
+    """
+
+    max_characters: int
+    folds: bool
+    advice: str = ""
+
+
+async def read_abridged(
+    log: Log, start: int, end: int, abridgement: Abridgement
 ) -> tuple[Excerpt, int]:
     """Return a part of a log, without its middle if it is too long.
 
@@ -26,9 +45,7 @@ async def read_middle(
         log: The log.
         start: Where the part begins.
         end: Where the part ends.
-        max_characters: The maximum length of the excerpt.
-        folds: Fold lines that repeat. Without it, the part is the output of a command, which begins
-            with a line.
+        abridgement: How long the excerpt may be, and what is done with the lines.
 
     Returns:
         The excerpt, and the cursor where its text begins.
@@ -37,10 +54,11 @@ async def read_middle(
     notes = []
     if text_start > start:
         notes.append(_no_longer_kept(text_start - start))
-        max_characters -= excerpts.GAP_CHARACTERS
-    excerpt = await _read_whole(log, text_start, end, max_characters, folds=folds)
+        room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+        abridgement = replace(abridgement, max_characters=room)
+    excerpt = await _read_whole(log, text_start, end, abridgement)
     if excerpt is None:
-        excerpt = await _read_around(log, text_start, end, max_characters, folds=folds)
+        excerpt = await _read_around(log, text_start, end, abridgement)
     return excerpts.joined(*notes, excerpt), text_start
 
 
@@ -57,32 +75,30 @@ def _no_longer_kept(size: int) -> Excerpt:
     return Excerpt([f"[{size} bytes before this are no longer kept]"], [0], size)
 
 
-async def _read_whole(
-    log: Log, start: int, end: int, max_characters: int, *, folds: bool
-) -> Excerpt | None:
+async def _read_whole(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt | None:
     """Return all of a part, or None if it is too long."""
-    max_unfolded = max_characters
+    folds = abridgement.folds
+    max_unfolded = abridgement.max_characters
     if folds:
         max_unfolded *= _FOLDING
     piece = await read_end(log, start, end, max_unfolded, is_line=not folds)
     if piece.start != start:
         return None
     excerpt = _excerpt(piece.text, folds=folds)
-    if len(excerpt.text) > max_characters:
+    if len(excerpt.text) > abridgement.max_characters:
         return None
     return excerpt
 
 
-async def _read_around(
-    log: Log, start: int, end: int, max_characters: int, *, folds: bool
-) -> Excerpt:
+async def _read_around(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt:
     """Return the beginning and the end of a part, with a gap between them."""
-    room = max_characters - excerpts.GAP_CHARACTERS
+    folds = abridgement.folds
+    room = abridgement.max_characters - excerpts.GAP_CHARACTERS
     head = await read_forward(log, start, end, room // 4)
     tail = await read_end(log, head.end, end, room - room // 4)
     parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
     if head.end < tail.start:
-        parts.append(await _gap(log, head.end, tail.start))
+        parts.append(await _gap(log, head.end, tail.start, abridgement.advice))
     parts.append(_excerpt(tail.text, folds=folds))
     return excerpts.joined(*parts)
 
@@ -94,8 +110,15 @@ def _excerpt(text: str, *, folds: bool) -> Excerpt:
     return Excerpt(lines, [])
 
 
-async def _gap(log: Log, start: int, end: int) -> Excerpt:
-    """Return the note for what is left out between two cursors, with how to read it."""
+async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
+    """Return the note for what is left out between two cursors.
+
+    Args:
+        log: The log.
+        start: The first cursor.
+        end: The second one.
+        advice: How to read what is left out. It is not given where that is no longer kept.
+    """
     lines = 0
     position = max(start, log.kept_from)
     while position < end:
@@ -105,7 +128,6 @@ async def _gap(log: Log, start: int, end: int) -> Excerpt:
         lines += piece.count(b"\n")
         position += len(piece)
         await anyio.lowlevel.checkpoint()
-    advice = ""
-    if start >= log.kept_from:
-        advice = f"tmux_capture_pane since {start} reads them"
-    return excerpts.gap(lines, end - start, advice)
+    if start < log.kept_from:
+        return excerpts.gap(lines, end - start)
+    return excerpts.gap(lines, end - start, advice.format(cursor=start))

@@ -25,7 +25,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
 from .index import Entry, parse
-from .log import ArchivedLog, Log
+from .log import KeptLog, Log
 
 MAX_SERVER_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
@@ -39,13 +39,13 @@ _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLog:
-    """The log of a pane of some run. Whoever has it must close `log`.
+class ArchivedPane:
+    """What the archive has of a pane. Whoever gets it must close `log`.
 
     Attributes:
-        target: What it was asked for as: `RUN/ID`.
+        target: The target that it was found by, such as `RUN/ID`.
         entry: What the index has of the pane.
-        log: Its log.
+        log: Its kept log.
         is_held: The server of that run is alive.
     """
 
@@ -70,7 +70,11 @@ def names_run(target: str) -> bool:
 
 
 class Archive:
-    """The kept logs in a directory, which is made if it is missing.
+    """The kept logs in a directory.
+
+    Args:
+        directory: The directory, which is made if it is missing. Each server run has a directory in
+            it; that of this run is made with its first log.
 
     Attributes:
         run: The name of this server run.
@@ -110,8 +114,12 @@ class Archive:
     def new_log(self, pane_id: str, nonce: str) -> Log:
         """Return a new log for a pane.
 
+        Args:
+            pane_id: Our id of the pane, which names the file.
+            nonce: The nonce of the pane's end mark.
+
         Raises:
-            StorageError: There is no room for it.
+            StorageError: The file can't be made, or there is no room for it.
         """
         try:
             if not self._is_locked():
@@ -136,7 +144,7 @@ class Archive:
         """Write a pane that was made into the index.
 
         Raises:
-            StorageError: There is no room for it.
+            StorageError: The index can't be written.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
@@ -148,28 +156,28 @@ class Archive:
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
-    def find(self, target: str) -> KeptLog:
-        """Return the log of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
+    def find(self, target: str) -> ArchivedPane:
+        """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
 
         An id comes before a name, and of a name the newest pane.
 
         Raises:
-            PaneNotFoundError: There is none.
+            PaneNotFoundError: There is none, or its log can't be read.
         """
         run, _, own = target.partition("/")
         try:
             for entry in self._matching(run, own):
                 path = self._directory / run / f"{entry.id}.log"
-                log = ArchivedLog(path, entry.mark)
+                with files.unheld(str(self._directory / run)) as is_unheld:
+                    log = KeptLog(path, entry.mark)
                 log.resize(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
-                with files.unheld(str(self._directory / run)) as is_over:
-                    return KeptLog(target, entry, log, is_held=not is_over)
+                return ArchivedPane(target, entry, log, is_held=not is_unheld)
         except OSError as error:
             raise PaneNotFoundError(target) from error
         raise PaneNotFoundError(target)
 
     def has(self, target: str) -> bool:
-        """Tell whether `find` finds a log."""
+        """Tell whether `find` finds a pane."""
         run, _, own = target.partition("/")
         with contextlib.suppress(OSError):
             paths = [
@@ -186,7 +194,11 @@ class Archive:
         return by_id + by_name
 
     def free_window(self) -> int:
-        """Return the lowest number above those of all windows of all runs."""
+        """Return the lowest number above those of all windows of the other runs.
+
+        Raises:
+            OSError: The directory can't be listed.
+        """
         numbers = [-1]
         for run in self._other_runs():
             with contextlib.suppress(OSError):
@@ -194,7 +206,11 @@ class Archive:
         return max(number for number in numbers if number < _MAX_WINDOW) + 1
 
     def runs_with(self, window: str) -> list[str]:
-        """Return the other runs that have a window of this id, the newest first."""
+        """Return the other runs that have a window of this id, the newest first.
+
+        Raises:
+            OSError: The directory can't be listed.
+        """
         found = []
         for run in reversed(self._other_runs()):
             with contextlib.suppress(OSError):
@@ -203,13 +219,17 @@ class Archive:
         return found
 
     def earlier(self) -> Iterator[tuple[str, Entry]]:
-        """Yield run and entry of each pane whose server has ended, the newest run first."""
+        """Yield run and entry of each pane whose server has ended, the newest run first.
+
+        Raises:
+            OSError: The directory can't be listed.
+        """
         for run in reversed(self._other_runs()):
             with (
                 contextlib.suppress(OSError),
-                files.unheld(str(self._directory / run)) as is_over,
+                files.unheld(str(self._directory / run)) as is_unheld,
             ):
-                for entry in self._entries(run) if is_over else ():
+                for entry in self._entries(run) if is_unheld else ():
                     yield run, entry
 
     def _entries(self, run: str) -> list[Entry]:
@@ -256,9 +276,9 @@ class Archive:
         self._other_bytes = 0
         for number, run in enumerate(reversed(self._other_runs()), start=2):
             directory = self._directory / run
-            with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unused:
+            with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unheld:
                 size = _disk_bytes(directory)
-                if is_unused and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
+                if is_unheld and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
                     files.remove(str(directory))
                 else:
                     self._other_bytes += size

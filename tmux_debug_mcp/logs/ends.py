@@ -53,22 +53,24 @@ def _end_piece(data: bytes, begin: int, text: str, max_characters: int) -> Piece
         text: The text.
         max_characters: The maximum length of its end.
     """
-    shown = end_of(text, max_characters)
+    kept = end_of(text, max_characters)
     end = begin + len(data)
-    has_whole_lines = text[: len(text) - len(shown)].endswith("\n")
+    has_whole_lines = text[: len(text) - len(kept)].endswith("\n")
     if not has_whole_lines:
-        return Piece(shown, max(begin, end - len(shown.encode())), end)
+        return Piece(kept, max(begin, end - len(kept.encode())), end)
     # A line feed ends each line of the text, except where a program moved back to earlier lines.
-    before, *lines = data.rsplit(b"\n", shown.count("\n") + 1)
+    before, *lines = data.rsplit(b"\n", kept.count("\n") + 1)
     if not lines:
-        return Piece(shown, begin + 1, end)
-    return Piece(shown, begin + len(before) + 1, end)
+        return Piece(kept, begin + 1, end)
+    return Piece(kept, begin + len(before) + 1, end)
 
 
 async def read_last_lines(
     log: Log, end: int, lines: int, max_characters: int
 ) -> tuple[list[str], bool]:
-    """Return the last clean lines before a cursor, oldest first, and whether there are more.
+    """Return the last clean lines before a cursor, oldest first, and whether there were more.
+
+    Lines that are no longer kept count as more.
 
     Args:
         log: The log.
@@ -80,8 +82,8 @@ async def read_last_lines(
     while True:
         piece = await read_end(log, 0, end, size)
         read_lines = piece.lines
-        is_all = piece.start == 0
+        is_all_kept = piece.start <= log.kept_from
         has_more = len(read_lines) > lines
-        if is_all or has_more or size >= max_characters:
-            return read_lines[-lines:], has_more or not is_all
+        if is_all_kept or has_more or size >= max_characters:
+            return read_lines[-lines:], has_more or piece.start > 0
         size = min(max_characters, size * 4)

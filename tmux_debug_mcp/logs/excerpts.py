@@ -1,6 +1,7 @@
 """Excerpts: text that is cut to the length of a result. Repeated lines are counted. No I/O.
 
-*Marked* lines are ours, among those of a program; a result names them.
+Some lines of an excerpt may be notes of ours. The excerpt has their indexes, so that a result can
+tell them from lines of a program.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ def folded(lines: Sequence[str]) -> Excerpt:
 
     The line is shown once, and then a note with the count; of blank lines only the count.
     """
-    shown: list[str] = []
+    folded_lines: list[str] = []
     notes: list[int] = []
     start = 0
     while start < len(lines):
@@ -47,14 +48,14 @@ def folded(lines: Sequence[str]) -> Excerpt:
         count = end - start
         start = end
         if count <= _MAX_EQUAL_LINES:
-            shown += [line] * count
+            folded_lines += [line] * count
             continue
         if line:
-            shown += [line, f"[the line above: {count} times]"]
+            folded_lines += [line, f"[the line above: {count} times]"]
         else:
-            shown.append(f"[{count} blank lines]")
-        notes.append(len(shown) - 1)
-    return Excerpt(shown, notes)
+            folded_lines.append(f"[{count} blank lines]")
+        notes.append(len(folded_lines) - 1)
+    return Excerpt(folded_lines, notes)
 
 
 def joined(*parts: Excerpt) -> Excerpt:
@@ -100,20 +101,20 @@ def end_of(text: str, max_characters: int) -> str:
     return end
 
 
-def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
+def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
     """Return an excerpt with a gap in the middle, if it is too long.
 
     A quarter of the room goes to the beginning, the rest to the end.
 
     Args:
-        shown: The lines.
+        excerpt: The excerpt.
         max_characters: The length of the result, with its line feeds.
         keep: The index of a line that must stay, if the room suffices: the end begins there or
             before it.
     """
-    if len(shown.text) <= max_characters:
-        return shown
-    lines = shown.lines
+    if len(excerpt.text) <= max_characters:
+        return excerpt
+    lines = excerpt.lines
     room = max_characters - GAP_CHARACTERS
     tail_room = room - room // 4
     if keep is not None and keep >= len(lines) - _fitting_tail(lines, room):
@@ -124,9 +125,9 @@ def cut_in_the_middle(shown: Excerpt, max_characters: int, keep: int | None = No
     if unused <= tail_room // 2:  # else whole lines alone would leave too much out
         unused = 0
     return joined(
-        _slice(shown, 0, head_end),
+        _slice(excerpt, 0, head_end),
         _gap_for(lines[head_end:tail_start], unused),
-        _slice(shown, tail_start, len(lines)),
+        _slice(excerpt, tail_start, len(lines)),
     )
 
 
@@ -150,9 +151,9 @@ def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
     return count
 
 
-def _slice(shown: Excerpt, start: int, end: int) -> Excerpt:
-    notes = [index - start for index in shown.notes if start <= index < end]
-    return Excerpt(shown.lines[start:end], notes)
+def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
+    notes = [index - start for index in excerpt.notes if start <= index < end]
+    return Excerpt(excerpt.lines[start:end], notes)
 
 
 def _gap_for(cut: list[str], last_characters: int) -> Excerpt:

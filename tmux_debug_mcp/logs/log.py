@@ -69,7 +69,7 @@ class Log:
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _OPEN_APPEND, 0o600)
         try:
             _check_room(fd)
-        except OSError:
+        except BaseException:
             self.path.unlink()
             raise
         return fd
@@ -128,7 +128,7 @@ class Log:
         return f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def is_at(self, path: str) -> bool:
-        """Return whether a path leads to this log's file."""
+        """Tell whether a path leads to this log's file."""
         with contextlib.suppress(OSError):
             return os.path.samestat(os.stat(path), self._status())
         return False
@@ -185,7 +185,7 @@ class Log:
 
 
 class UnnamedLog(Log):
-    """A log whose file has no name, so that it vanishes when nobody has it open any more.
+    """A log whose file has no name. The kernel removes it when nobody has it open any more.
 
     Args:
         directory: A directory on the file system to use.
@@ -204,8 +204,8 @@ class UnnamedLog(Log):
         return fd
 
 
-class ArchivedLog(Log):
-    """A log that an earlier server has kept, open for reading only.
+class KeptLog(Log):
+    """A log that stays after the end, open for reading only.
 
     Args:
         path: Its file.
@@ -222,6 +222,27 @@ class ArchivedLog(Log):
         return files.open_file(str(self.path))
 
 
+def unlinked_log(path: Path, nonce: str) -> Log:
+    """Return a new log whose file has lost its name, so that it vanishes like an `UnnamedLog`.
+
+    For file systems without files that never had a name.
+
+    Args:
+        path: Where the file is created.
+        nonce: The nonce of the pane's end mark.
+
+    Raises:
+        OSError: The file exists, or can't be created or unlinked, or the disk is full.
+    """
+    log = Log(path, nonce)
+    try:
+        path.unlink()
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
 def nonce_digest(nonce: str) -> str:
     """Return the SHA-256 of a nonce: enough to recognize an end mark, not enough to write one."""
     return hashlib.sha256(nonce.encode()).hexdigest()
@@ -232,14 +253,14 @@ def _leave_file(_log: Log) -> None:
 
 
 def _check_room(fd: int) -> None:
-    """Check that a new file can grow; close it if not.
+    """Check that a new file can grow, and close it if that is not so.
 
     Raises:
-        OSError: The disk is full.
+        OSError: The disk is full. The descriptor is closed.
     """
     try:
         os.posix_fallocate(fd, 0, _BLOCK_BYTES)
         os.ftruncate(fd, 0)
-    except OSError:
+    except BaseException:
         os.close(fd)
         raise

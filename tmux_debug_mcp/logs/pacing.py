@@ -1,4 +1,4 @@
-"""Work in short turns of the event loop, so that a long log does not delay other calls."""
+"""Pacing: long logs are processed in pieces of some milliseconds, between which other calls run."""
 
 import time
 
@@ -8,7 +8,7 @@ from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import text_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
-# The time that a turn should not exceed.
+# Processor time that a turn should not exceed.
 _MAX_TURN_S = 0.008
 # Bytes of a turn. A transcript takes most output at 30 MB/s, and some a thousand times slower.
 _MIN_BYTES = 1 << 10
@@ -52,7 +52,7 @@ class PacedTranscript:
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes at the end of what was fed are unfinished, and so not shown."""
+        """How many bytes at the end are an unfinished sequence or character, and so not shown."""
         return self._transcript.held_bytes
 
     async def feed(self, data: bytes | bytearray) -> None:

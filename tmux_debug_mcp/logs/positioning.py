@@ -1,7 +1,7 @@
-"""The state of a terminal at a cursor of its log, and transcripts that begin with it.
+"""Transcripts that begin in the middle of a log, with the terminal in the state that it had there.
 
-A log has no snapshots of its terminal. So the state is derived from the bytes before the cursor, as
-far back as is needed for nearly all programs.
+What bytes mean depends on the terminal's screen, modes and character sets. A log does not record
+these. They are derived from the bytes before the cursor, as far back as nearly all programs need.
 """
 
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
@@ -25,7 +25,7 @@ _BRACKETED_PASTE = b"\033[?2004"
 def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
-    None of what the screen showed then is in the transcript's text.
+    Its text has only what comes after the cursor, not what the screen showed there.
     """
     before = _modes_before(log, cursor)
     transcript = Transcript(log.columns, log.rows)
@@ -49,8 +49,8 @@ def reading_transcript(log: Log, cursor: int, *, is_line: bool = False) -> Trans
 
     Args:
         log: The log.
-        cursor: Where the text begins. It most likely is the beginning of a line, where it does not
-            matter what the screen showed before.
+        cursor: Where the text begins. At the beginning of a line, the screen before it is taken as
+            blank, since programs rarely move back to earlier lines.
         is_line: Take the cursor for the beginning of a line, even if no line feed is before it.
     """
     if is_line or _is_line_start(log, cursor):
@@ -66,7 +66,7 @@ def _is_line_start(log: Log, cursor: int) -> bool:
 
 
 def is_alternate_at(log: Log, cursor: int) -> bool:
-    """Return whether the alternate screen was on at a cursor."""
+    """Tell whether the alternate screen was on at a cursor."""
     oldest = max(log.kept_from, cursor - _ALTERNATE_BYTES)
     end = cursor
     while end > oldest:
@@ -92,6 +92,6 @@ def _modes_before(log: Log, cursor: int) -> bytes:
 
 
 def _is_editing_after(data: bytes) -> bool:
-    """Return whether a line editor is at work after these bytes."""
+    """Tell whether a line editor is at work after these bytes."""
     switch = data.rfind(_BRACKETED_PASTE)
     return switch >= 0 and data.startswith(b"h", switch + len(_BRACKETED_PASTE))

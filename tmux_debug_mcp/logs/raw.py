@@ -1,4 +1,7 @@
-"""Raw text of a log: what the terminal got, as far as it is characters, without our marks."""
+"""Raw text of a log: the bytes that the terminal got, decoded as UTF-8, without our marks.
+
+Escape sequences stay in it.
+"""
 
 import anyio.lowlevel
 
@@ -9,7 +12,7 @@ from .log import Log
 from .reading import Piece
 
 _MAX_CHARACTER_BYTES = 4
-# The bytes of a character in UTF-8 but the first one.
+# All bytes of a character in UTF-8, except its first one.
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 # How much to read for the last lines, at first.
 _LINES_BYTES = 1 << 15
@@ -43,7 +46,7 @@ def read_raw(log: Log, start: int, end: int, max_bytes: int, *, is_final: bool) 
 
 
 def _text_start(log: Log, cursor: int) -> int:
-    """Return the first cursor from this one on that is kept and in no character and no mark."""
+    """Return the cursor, or the next one that is kept and within no character and no mark."""
     if cursor < log.kept_from:
         kept = log.read(log.kept_from, _MAX_CHARACTER_BYTES)
         cursor = log.kept_from + _continuation_bytes(kept)
@@ -81,7 +84,9 @@ def _first_part(data: bytes) -> bytes:
 
 
 def read_last_raw_lines(log: Log, end: int, lines: int, max_bytes: int) -> tuple[list[str], bool]:
-    """Return the last raw lines before a cursor, oldest first, and whether there are more.
+    """Return the last raw lines before a cursor, oldest first, and whether there were more.
+
+    Lines that are no longer kept count as more.
 
     Args:
         log: The log.
@@ -123,7 +128,7 @@ def read_raw_end(log: Log, start: int, end: int, max_bytes: int) -> Piece:
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:
-    """Return whether a part of a log has a query that a terminal answers, as if it were typed."""
+    """Tell whether a part of a log has a query that a terminal answers, as if it were typed."""
     position = max(start, log.kept_from)
     while position < end:
         data = log.read(position, min(_PIECE_BYTES, end - position))

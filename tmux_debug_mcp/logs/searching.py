@@ -18,10 +18,10 @@ from .reading import read_lines_at
 MAX_FOUND_CHARACTERS = 40_000
 # Lines that are shown before and after a line that matches.
 _CONTEXT_LINES = 2
-# Pieces grow while nothing is found, and shrink where many lines match, which take time.
+# Pieces grow while nothing is found, and shrink where many lines match, since each takes time.
 _MIN_PIECE_BYTES = 1 << 15
 _MAX_PIECE_BYTES = 1 << 20
-# A larger piece than the smallest may have fewer matches than this.
+# A piece larger than the smallest with more matches than this is read again in smaller pieces.
 _MAX_MATCHES = 2000
 # How far to look for the beginning of a line, and for the lines around it.
 _MAX_LINE_BYTES = 1 << 14
@@ -170,7 +170,10 @@ def _context_end(log: Log, line: int, end: int) -> int:
 
 
 async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) -> list[_Match]:  # noqa: ANN401
-    """Return the newest lines that match, the newest first."""
+    """Return the newest lines that match, the newest first.
+
+    The log is read backward, in pieces that begin with a line, unless that is too long.
+    """
     found: list[_Match] = []
     size = _MIN_PIECE_BYTES
     while end > start and len(found) < max_lines:
@@ -178,21 +181,34 @@ async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) ->
         data = log.read(begin, end - begin)
         max_matches = _MAX_MATCHES
         if size == _MIN_PIECE_BYTES:
-            max_matches = len(data) + 1  # more than there can be
-        numbered = _matching_lines(data, pattern, max_matches)
-        if len(numbered) == max_matches:
-            # These are the oldest in the piece; the newest are in a smaller one.
+            max_matches = len(data)  # no piece has more lines
+        matches = _matches_in(data, begin, pattern, max_matches)
+        if matches is None:
             size = max(size // 8, _MIN_PIECE_BYTES)
             continue
-        starts = _line_starts(data, [number for number, _ in numbered])
-        for number, offset in reversed(numbered):
-            found.append(_Match(begin + starts[number], offset))
+        found += reversed(matches)
         size = min(2 * size, _MAX_PIECE_BYTES)
-        if numbered:
+        if matches:
             size = _MIN_PIECE_BYTES
         end = begin
         await anyio.lowlevel.checkpoint()
     return found[:max_lines]
+
+
+def _matches_in(data: bytes, begin: int, pattern: Any, max_matches: int) -> list[_Match] | None:  # noqa: ANN401
+    """Return the lines of a piece that match, oldest first; None if there are too many.
+
+    Args:
+        data: The bytes of the piece.
+        begin: Their cursor.
+        pattern: The pattern.
+        max_matches: The maximum number of lines.
+    """
+    numbered = _matching_lines(data, pattern, max_matches + 1)
+    if len(numbered) > max_matches:
+        return None
+    starts = _line_starts(data, [number for number, _ in numbered])
+    return [_Match(begin + starts[number], offset) for number, offset in numbered]
 
 
 def _line_start(log: Log, cursor: int, oldest: int) -> int:
@@ -266,7 +282,7 @@ def _overwritten(line: bytes) -> bytes:
     """Return a line after its carriage returns and backspaces, as if each byte took a cell."""
     if not _moves_back(line):
         return line
-    shown = bytearray()
+    cells = bytearray()
     column = 0
     for move in _MOVES.finditer(line):
         text = move[0]
@@ -275,6 +291,6 @@ def _overwritten(line: bytes) -> bytes:
         elif text[0] == _BACKSPACE:
             column = max(0, column - len(text))
         else:
-            shown[column : column + len(text)] = text
+            cells[column : column + len(text)] = text
             column += len(text)
-    return bytes(shown)
+    return bytes(cells)

@@ -32,7 +32,7 @@ class LogEvents:
         self._subscriptions: dict[int, set[Subscription]] = {}
 
     def close(self) -> None:
-        """Close the inotify instance. There must be no subscription."""
+        """Close the inotify instance. From then on no subscriber is woken."""
         if self._inotify >= 0:
             os.close(self._inotify)
             self._inotify = -1

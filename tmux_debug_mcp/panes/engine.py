@@ -21,11 +21,10 @@ from tmux_debug_mcp.errors import (
     PaneLimitError,
     PaneNotFoundError,
     StorageError,
-    ToolError,
 )
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.logs.index import Entry
-from tmux_debug_mcp.logs.log import Log, UnnamedLog, nonce_digest
+from tmux_debug_mcp.logs.log import Log, UnnamedLog, nonce_digest, unlinked_log
 from tmux_debug_mcp.logs.retention import Retention
 from tmux_debug_mcp.logs.subscriptions import LogEvents
 from tmux_debug_mcp.settings import Settings
@@ -123,17 +122,17 @@ class Engine:
         identity = Identity(pane_id, new.name or pane_id, new.command, new.is_evictable)
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
-        destination = new.destination or own_window(
-            client, self._made, identity.name, is_shown=new.is_shown
-        )
         try:
+            destination = new.destination or own_window(
+                client, self._made, identity.name, is_shown=new.is_shown
+            )
             wanted = Start(pane_id, new, cwd, nonce, log, destination)
             started = await start(client, self.settings, wanted)
             log.resize(*started.size)
             self.host.assign_offsets(*started.ids)
             pane = Pane(identity, started.place, log, self._events)
             await self._record(pane, nonce)
-        except ToolError:
+        except BaseException:
             log.close()
             raise
         self._panes[pane_id] = pane
@@ -179,11 +178,9 @@ class Engine:
                 raise StorageError(str(temporary), str(error.strerror)) from error
         path = client.file(f"{pane_id}.log")
         try:
-            log = Log(path, nonce)
-            path.unlink()
+            return unlinked_log(path, nonce)
         except OSError as error:
             raise StorageError(str(path.parent), str(error.strerror)) from error
-        return log
 
     async def _make_room(self) -> None:
         """Kill the oldest pane that has ended and has no subscriber, evictable ones first.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Protocol
 
-from tmux_debug_mcp.logs.archive import KeptLog
+from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import read_screen
@@ -117,12 +117,12 @@ class KeptPane:
     """A pane of which only the log is left.
 
     Args:
-        kept: The log, which `close` closes.
+        kept: What the archive has of it; `close` closes its log.
     """
 
     has_gaps = False
 
-    def __init__(self, kept: KeptLog) -> None:
+    def __init__(self, kept: ArchivedPane) -> None:
         self._kept = kept
         self.id = kept.target
         self.name = kept.entry.name

@@ -6,7 +6,7 @@ from functools import partial
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
-from tmux_debug_mcp.logs.abridging import read_middle
+from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
@@ -44,8 +44,12 @@ INSTRUCTIONS = (
 
 MAX_CAPTURE_CHARACTERS = 40_000
 _MAX_CAPTURE_LINES = 1000
+# What the note in the place of left out output says.
+_GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
 # Timeout for a pane to come to rest, where a call names no condition.
 _REST_S = 1.0
+# Conditions of a wait whose observation says how to read the output that it leaves out.
+_observing = partial(Conditions, advice=_GAP_ADVICE)
 
 
 class DebugTools:
@@ -89,7 +93,7 @@ class DebugTools:
         sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
         confirmation = _confirmation(pane, parts, sending)
         if sending.why_not:
-            conditions = Conditions(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
+            conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
         if conditions is None:
             return await _confirmed(pane, confirmation)
         observations = await wait([pane], conditions, partial(_origin, sending))
@@ -113,7 +117,7 @@ class DebugTools:
             raise ArgumentError(
                 "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
             )
-        conditions = Conditions(
+        conditions = _observing(
             arguments.pattern,
             arguments.stop_pattern,
             arguments.idle_s,
@@ -123,6 +127,7 @@ class DebugTools:
         panes = [await self._engine.find(name) for name in dict.fromkeys(names)]
         origin = since_last_keys
         if arguments.since is not None:
+            await _check_cursor(panes[0], arguments.since)
             origin = partial(since_cursor, cursor=arguments.since)
         return observed(await wait(panes, conditions, origin), conditions)
 
@@ -168,10 +173,10 @@ def _conditions(wait_for: str | None, timeout_s: float | None) -> Conditions | N
     """
     if wait_for is not None:
         compiled("wait_for", wait_for)  # before anything is done
-        return Conditions(wait_for, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+        return _observing(wait_for, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
     if timeout_s == 0:
         return None
-    return Conditions(
+    return _observing(
         is_for_rest=True,
         timeout_s=_REST_S if timeout_s is None else timeout_s,
         max_characters=MAX_UNASKED_CHARACTERS,
@@ -231,10 +236,10 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
     """Return what a pane has printed from a cursor on."""
-    _refuse_ansi(arguments, "since")
+    _check_no_ansi(arguments, "since")
     state = await pane.state()
     await pane.ensure_log_writer()
-    _check_cursor(pane, since, state.cursor)
+    await _check_cursor(pane, since)
     end = max(since, state.cursor)
     piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
@@ -256,12 +261,12 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
 
 async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answer:
     """Return the lines of a pane's log that match."""
-    _refuse_ansi(arguments, "pattern")
+    _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
     lines = min(arguments.lines, _MAX_CAPTURE_LINES)
     state = await pane.state()
-    _check_cursor(pane, since, state.cursor)
+    await _check_cursor(pane, since)
     shown, count = await search(pane.log, since, state.cursor, expression, lines)
     blocks = [shown.text, status(pane, state, _found(count, lines))]
     return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
@@ -276,7 +281,7 @@ def _found(count: int, max_lines: int) -> str:
     return f"{count} line matches" if count == 1 else f"{count} lines match"
 
 
-def _refuse_ansi(arguments: CapturePane, other: str) -> None:
+def _check_no_ansi(arguments: CapturePane, other: str) -> None:
     if arguments.ansi:
         raise ArgumentError(
             f"Parameter 'ansi' is for what is on the screen, not for '{other}'. Leave one of "
@@ -284,9 +289,10 @@ def _refuse_ansi(arguments: CapturePane, other: str) -> None:
         )
 
 
-def _check_cursor(pane: Readable, since: int, cursor: int) -> None:
+async def _check_cursor(pane: Pane | Readable, since: int) -> None:
     if since > pane.log.size:
-        raise CursorError(since, cursor)
+        state = await pane.state()
+        raise CursorError(since, state.cursor)
 
 
 def _names_no_condition(arguments: Wait) -> bool:
@@ -295,7 +301,8 @@ def _names_no_condition(arguments: Wait) -> bool:
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
     """Return the output of a command."""
-    excerpt, _ = await read_middle(log, start, end, MAX_OUTPUT_CHARACTERS, folds=False)
+    abridgement = Abridgement(MAX_OUTPUT_CHARACTERS, folds=False, advice=_GAP_ADVICE)
+    excerpt, _ = await read_abridged(log, start, end, abridgement)
     return excerpt
 
 

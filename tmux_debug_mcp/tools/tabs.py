@@ -204,7 +204,7 @@ class Tabs:
             if start > tab.log.size:
                 raise ArgumentError(
                     f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
-                    "Give one up to that."
+                    f"Give at most {state.cursor}."
                 )
             if arguments.strip_ansi:
                 piece = await read_clean(tab.log, start, state.cursor, max_bytes)

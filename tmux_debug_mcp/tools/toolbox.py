@@ -5,6 +5,7 @@ what their tool is for.
 """
 
 import base64
+import contextlib
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 
-from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.errors import (
     ArgumentError,
     OutOfFilesError,
@@ -106,7 +107,7 @@ class Toolbox:
         self.running += 1
         try:
             if self._audit:
-                self._audit.check()
+                self._audit.flush()
                 answer = await self._audited(self._audit, name, arguments, report)
             else:
                 answer = await self._answer(name, arguments, report)
@@ -144,26 +145,28 @@ class Toolbox:
     async def _audited(
         self, audit: AuditLog, name: str, arguments: Arguments, report: Report
     ) -> Answer:
-        """Answer a call and put it on record, also when it fails or is cancelled."""
+        """Answer a call and put it on record, also when it fails or is cancelled.
+
+        Raises:
+            AuditError: The call is not on record, and was not cancelled.
+            Exception: What the answer raises.
+        """
         begin = time.monotonic()
-        answer: Answer | None = None
-        error: str | None = "cancelled"
         try:
             answer = await self._answer(name, arguments, report)
-            error = None
         except ToolError as reason:
-            error = self._text_for(reason, name, arguments)
+            text = self._text_for(reason, name, arguments)
+            audit.record(_record(name, arguments, begin, error=text))
             raise
         except Exception as reason:
-            error = str(reason)
+            audit.record(_record(name, arguments, begin, error=str(reason)))
             raise
-        finally:
-            record = _record(name, arguments, answer)
-            record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
-            record["ok"] = error is None
-            if error is not None:
-                record["error"] = error
-            audit.record(record)
+        except BaseException:
+            # A cancelled call stays cancelled. The audit keeps a record that it can't write.
+            with contextlib.suppress(AuditError):
+                audit.record(_record(name, arguments, begin, error="cancelled"))
+            raise
+        audit.record(_record(name, arguments, begin, answer))
         if answer.output is not None and answer.pane_id is not None:
             audit.capture(answer.pane_id, answer.output)
         return answer
@@ -192,8 +195,23 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str, Any]:
-    """Return a call as it is put on record, without values that are or may be secrets."""
+def _record(
+    name: str,
+    arguments: Arguments,
+    begin: float,
+    answer: Answer | None = None,
+    *,
+    error: str | None = None,
+) -> dict[str, Any]:
+    """Return a call as it is put on record, without values that are or may be secrets.
+
+    Args:
+        name: The tool's name.
+        arguments: As the client sent them.
+        begin: When the call began, in seconds of the monotonic clock.
+        answer: The answer, None for a call that failed or was cancelled.
+        error: Why there is no answer.
+    """
     given = dict(arguments)
     if given.get("secret", False) is not False:  # an invalid value is taken for yes
         given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
@@ -210,6 +228,10 @@ def _record(name: str, arguments: Arguments, answer: Answer | None) -> dict[str,
     record |= {key: value for key, value in given.items() if key not in record}
     if answer and answer.output is not None:
         record["output_bytes"] = len(answer.output.encode())
+    record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
+    record["ok"] = error is None
+    if error is not None:
+        record["error"] = error
     return record
 
 

@@ -126,11 +126,11 @@ def choose(names: str) -> list[Toolset[Any]]:
         raise StartError(f"No toolset is chosen. Choose of {', '.join(TOOLSETS)}.")
     package = __name__.rpartition(".")[0]
     chosen = [importlib.import_module(f"{package}.{name}").TOOLSET for name in wanted]
-    _refuse_duplicates(chosen)
+    _check_distinct(chosen)
     return chosen
 
 
-def _refuse_duplicates(toolsets: Sequence[Toolset[Any]]) -> None:
+def _check_distinct(toolsets: Sequence[Toolset[Any]]) -> None:
     owners: dict[str, str] = {}
     for toolset in toolsets:
         for tool in toolset.tools:

@@ -20,6 +20,7 @@ class Conditions:
         is_for_input: Wait until the program awaits something.
         timeout_s: The time to wait; 0 only looks at what is there.
         max_characters: The limit for the text of the observation.
+        advice: How to read output that is left out; `{cursor}` stands for where it begins.
     """
 
     pattern: str | None = None
@@ -29,11 +30,13 @@ class Conditions:
     is_for_input: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     max_characters: int = MAX_OBSERVATION_CHARACTERS
+    advice: str = ""
 
     @property
     def is_look(self) -> bool:
         """Whether there is no condition and no time to wait."""
-        return self == Conditions(timeout_s=0, max_characters=self.max_characters)
+        look = Conditions(timeout_s=0, max_characters=self.max_characters, advice=self.advice)
+        return self == look
 
     @property
     def depends_on_activity(self) -> bool:

@@ -1,10 +1,10 @@
 """Observations: what a wait saw first, and an excerpt of the output or the screen until then."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tmux_debug_mcp.logs.abridging import read_middle
+from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, joined
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
@@ -122,7 +122,7 @@ async def observed_output(
     pane: Pane,
     sighting: Sighting,
     last_screen: Sequence[str] | None,
-    max_characters: int,
+    abridgement: Abridgement,
 ) -> Observation:
     """Return an observation that shows the output from the sighting's start to its end.
 
@@ -130,15 +130,15 @@ async def observed_output(
         pane: The pane.
         sighting: What the wait saw first.
         last_screen: The rows of a screen to show before the output; None for output alone.
-        max_characters: The limit for the excerpt.
+        abridgement: The limit for the excerpt, and what is done with output that exceeds it.
     """
     screen = Excerpt([], [])
     if last_screen is not None:
+        max_characters = abridgement.max_characters
         screen = _last_screen(last_screen, max_characters // 2)
         max_characters -= len(screen.text) + 1
-    output, start = await read_middle(
-        pane.log, sighting.start, sighting.end, max_characters, folds=True
-    )
+        abridgement = replace(abridgement, max_characters=max_characters)
+    output, start = await read_abridged(pane.log, sighting.start, sighting.end, abridgement)
     return Observation(
         reason=sighting.reason,
         pane=pane,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tmux_debug_mcp.errors import CursorError
 from tmux_debug_mcp.panes.looking.activity import Snapshot
 from tmux_debug_mcp.panes.pane import Pane
 
@@ -41,13 +40,7 @@ def since_last_keys(pane: Pane) -> Origin:
 
 
 def since_cursor(pane: Pane, cursor: int) -> Origin:
-    """Return the origin at a cursor.
-
-    Raises:
-        CursorError: The pane's log has not grown to the cursor yet.
-    """
-    if cursor > pane.log.size:
-        raise CursorError(cursor, pane.log.size)
+    """Return the origin at a cursor, which the pane's log must have reached."""
     last_keys = since_last_keys(pane)
     if cursor == last_keys.cursor:
         return last_keys

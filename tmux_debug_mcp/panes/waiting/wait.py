@@ -36,7 +36,6 @@ async def wait(
 
     Raises:
         ArgumentError: A pattern can't be used.
-        CursorError: `origin_of` raises it.
         StorageError: There is no room for a capture of the screen.
     """
     matcher = Matcher(conditions.pattern, conditions.stop_pattern)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import anyio
 
+from tmux_debug_mcp.logs.abridging import Abridgement
 from tmux_debug_mcp.logs.matching import Matcher, Scan
 from tmux_debug_mcp.logs.pacing import Pace
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
@@ -243,8 +244,9 @@ class Watch:
         if left_at:
             start = min(end, max(start, self._origin.cursor + left_at))
         sighting = replace(sighting, start=start, end=end)
-        max_characters = self._conditions.max_characters
-        return await observed_output(pane, sighting, last_screen, max_characters)
+        conditions = self._conditions
+        abridgement = Abridgement(conditions.max_characters, folds=True, advice=conditions.advice)
+        return await observed_output(pane, sighting, last_screen, abridgement)
 
 
 class _ActivityWatch:

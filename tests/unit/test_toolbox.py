@@ -1,0 +1,100 @@
+"""Calls through the toolbox: what is cancelled stays cancelled."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from support import records
+
+from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.tools.toolbox import Toolbox
+from tmux_debug_mcp.tools.toolset import Answer, NoArguments, Tool, Toolset
+
+
+class _Tools:
+    """Tools for calls that are answered at once, fail, or are never answered."""
+
+    async def answer(self, _arguments: NoArguments) -> Answer:
+        return Answer(["done"])
+
+    async def fail(self, _arguments: NoArguments) -> Answer:
+        raise RuntimeError("a bug")
+
+    async def hang(self, _arguments: NoArguments) -> Answer:
+        await anyio.sleep_forever()
+        return Answer([])
+
+
+_TABLE = (
+    Tool("answer", "", _Tools.answer, NoArguments),
+    Tool("fail", "", _Tools.fail, NoArguments),
+    Tool("hang", "", _Tools.hang, NoArguments),
+)
+
+
+async def _report(_seconds: float) -> None:
+    """Report nothing."""
+
+
+class _Audited:
+    """A toolbox with an audit that can't be written while a directory is in its place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._audit = AuditLog(path, None)
+        toolset: Toolset[Any] = Toolset("test", lambda _engine: _Tools(), _TABLE, "")
+        engine: Any = None  # none of these tools needs one
+        self.toolbox = Toolbox([toolset], engine, self._audit)
+
+    def break_audit(self) -> None:
+        self._path.rename(self._path.with_suffix(".1"))
+        self._path.mkdir()
+
+    def mend_audit(self) -> None:
+        self._path.rmdir()
+
+    def close(self) -> None:
+        self._audit.close()
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Iterator[_Audited]:
+    audited = _Audited(tmp_path / "audit.log")
+    yield audited
+    audited.close()
+
+
+async def test_cancelled_call_stays_cancelled_when_it_can_not_be_put_on_record(
+    audited: _Audited, tmp_path: Path
+) -> None:
+    results = []
+
+    async def call() -> None:
+        results.append(await audited.toolbox.call("hang", {}, _report))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        audited.break_audit()
+        tasks.cancel_scope.cancel()
+    assert results == []
+    assert audited.toolbox.running == 0
+
+    audited.mend_audit()
+    await audited.toolbox.call("answer", {}, _report)
+    hung, answered = records(tmp_path / "audit.log")
+    assert (hung["tool"], hung["ok"], hung["error"]) == ("hang", False, "cancelled")
+    assert (answered["tool"], answered["ok"]) == ("answer", True)
+
+
+@pytest.mark.parametrize("tool", ["answer", "fail"])
+async def test_call_that_ends_says_that_it_can_not_be_put_on_record(
+    audited: _Audited, tool: str
+) -> None:
+    audited.break_audit()
+
+    result = await audited.toolbox.call(tool, {}, _report)
+    assert result.is_error
+    assert "The call was made, but the audit can't be written" in str(result.content)
