@@ -98,7 +98,7 @@ class UsersTabs:
         """Return the last lines that tmux keeps of a tab."""
         lines = arguments.lines
         row = await self._tab(arguments.window_id)
-        text = await self._server.read_lines(row, lines + 1, ansi=not arguments.strip_ansi)
+        text = await self._server.capture_lines(row, lines + 1, ansi=not arguments.strip_ansi)
         last = "\n".join(text.split("\n")[-lines:])
         content = end_of(last, MAX_LOG_CHARACTERS)
         result = {
