@@ -11,6 +11,7 @@ import anyio.to_thread
 from tmux_debug_mcp.errors import TmuxGoneError, TmuxStartError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 from .client import Command, ControlClient
 from .supervisor import Supervisor
@@ -145,7 +146,8 @@ class TmuxHost:
     def _argv(self, directory: Path) -> Sequence[str]:
         """Return the command that starts tmux, with its socket in a directory and one session."""
         server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_CONFIGURATION)]
-        session = ["new-session", "-f", "no-output", "-s", self.session, "-x", "200", "-y", "50"]
+        size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        session = ["new-session", "-f", "no-output", "-s", self.session, *size]
         # The session's first window is no pane of ours: killing the last pane must not end tmux.
         window = ["-n", "panes", "printf", "The panes are the other windows."]
         return [*server, "-C", *session, *window]

@@ -7,7 +7,7 @@ that show nothing and move nothing are ignored.
 import re
 from collections.abc import Callable
 
-from .charsets import LINE_DRAWING, CharacterSets
+from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
 from .history import History
 from .rows import cell_width
@@ -209,7 +209,7 @@ class Interpreter:
             self._grid.tab()
         elif control in "\n\v\f":
             self._grid.feed_line()
-        elif control in "\016\017":  # SO and SI
+        elif control in (SHIFT_OUT, SHIFT_IN):
             self.sets = self.sets.after(control)
 
     def _escape_sequence(self, sequence: str) -> None:
