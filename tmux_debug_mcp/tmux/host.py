@@ -97,7 +97,11 @@ class TmuxHost:
             await self.client.run(_history_limit(lines))
 
     async def active_windows(self) -> set[str]:
-        """Return our ids of the active windows, one for each session; none while no server runs."""
+        """Return our ids of the active windows, one for each session; none while no server runs.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
+        """
         client = self.client
         if client is None:
             return set()
@@ -131,7 +135,8 @@ class TmuxHost:
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
             raise TmuxStartError(client.last_words) from None
-        except BaseException:  # also when the call is cancelled: nobody else has the server yet
+        except BaseException:
+            # The call may have been cancelled, and only this method knows of the new server.
             supervisor.end()
             raise
         return client
@@ -148,7 +153,7 @@ class TmuxHost:
         server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_CONFIGURATION)]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         session = ["new-session", "-f", "no-output", "-s", self.session, *size]
-        # The session's first window is no pane of ours: killing the last pane must not end tmux.
+        # A window that is no pane of ours keeps tmux running when the last pane is killed.
         window = ["-n", "panes", "printf", "The panes are the other windows."]
         return [*server, "-C", *session, *window]
 
