@@ -14,14 +14,14 @@ from pathlib import Path
 
 from .errors import StartError
 from .settings import Settings
-from .vt.sizes import MAX_COLUMNS, MAX_ROWS
+from .vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
 
 # The size of the terminal that the server was started in is not that of a pane.
 _NEVER_INHERITED = ("COLUMNS", "LINES")
 _LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
-_MIN_SIZE = 2
+_SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ OPTIONS = (
         "keep the logs of panes in this directory, to be read after the end as RUN/ID",
     ),
     Option("shell", "PROGRAM", "", "the shell of panes, instead of $SHELL"),
-    Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
+    Option("size", "COLUMNSxROWS", _SESSION_SIZE, "the size of sessions in toolset terminal"),
     Option(
         "socket",
         "SOCKET",
@@ -214,11 +214,11 @@ def _size(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
     if found:
         columns, rows = int(found[1]), int(found[2])
-        if _MIN_SIZE <= columns <= MAX_COLUMNS and _MIN_SIZE <= rows <= MAX_ROWS:
+        if MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS:
             return columns, rows
     raise StartError(
-        f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as 120x40, of at most "
-        f"{MAX_COLUMNS}x{MAX_ROWS}."
+        f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as {_SESSION_SIZE}, of "
+        f"at most {MAX_COLUMNS}x{MAX_ROWS}."
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tmux_debug_mcp.linux import limits
+from tmux_debug_mcp.vt.sizes import SESSION_COLUMNS, SESSION_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,6 @@ class Settings:
     state_dir: Path = Path("tmux-debug-mcp")
     runtime_dir: str = ""
     open_files: str = field(default_factory=limits.open_files_limit)
-    size: tuple[int, int] = (120, 40)
+    size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""
     allows_kill: bool = False

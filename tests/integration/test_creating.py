@@ -10,11 +10,22 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, in_process, python, until
+from support import (
+    PATIENCE_S,
+    Tools,
+    eventually,
+    in_process,
+    marked,
+    python,
+    run_directories,
+    until,
+)
 
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.panes.engine import MAX_PANES
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.client import ControlClient
+from tmux_debug_mcp.tmux.host import TmuxHost
 
 
 async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
@@ -292,6 +303,31 @@ async def test_tmux_that_fails_once_is_started_by_the_next_create(
     async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
         assert "tmux did not start: boom" in await tools.error("create_pane", command="cat")
         assert (await tools.create("cat")).startswith("debug-")
+
+
+async def test_start_of_tmux_that_is_cancelled_leaves_no_process_and_the_next_one_works(
+    tools: Tools, census: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_running = anyio.Event()
+
+    async def configure(_host: TmuxHost, _client: ControlClient) -> None:
+        is_running.set()
+        await anyio.sleep_forever()
+
+    with monkeypatch.context() as context:
+        context.setattr(TmuxHost, "_configure", configure)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(tools.engine.host.connected)
+            await is_running.wait()
+            assert [process for process in marked(census) if "new-session" in process]
+            tasks.cancel_scope.cancel()
+    await eventually(lambda: not list(marked(census)))
+    assert not run_directories(os.getpid())
+
+    pane_id = await tools.create("cat")
+    assert len(run_directories(os.getpid())) == 1
+    await tools.send(pane_id, "hello Enter")
+    await tools.shows(pane_id, "hello\nhello")
 
 
 async def test_tmux_that_never_answers_is_an_error_and_not_the_end(

@@ -14,9 +14,11 @@ import pytest
 from support import User, eventually
 from toolsets import Tmux, open_tmux
 
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import UsersServer
+from tmux_debug_mcp.tmux.users_socket import UsersSocket
 
 COMMAND = "#{pane_current_command}"
 
@@ -376,3 +378,30 @@ async def test_window_whose_program_ends_at_once_is_an_answer(on_users: Tmux) ->
     result = await on_users.call("create_window", session="mine", command="true")
     assert result.content[0].type == "text"
     assert result.content[0].text.startswith(("Window created", "Pane '%"))
+
+
+async def test_orphans_go_to_init_until_the_last_new_session_is_made(
+    settings: Settings, short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that one call starts is not ours because another call has ended."""
+    set_to: list[bool] = []
+    monkeypatch.setattr(processes, "become_subreaper", lambda *, is_one=True: set_to.append(is_one))
+    tmux = short_path / "tmux"  # ends when somebody has written into the pipe of its session
+    tmux.write_text(f"#!/bin/sh\nfor name; do :; done\nread _ < {short_path}/$name\n")
+    tmux.chmod(0o700)
+    settings = replace(settings, tmux=str(tmux), socket=str(short_path / "none"), is_subreaper=True)
+    socket = UsersSocket(settings)
+    made = {name: anyio.Event() for name in ("first", "second")}
+
+    async def make(name: str) -> None:
+        await socket.run(("new-session", name))
+        made[name].set()
+
+    async with anyio.create_task_group() as tasks:
+        for name in made:
+            os.mkfifo(short_path / name)
+            tasks.start_soon(make, name)
+        for name, expected in (("first", [False]), ("second", [False, True])):
+            await anyio.Path(short_path / name).write_text("end\n")
+            await made[name].wait()
+            assert set_to == expected

@@ -1,6 +1,7 @@
 """Processes, as /proc tells of them."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -43,3 +44,28 @@ def test_zombies_that_stay_are_no_descendants(zombie: int) -> None:
 def test_spared_processes_are_no_descendants(sleeping: int) -> None:
     assert processes.descendants(os.getpid()) == [sleeping]
     assert processes.descendants(os.getpid(), frozenset([sleeping])) == []
+
+
+def test_process_is_the_same_until_it_ends_or_its_id_is_another_process(
+    sleeping: int, zombie: int
+) -> None:
+    stat, ended = processes.read_stat(sleeping), processes.read_stat(zombie)
+    assert stat is not None
+    assert ended is not None
+
+    found = processes.read_living(sleeping, stat.starttime)
+    assert found is not None
+    assert found.pid == sleeping
+    assert processes.read_living(sleeping, stat.starttime - 1) is None
+    assert processes.read_living(zombie, ended.starttime) is None
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL", "SIGRTMIN", "SIGRTMIN+3"])
+def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
+    number = processes.signal_number(name)
+    script = f"kill -{number} $$"
+    killed = subprocess.run(["sh", "-c", f"sh -c '{script}'; exit $?"], check=False)
+
+    assert killed.returncode == processes.signal_exit_code(number)
+    assert processes.exit_code_signal(killed.returncode) == number
+    assert number in signal.valid_signals()

@@ -14,7 +14,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From below to above: a room imports only itself and rooms below it, and none in its own line.
 LAYERS = (
     {"errors", "linux", "wire"},
-    {"settings", "audit", "vt"},
+    {"vt"},
+    {"settings", "audit"},
     {"tmux", "logs"},
     {"panes"},
     {"tools"},

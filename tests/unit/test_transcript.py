@@ -1,7 +1,7 @@
 """Transcripts: what a terminal shows, line by line, from bytes in pieces of any size."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.vt.rows import Line, cell_width
@@ -97,6 +97,63 @@ def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, size: i
 
     assert pieces.held_bytes == whole.held_bytes
     assert pieces.text() == whole.text()
+
+
+# Rows, columns, and the screen as tmux 3.3 shows it.
+SMALL_SCREENS = [
+    (1, 10, b"one\r\ntwo\r\nthree\r\n!", "!"),
+    (1, 10, b"one\r\ntwo\r\nthree", "three"),
+    (1, 10, b"one\r\n\033[2J!", "!"),
+    (1, 10, b"one\r\ntwo\033[2J!", "   !"),
+    (1, 2, b"hello\033[L!", " !"),
+    (3, 2, b"hello\033[A\033[9L\033[9B!", "he\n\n !"),
+    (3, 4, b"a\r\nb\r\nc\033[2;1H\033[2L!", "a\n!"),
+    (3, 4, b"a\r\nb\r\nc\033[2L!", "a\nb\n !"),
+    (3, 4, b"a\r\nb\r\nc\033[2;1H\033[9M!", "a\n!"),
+    (3, 4, b"0\r\na\r\nb\r\nc\033[2;1H\033[2M!", "a\n!"),
+    # ED 3 erases the history only, and EL knows no 3.
+    (2, 4, b"abcd\033[3J\033[3K", "abcd"),
+    (2, 4, b"abcd\033[9J\033[9K", "abcd"),
+    # A scroll region of one row, or of none, is ignored.
+    (1, 4, b"a\033[r!", "a!"),
+    (3, 4, b"a\033[5r!\033[2;2r!\033[3;2r!", "a!!!"),
+]
+
+
+@pytest.mark.parametrize(("rows", "columns", "data", "screen"), SMALL_SCREENS)
+def test_small_screen_reads_as_tmux_shows_it(
+    rows: int, columns: int, data: bytes, screen: str
+) -> None:
+    transcript = Transcript(columns, rows)
+    transcript.feed(data)
+
+    assert transcript.screen() == screen
+
+
+# Control characters and sequences that change the screen, with few and many rows or columns.
+CONTROLS = [
+    *(b"\n", b"\r\n", b"\r", b"\b", b"\t", b"\033D", b"\033E", b"\033M", b"\0337", b"\0338"),
+    *(b"\033c", b"\033[?1049h", b"\033[?1049l", b"\033[2;3r", b"\033[r", b"\033[2;9H"),
+    *(b"\033[%d%c" % (count, final) for count in (0, 1, 2, 3, 9) for final in b"@ABDGHJKLMPXbd"),
+]
+
+
+@example(1, 2, [[b"\r\n", b"\033[2J"]])
+@given(
+    st.integers(1, 4),
+    st.integers(2, 10),
+    st.lists(st.lists(st.sampled_from([b"a", b"words", "日".encode(), *CONTROLS])), max_size=3),
+)
+def test_nothing_is_too_odd_for_a_small_screen(
+    rows: int, columns: int, pieces: list[list[bytes]]
+) -> None:
+    transcript = Transcript(columns, rows)
+    for piece in pieces:
+        transcript.feed(b"".join(piece))
+        transcript.keys_sent()
+
+        assert transcript.screen().count("\n") < rows
+        assert transcript.text() is not None
 
 
 @pytest.mark.parametrize("size", [777, 65_536, 1_000_000])

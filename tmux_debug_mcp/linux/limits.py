@@ -1,6 +1,6 @@
-"""The limit of open files, RLIMIT_NOFILE of getrlimit(2): ours, and that of other processes.
+"""The limit of open files of this process and of others. Standard library only.
 
-Standard library only, as all of this room.
+Source: getrlimit(2), RLIMIT_NOFILE.
 """
 
 import resource

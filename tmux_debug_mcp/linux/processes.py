@@ -23,14 +23,16 @@ TAG = "MCP_DEBUG_PANE"
 
 # Threads of one process that are inspected; a process may have thousands.
 MAX_THREADS = 256
-# Grace period between SIGTERM and SIGKILL: clients kill their server 500 ms after asking it to end.
-GRACE_S = 0.1
 # Error numbers that mean that this process, or the system, has too many files open.
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
+# Grace period between SIGTERM and SIGKILL: clients kill their server 500 ms after asking it to end.
+_GRACE_S = 0.1
 _TAG_PREFIX = f"{TAG}=".encode()
 # A process that survives SIGKILL for this long hangs in the kernel or belongs to another user.
 _GIVE_UP_S = 2.0
+# A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
+_SIGNAL_BASE = 128
 
 # From the kernel's linux/sched.h and linux/prctl.h.
 _PF_FORKNOEXEC = 0x40
@@ -87,6 +89,22 @@ def read_stat(pid: int) -> Stat | None:
     )
 
 
+def read_living(pid: int, starttime: int) -> Stat | None:
+    """Return the state of the process that had this id when it was started.
+
+    Args:
+        pid: Its id, which another process may have got since.
+        starttime: Its start, as `Stat` has it.
+
+    Returns:
+        None once it has ended, also while it is a zombie.
+    """
+    stat = read_stat(pid)
+    if stat is None or stat.state in "ZX" or stat.starttime != starttime:
+        return None
+    return stat
+
+
 def gone(pid: int) -> Stat:
     """Return a stat for a process that ended before its own could be read."""
     return Stat(
@@ -106,13 +124,13 @@ def gone(pid: int) -> Stat:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether the process exists and is not a zombie."""
+    """Tell whether the process exists and is not a zombie."""
     stat = read_stat(pid)
     return stat is not None and stat.state not in "ZX"
 
 
 def is_on_terminal(process: Stat, path: str) -> bool:
-    """Return whether the process's controlling terminal is the one at a path like /dev/pts/3."""
+    """Tell whether the process's controlling terminal is the one at a path like /dev/pts/3."""
     try:
         return os.stat(path).st_rdev == terminals.device(process.tty)
     except OSError:
@@ -168,7 +186,7 @@ def program(pid: int) -> str:
 
 
 def runs(pid: int, path: str) -> bool:
-    """Return whether a process runs the executable file at this path."""
+    """Tell whether a process runs the executable file at this path."""
     try:
         return os.path.samefile(f"/proc/{pid}/exe", path)
     except OSError:
@@ -181,7 +199,7 @@ def arguments(pid: int) -> list[str]:
 
 
 def shares_our_files(pid: int) -> bool:
-    """Return whether a process runs as our user, in our mount namespace and root directory."""
+    """Tell whether a process runs as our user, in our mount namespace and root directory."""
     try:
         return _file_view("self", os.geteuid()) == _file_view(pid, os.stat(f"/proc/{pid}").st_uid)
     except OSError:
@@ -202,7 +220,7 @@ def open_files(pid: int) -> list[str]:
 
 
 def has_open(pid: int, path: str) -> bool:
-    """Return whether a process has a file open, even if the file was removed since."""
+    """Tell whether a process has a file open, even if the file was removed since."""
     for number in open_files(pid):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/{pid}/fd/{number}").removesuffix(" (deleted)") == path:
@@ -211,7 +229,7 @@ def has_open(pid: int, path: str) -> bool:
 
 
 def has_input(pid: int) -> bool:
-    """Return whether a process still has input to work on.
+    """Tell whether a process still has input to work on.
 
     That is so while the pipe at its standard input has unread bytes, or the process does not sleep.
     A process that is gone, or has no pipe there, has none.
@@ -287,7 +305,7 @@ def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
         Whether all of them are gone.
     """
     begin = time.monotonic()
-    _terminate_descendants(root, spare, begin + GRACE_S)
+    _terminate_descendants(root, spare, begin + _GRACE_S)
     return _kill_descendants(root, spare, begin + _GIVE_UP_S)
 
 
@@ -304,7 +322,7 @@ def _terminate_descendants(root: int, spare: frozenset[int], deadline: float) ->
 
 
 def _kill_descendants(root: int, spare: frozenset[int], deadline: float) -> bool:
-    """Kill descendants until none is left or the time is over; return whether none is left."""
+    """Kill descendants until none is left or the time is over; tell whether none is left."""
     while descendants(root, spare):
         if time.monotonic() >= deadline:
             return False
@@ -326,14 +344,27 @@ def send_signals(pids: Iterable[int], *signals: int) -> None:
                 os.kill(pid, number)
 
 
-def signal_exit_code(name: str) -> int:
-    """Return the exit code that a shell gives a program killed by a signal: 128 plus its number.
+def signal_exit_code(number: int) -> int:
+    """Return the exit code that a shell gives a program killed by a signal: 128 plus its number."""
+    return _SIGNAL_BASE + number
+
+
+def exit_code_signal(exit_code: int) -> int:
+    """Return the number that a signal needs for this exit code; 0 or less if there is none."""
+    return exit_code - _SIGNAL_BASE
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal.
 
     Args:
         name: The signal's name, such as "SIGKILL" or "SIGRTMIN+3".
+
+    Raises:
+        KeyError: There is no such signal.
     """
     base, _, offset = name.partition("+")
-    return 128 + signal.Signals[base] + int(offset or 0)
+    return signal.Signals[base] + int(offset or 0)
 
 
 def open_pidfd(pid: int) -> int:

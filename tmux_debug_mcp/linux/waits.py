@@ -138,7 +138,7 @@ def _wait(pid: int, thread: str, number: int, arguments: list[int], tty: int) ->
 
 
 def _is_in_poll(pid: int, thread: str) -> bool:
-    """Return whether a thread sleeps in the kernel's function for poll(2)."""
+    """Tell whether a thread sleeps in the kernel's function for poll(2)."""
     return b"poll" in processes.read(f"/proc/{pid}/task/{thread}/wchan")
 
 
@@ -201,7 +201,7 @@ def _epolled(pid: int, fd: int) -> Iterator[int]:
 
 
 def _is_device_of(device: int, tty: int) -> bool:
-    """Return whether a device number is that of the terminal, or of /dev/tty, its other name."""
+    """Tell whether a device number is that of the terminal, or of /dev/tty, its other name."""
     if device == 0:
         return False
     return device in (_DEV_TTY, terminals.device(tty))

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.vt.marks import PANE_MARK
+from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 # The end mark is searched backwards in pieces, which overlap by the length of a mark.
 _PIECE_BYTES = 1 << 16
-_MAX_MARK_BYTES = 128
 _MAX_EXIT_CODE = 255
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
@@ -169,7 +168,7 @@ class Log:
             mark = self._last_mark(start, end)
             if mark is not None or start == 0:
                 return mark
-            end = start + _MAX_MARK_BYTES
+            end = start + MAX_MARK_BYTES
         return None
 
     def _last_mark(self, start: int, end: int) -> Mark | None:

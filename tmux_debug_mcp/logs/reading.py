@@ -5,6 +5,7 @@
 
 from typing import NamedTuple
 
+from tmux_debug_mcp.vt.charsets import SHIFT_OUT
 from tmux_debug_mcp.vt.marks import is_typed
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -21,8 +22,7 @@ _PIECE_BYTES = 1 << 16
 _REDRAW_BYTES = 1 << 18
 # The least limit for the length of the text: a few bytes can bring back a full screen.
 _MIN_CHARACTERS = 1 << 18
-# The character that selects the second character set, SO.
-_SHIFT_OUT = b"\016"
+_SHIFT_OUT = SHIFT_OUT.encode()
 
 
 class Piece(NamedTuple):

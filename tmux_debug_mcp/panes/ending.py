@@ -103,7 +103,7 @@ class Ending:
             return self._state_now(int(status))
         number = signal_word.removeprefix("x")
         if number:
-            return self._state_now(128 + int(number))
+            return self._state_now(processes.signal_exit_code(int(number)))
         # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
         processes.send_signals([client.server_pid], signal.SIGCHLD)
         return None

@@ -29,7 +29,4 @@ class Place:
 
     def living_leader(self) -> processes.Stat | None:
         """Return the present state of pane.sh, None once it has ended."""
-        stat = processes.read_stat(self.leader.pid)
-        if stat is None or stat.state == "Z" or stat.starttime != self.leader.starttime:
-            return None
-        return stat
+        return processes.read_living(self.leader.pid, self.leader.starttime)

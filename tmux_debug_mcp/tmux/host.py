@@ -11,6 +11,7 @@ import anyio.to_thread
 from tmux_debug_mcp.errors import TmuxGoneError, TmuxStartError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 from .client import Command, ControlClient
 from .supervisor import Supervisor
@@ -96,7 +97,11 @@ class TmuxHost:
             await self.client.run(_history_limit(lines))
 
     async def active_windows(self) -> set[str]:
-        """Return our ids of the active windows, one for each session; none while no server runs."""
+        """Return our ids of the active windows, one for each session; none while no server runs.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
+        """
         client = self.client
         if client is None:
             return set()
@@ -130,7 +135,8 @@ class TmuxHost:
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
             raise TmuxStartError(client.last_words) from None
-        except BaseException:  # also when the call is cancelled: nobody else has the server yet
+        except BaseException:
+            # The call may have been cancelled, and only this method knows of the new server.
             supervisor.end()
             raise
         return client
@@ -145,8 +151,9 @@ class TmuxHost:
     def _argv(self, directory: Path) -> Sequence[str]:
         """Return the command that starts tmux, with its socket in a directory and one session."""
         server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_CONFIGURATION)]
-        session = ["new-session", "-f", "no-output", "-s", self.session, "-x", "200", "-y", "50"]
-        # The session's first window is no pane of ours: killing the last pane must not end tmux.
+        size = ["-x", str(COLUMNS), "-y", str(ROWS)]
+        session = ["new-session", "-f", "no-output", "-s", self.session, *size]
+        # A window that is no pane of ours keeps tmux running when the last pane is killed.
         window = ["-n", "panes", "printf", "The panes are the other windows."]
         return [*server, "-C", *session, *window]
 

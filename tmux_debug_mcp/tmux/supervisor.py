@@ -119,11 +119,11 @@ class Supervisor:
         return path
 
     def _make_again(self) -> None:
-        """Make the directory again, in the next runtime directory if the first one is gone too.
+        """Make the directory again, in the first of the runtime directories that still exists.
 
         Raises:
             StorageError: It can't be made.
-            TmuxGoneError: The supervisor was ended, and nobody would remove the directory.
+            TmuxGoneError: The supervisor was ended, so nobody would remove the new directory.
         """
         if self._lifeline < 0:
             raise TmuxGoneError
@@ -138,7 +138,9 @@ class Supervisor:
                 raise StorageError(str(directory), reason) from error
             self.directory = directory
             return
-        raise StorageError(str(self.directory), "it was removed, and that which it was in")
+        raise StorageError(
+            str(self.directory), "it was removed, and so were the directories that may hold it"
+        )
 
     def end(self) -> None:
         """Tell the supervisor to end everything and then itself.

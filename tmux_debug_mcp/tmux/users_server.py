@@ -205,17 +205,17 @@ class UsersServer:
                 await self._socket.run(("delete-buffer", "-b", buffer))
             raise
 
-    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
+    async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of the screen and its history: 0 is the screen's first, -1 the one above."""
         capture = await self._capture(row.pane_id, "-S", str(start), "-E", str(end))
         return "\n".join(capture.lines)
 
-    async def read_screen(self, row: PaneRow) -> str:
+    async def capture_screen(self, row: PaneRow) -> str:
         """Return the rows of the screen."""
         capture = await self._capture(row.pane_id)
         return "\n".join(capture.lines)
 
-    async def read_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
+    async def capture_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
         """Return the last lines; a line that the terminal wrapped is one.
 
         Args:

@@ -44,6 +44,7 @@ class UsersSocket:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._path = settings.socket
+        self._sessions_in_making = 0
 
     async def run(self, *commands: Command, text: str = "") -> str:
         """Run commands in order, in one tmux process, and return what they print.
@@ -60,9 +61,25 @@ class UsersSocket:
             TmuxStuckError: The server does not answer. The commands may still be done later.
         """
         if commands[0][0] == "new-session" and self._settings.is_subreaper:
-            with _orphans_go_to_init():
+            with self._orphans_go_to_init():
                 return await self._run(commands, text)
         return await self._run(commands, text)
+
+    @contextlib.contextmanager
+    def _orphans_go_to_init(self) -> Iterator[None]:
+        """Stop being a subreaper for the time of the block, so that init adopts a new tmux server.
+
+        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
+        """
+        if self._sessions_in_making == 0:
+            processes.become_subreaper(is_one=False)
+        self._sessions_in_making += 1
+        try:
+            yield
+        finally:
+            self._sessions_in_making -= 1
+            if self._sessions_in_making == 0:
+                processes.become_subreaper()
 
     async def _run(self, commands: Sequence[Command], text: str) -> str:
         argv = self._argv(commands)
@@ -157,16 +174,6 @@ class UsersSocket:
             os.makedirs(directory, 0o700, exist_ok=True)
         if not os.path.isdir(directory):
             raise TmuxStuckError(self._path, "there is no such directory")
-
-
-@contextlib.contextmanager
-def _orphans_go_to_init() -> Iterator[None]:
-    """Stop being a subreaper for the time of the block, so that init adopts a new tmux server."""
-    processes.become_subreaper(is_one=False)
-    try:
-        yield
-    finally:
-        processes.become_subreaper()
 
 
 def _escaped_semicolon(word: str) -> str:

@@ -56,13 +56,13 @@ class TmuxServer(Protocol):
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
         """Type and press in a pane, as one piece."""
 
-    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
+    async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of a pane; row 0 is the screen's first, row -1 the history's last."""
 
-    async def read_lines(self, row: PaneRow, lines: int) -> str:
+    async def capture_lines(self, row: PaneRow, lines: int) -> str:
         """Return the last logical lines of a pane."""
 
-    async def read_screen(self, row: PaneRow) -> str:
+    async def capture_screen(self, row: PaneRow) -> str:
         """Return what a pane's screen shows."""
 
     async def kill(self, kind: str, row: PaneRow) -> None:
@@ -154,13 +154,13 @@ class OwnServer:
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
         await send_one(self._pane(row), keystrokes)
 
-    async def read_rows(self, row: PaneRow, start: int, end: int) -> str:
+    async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         return await capture_rows(self._pane(row), start, end)
 
-    async def read_lines(self, row: PaneRow, lines: int) -> str:
+    async def capture_lines(self, row: PaneRow, lines: int) -> str:
         return await capture(self._pane(row), lines)
 
-    async def read_screen(self, row: PaneRow) -> str:
+    async def capture_screen(self, row: PaneRow) -> str:
         return await capture_rows(self._pane(row), 0, int(row.pane_height) - 1)
 
     async def kill(self, kind: str, row: PaneRow) -> None:

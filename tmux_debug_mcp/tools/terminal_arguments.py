@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
+from tmux_debug_mcp.vt.sizes import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    MIN_SIZE,
+    SESSION_COLUMNS,
+    SESSION_ROWS,
+)
 
 from .schema import argument, arguments, short_name, string, variables
 
@@ -59,8 +65,8 @@ class OfSession:
 class Resize:
     """Arguments of resize."""
 
-    cols: int = argument(minimum=2, maximum=MAX_COLUMNS)
-    rows: int = argument(minimum=2, maximum=MAX_ROWS)
+    cols: int = argument(minimum=MIN_SIZE, maximum=MAX_COLUMNS)
+    rows: int = argument(minimum=MIN_SIZE, maximum=MAX_ROWS)
     session: str = _session()
 
 
@@ -70,10 +76,16 @@ class CreateSession:
 
     name: str = short_name()
     cols: int | None = argument(
-        "Width (default 120, or as configured)", default=None, minimum=2, maximum=MAX_COLUMNS
+        f"Width (default {SESSION_COLUMNS}, or as configured)",
+        default=None,
+        minimum=MIN_SIZE,
+        maximum=MAX_COLUMNS,
     )
     rows: int | None = argument(
-        "Height (default 40, or as configured)", default=None, minimum=2, maximum=MAX_ROWS
+        f"Height (default {SESSION_ROWS}, or as configured)",
+        default=None,
+        minimum=MIN_SIZE,
+        maximum=MAX_ROWS,
     )
     cwd: str | None = string("Directory to start in", default=None)
     env: Mapping[str, str] | None = variables()

@@ -226,9 +226,9 @@ class TmuxTools:
             return await self._read_rows(row, arguments.start_line, arguments.line_count)
         asked = arguments.line_count
         if asked is None:
-            text = await self._server.read_screen(row)
+            text = await self._server.capture_screen(row)
         else:
-            text = await self._server.read_lines(row, min(asked, MAX_LINES))
+            text = await self._server.capture_lines(row, min(asked, MAX_LINES))
         shown = end_of(text, MAX_CHARACTERS)
         has_all_lines = (asked or 0) <= MAX_LINES or text.count("\n") + 1 < MAX_LINES
         blocks = [shown]
@@ -243,7 +243,7 @@ class TmuxTools:
         if count is not None:
             last = min(start + count - 1, last)
         end = min(start + MAX_LINES - 1, last)
-        text = await self._server.read_rows(row, start, end) if start <= end else ""
+        text = await self._server.capture_rows(row, start, end) if start <= end else ""
         shown, after = text, end + 1
         if len(text) > MAX_CHARACTERS:
             head = text[:MAX_CHARACTERS]

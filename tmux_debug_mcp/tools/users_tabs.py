@@ -98,7 +98,7 @@ class UsersTabs:
         """Return the last lines that tmux keeps of a tab."""
         lines = arguments.lines
         row = await self._tab(arguments.window_id)
-        text = await self._server.read_lines(row, lines + 1, ansi=not arguments.strip_ansi)
+        text = await self._server.capture_lines(row, lines + 1, ansi=not arguments.strip_ansi)
         last = "\n".join(text.split("\n")[-lines:])
         content = end_of(last, MAX_LOG_CHARACTERS)
         result = {
@@ -241,8 +241,8 @@ class _Stop:
     async def _until_shell(self, first: processes.Stat) -> str | None:
         """Signal each foreground group once, until a shell has the terminal or the tab ends."""
         while True:
-            leader = processes.read_stat(first.pid)
-            if leader is None or leader.starttime != first.starttime or leader.state == "Z":
+            leader = processes.read_living(first.pid, first.starttime)
+            if leader is None:
                 break
             if self._is_steady(leader.tpgid):
                 if _is_shell(self._group):

@@ -9,8 +9,9 @@ from typing import NamedTuple
 # Letters to the characters that they show in the line drawing set.
 LINE_DRAWING = str.maketrans("+,-.0`afghijklmnopqrstuvwxyz{|}~", "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
-_SHIFT_OUT = "\016"
-_SHIFT_IN = "\017"
+# The control characters SO and SI.
+SHIFT_OUT = "\016"
+SHIFT_IN = "\017"
 
 
 class CharacterSets(NamedTuple):
@@ -47,7 +48,7 @@ class CharacterSets(NamedTuple):
         if self.g1:
             sequences += "\033)0"
         if self.is_shifted:
-            sequences += _SHIFT_OUT
+            sequences += SHIFT_OUT
         return sequences
 
     def after(self, control: str) -> "CharacterSets":
@@ -56,8 +57,8 @@ class CharacterSets(NamedTuple):
         Args:
             control: SO, SI, or what follows ESC in a designation: `(0`, `(B`, `)0` or `)B`.
         """
-        if control in (_SHIFT_OUT, _SHIFT_IN):
-            return self._replace(is_shifted=control == _SHIFT_OUT)
+        if control in (SHIFT_OUT, SHIFT_IN):
+            return self._replace(is_shifted=control == SHIFT_OUT)
         is_drawing = control[1] == "0"
         if control[0] == "(":
             return self._replace(g0=is_drawing)
@@ -70,7 +71,7 @@ def sets_after(data: bytes) -> CharacterSets:
     return CharacterSets(
         g0=_is_drawing_designated(since_reset, b"\033("),
         g1=_is_drawing_designated(since_reset, b"\033)"),
-        is_shifted=since_reset.rfind(b"\016") > since_reset.rfind(b"\017"),
+        is_shifted=since_reset.rfind(SHIFT_OUT.encode()) > since_reset.rfind(SHIFT_IN.encode()),
     )
 
 

@@ -82,7 +82,7 @@ class Drawing:
 
 
 def last_switch(data: bytes) -> bool | None:
-    """Return whether the alternate screen is on after data; None if the data does not switch it."""
+    """Tell whether the alternate screen is on after data; None if the data does not switch it."""
     switches = _SWITCH.findall(data)
     if not switches:
         return None

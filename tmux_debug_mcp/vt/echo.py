@@ -162,12 +162,20 @@ class Echo:
             lines = (*settled, *still_open)
             return [line.text for line in lines if line.text and not line.is_command]
         texts = [self._without_echo(line, is_last=False) for line in settled]
+        texts += self._open_without_echo(still_open)
+        return [text for text in texts if text.strip(" ")]
+
+    def _open_without_echo(self, lines: Sequence[Line]) -> list[str]:
+        """Return the text of open lines without echo.
+
+        The lines are passed again, so afterwards the same echo is expected as before.
+        """
         typed_next, expected_next, early = self._typed.next, self._expected.next, self._early
-        texts += [self._without_echo(line, is_last=line is still_open[-1]) for line in still_open]
+        texts = [self._without_echo(line, is_last=line is lines[-1]) for line in lines]
         self._typed.expect_next(typed_next)
         self._expected.expect_next(expected_next)
         self._early = early
-        return [text for text in texts if text.strip(" ")]
+        return texts
 
     def _without_echo(self, line: Line, *, is_last: bool) -> str:
         if line.is_command or not line.text:
@@ -229,19 +237,23 @@ class Echo:
         return rest[: len(rest) - part]
 
     def _end_of_typed(self, text: str) -> int:
-        """Return where the last typed text ends in a line, 0 if there is none."""
-        end = 0
+        """Return where the last typed text ends in a line, 0 if there is none.
+
+        The text behind the last one that the line has is expected next.
+        """
         trimmed = text.strip(" ")
+        # Only near texts are searched for. A line that ends with a text tells which ones are near.
         at_end = self._typed.at_end_of(trimmed)
         if at_end is not None:
             self._typed.expect_next(at_end + 1)
+        end = 0
         for number, typed in self._typed.near():
             start = _find_last(text, typed)
             if start >= 0:
                 end = max(end, start + len(typed))
                 self._typed.expect_next(max(self._typed.next, number + 1))
-            elif _MIN_PART <= len(trimmed) < len(typed) <= _MAX_WRAPPED_TEXT and trimmed in typed:
-                end = len(text)  # a row of text that is too wide: zsh prints each as a line
+            elif _is_row_of(trimmed, typed):
+                end = len(text)
         return end
 
     def _drop_expected_in(self, text: str) -> None:
@@ -263,6 +275,12 @@ def _latest(sent: Iterable[Sent]) -> Sequence[Sent]:
     while sum(len(keys.texts) for keys in latest[:-1]) > MAX_TEXTS:
         del latest[0]
     return latest
+
+
+def _is_row_of(row: str, typed: str) -> bool:
+    """Tell whether a row is part of a longer typed text: zsh prints each row of it as a line."""
+    may_be_row = _MIN_PART <= len(row) < len(typed) <= _MAX_WRAPPED_TEXT
+    return may_be_row and row in typed
 
 
 def _find_last(text: str, typed: str) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
-from .rows import cell_width
+from .rows import EMOJI_SELECTOR, cell_width
 
 CELL_WIDTH, CELL_HEIGHT = 10, 20
 
@@ -43,8 +43,6 @@ _MAX_FACES = 1 << 16
 _SLANT = 0.2
 _EMBOLDEN = 0.7
 
-# The variation selector that asks for a character as emoji.
-_EMOJI_SELECTOR = "\ufe0f"
 # Marks and letters without ink of their own, which Unifont has pictures of: joiners, fillers,
 # variation selectors.
 _WITHOUT_INK = re.compile(
@@ -139,7 +137,7 @@ class Glyphs:
     def _coloured(self, text: str, width: int) -> Image.Image | None:
         character = text[0]
         font = self._system_fonts.find(character, is_coloured=True)
-        is_text = self._has(character) and _EMOJI_SELECTOR not in text
+        is_text = self._has(character) and EMOJI_SELECTOR not in text
         if font is None or is_text:
             return None
         with contextlib.suppress(OSError, ValueError):

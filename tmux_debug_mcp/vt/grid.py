@@ -157,13 +157,13 @@ class Grid:
             lines: At least as many lines as the screen has rows. Each is as `put_line` takes it and
                 fits into a row.
         """
-        shown = self.height - 1
+        above = len(lines) - self.height + 1
         self._rows[-1:] = [Row()] * self.height
         self.settle()
         if self._history is not None:
-            self._history.add_lines([Line(line) for line in lines[:-shown]])
-        self._rows = [Row(line) for line in [*lines[-shown:], ""]]
-        self._row = shown
+            self._history.add_lines([Line(line) for line in lines[:above]])
+        self._rows = [Row(line) for line in [*lines[above:], ""]]
+        self._row = self.height - 1
 
     def move_to(self, row: int, column: int) -> None:
         """Move the cursor to a row and a column, or to the nearest that the screen has (CUP)."""
@@ -311,10 +311,10 @@ class Grid:
 
     def insert_rows(self, count: int) -> None:
         """Insert empty rows at the cursor's row; rows move off the end of the screen (IL)."""
-        count = min(count, self.height)
         self._unwrap(self._row)
-        kept = self.height - (self._row - self._top) - count
-        below = self._rows[self._row :][:kept]
+        end = self._top + self.height
+        count = min(count, end - self._row)
+        below = self._rows[self._row : end - count]
         self._rows[self._row :] = [Row() for _ in range(count)] + below
 
     def delete_rows(self, count: int) -> None:

@@ -7,7 +7,7 @@ that show nothing and move nothing are ignored.
 import re
 from collections.abc import Callable
 
-from .charsets import LINE_DRAWING, CharacterSets
+from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
 from .history import History
 from .rows import cell_width
@@ -44,6 +44,8 @@ _ERASURES: dict[str, Callable[[Grid, int], None]] = {
     "J": Grid.erase_in_display,  # ED
     "K": Grid.erase_in_line,  # EL
 }
+# The highest parameter of these that changes the screen. ED 3 erases the history, which we keep.
+_MAX_ERASURE = 2
 
 
 class Interpreter:
@@ -146,7 +148,9 @@ class Interpreter:
         """
         if self.alternate is not None or not self._is_at_new_row():
             return text
-        head, _, rest = text.rpartition("\n")
+        head, line_feed, rest = text.rpartition("\n")
+        if not line_feed:
+            return text
         head = head.replace("\r\n", "\n").removesuffix("\r")
         head = FRESH_INVISIBLE.sub("", head)
         lines = head.split("\n")
@@ -205,7 +209,7 @@ class Interpreter:
             self._grid.tab()
         elif control in "\n\v\f":
             self._grid.feed_line()
-        elif control in "\016\017":  # SO and SI
+        elif control in (SHIFT_OUT, SHIFT_IN):
             self.sets = self.sets.after(control)
 
     def _escape_sequence(self, sequence: str) -> None:
@@ -256,7 +260,8 @@ class Interpreter:
         elif name in _EDITS:
             _EDITS[name](grid, count)
         elif name in _ERASURES:
-            _ERASURES[name](grid, numbers[0])
+            if numbers[0] <= _MAX_ERASURE:
+                _ERASURES[name](grid, numbers[0])
         else:
             self._set(name, numbers)
 
@@ -279,16 +284,20 @@ class Interpreter:
         self._grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:
-        """Set the rows that scroll, counted from 1; 0 means the first or the last row."""
+        """Set the rows that scroll, counted from 1; 0 means the first or the last row.
+
+        As in tmux, a region of fewer than two rows is ignored.
+        """
         height = self._grid.height
         if last == 0:
             last = height
         region = (max(first, 1) - 1, min(last, height) - 1)
-        is_valid = region[0] < region[1]
-        if is_valid and region != (0, height - 1):
-            self._grid.set_scroll_region(region)
-        else:
+        if region[0] >= region[1]:
+            return
+        if region == (0, height - 1):
             self._grid.set_scroll_region(None)
+        else:
+            self._grid.set_scroll_region(region)
         self._grid.move_to(0, 0)
 
     def _set_modes(self, modes: list[int], *, is_on: bool) -> None:

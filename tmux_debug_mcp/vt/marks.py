@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote_to_bytes
 
+# No mark is longer.
 MAX_MARK_BYTES = 1024
 
 PANE_MARK = re.compile(rb"\033\\\033\]7777;([0-9a-f]{16});(\d{1,3})\a")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 TAB_COLUMNS = 8
+# The variation selector that asks for a character as emoji.
+EMOJI_SELECTOR = "\ufe0f"
 
 # First and last code point, and width, where wcwidth(3), which tmux uses, differs from what the
 # general category and the East Asian width say.

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .charsets import LINE_DRAWING
-from .rows import Row, cell_width
+from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
+from .rows import EMOJI_SELECTOR, Row, cell_width
 from .styles import Style, style_after
 
 _SGR = re.compile(r"\033\[[0-9;:]*m")
@@ -25,10 +25,7 @@ _DRAWN = re.compile(r"\016([^\017]*)|\017")
 # Group: a sequence among these letters.
 _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
-_SHIFT_OUT = "\016"
 _ZERO_WIDTH_JOINER = "\u200d"
-# The variation selector that asks for a character as emoji.
-_EMOJI_SELECTOR = "\ufe0f"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 
@@ -81,7 +78,7 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
         The lines without trailing blanks, and without blank lines at the end.
     """
     text = data.decode(errors="replace")
-    is_plain = "\033" not in text and "\016" not in text and "\017" not in text
+    is_plain = "\033" not in text and SHIFT_OUT not in text and SHIFT_IN not in text
     if not is_plain:
         text = with_line_drawing(text)
         if not ansi:
@@ -120,7 +117,7 @@ def _translated(part: re.Match[str]) -> str:
     sequence = part[1]
     if sequence:
         return sequence
-    letters = part[0].replace(_SHIFT_OUT, "")  # newer versions of tmux repeat SO
+    letters = part[0].replace(SHIFT_OUT, "")  # newer versions of tmux repeat SO
     return letters.translate(LINE_DRAWING)
 
 
@@ -156,7 +153,7 @@ def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
             if parameters is not None:
                 style = style_after(style, parameters)
             elif shift:
-                is_drawing = shift == _SHIFT_OUT
+                is_drawing = shift == SHIFT_OUT
             elif character:
                 if is_drawing:
                     character = character.translate(LINE_DRAWING)
@@ -177,7 +174,7 @@ def _add(row: list[Cell], character: str, style: Style, *, widens_emoji: bool) -
     is_joined = width == 0 or last.text.endswith(_ZERO_WIDTH_JOINER)
     if is_joined or (widens_emoji and is_skin_tone):
         joined_width = last.width
-        if widens_emoji and character == _EMOJI_SELECTOR:
+        if widens_emoji and character == EMOJI_SELECTOR:
             joined_width = 2
         row[-1] = last._replace(text=last.text + character, width=joined_width)
     else:

@@ -3,10 +3,9 @@
 import signal
 from dataclasses import dataclass
 
-from .activity import Awaits
+from tmux_debug_mcp.linux import processes
 
-# A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
-_SIGNAL_BASE = 128
+from .activity import Awaits
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
     """
     if exit_code is None:
         return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)
-    name = _signal_name(exit_code - _SIGNAL_BASE)
+    name = _signal_name(processes.exit_code_signal(exit_code))
     if name:
         return State(is_running=False, runtime_s=runtime_s, cursor=cursor, signal=name)
     return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=exit_code)

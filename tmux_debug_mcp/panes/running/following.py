@@ -179,5 +179,5 @@ def before_prompt(log: Log, start: int, end: int) -> int:
 def exit_code_of(state: State) -> int | None:
     """Return how a program ended as the exit code that a shell would give it; None if it runs."""
     if state.signal:
-        return processes.signal_exit_code(state.signal)
+        return processes.signal_exit_code(processes.signal_number(state.signal))
     return state.exit_code

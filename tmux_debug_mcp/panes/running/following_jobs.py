@@ -191,8 +191,8 @@ class JobFollower(Follower):
     def _reason_without_shell(self) -> RunReason:
         """Return how the job's shell went: its process may be there, running another program."""
         shell = self._job.shell
-        stat = processes.read_stat(shell.pid)
-        if stat is None or stat.state == "Z" or stat.starttime != shell.start[0]:
+        starttime, _ = shell.start
+        if processes.read_living(shell.pid, starttime) is None:
             return RunReason.SHELL_ENDED
         return RunReason.REPLACED
 

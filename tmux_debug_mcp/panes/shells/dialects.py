@@ -166,10 +166,9 @@ class Shell:
 
     def is_running(self) -> bool:
         """Tell whether the shell still runs, and was not replaced by `exec`."""
-        stat = processes.read_stat(self.pid)
-        if stat is None or stat.state == "Z":
-            return False
-        return (stat.starttime, stat.start_stack) == self.start
+        starttime, start_stack = self.start
+        stat = processes.read_living(self.pid, starttime)
+        return stat is not None and stat.start_stack == start_stack
 
     def is_interactive(self) -> bool:
         """Tell whether the shell was started without a script and without a command."""
