@@ -121,8 +121,21 @@ def path_of(value: str) -> Path | None:
     """Return the absolute path that an option names, None for "".
 
     `~` is expanded: clients start servers without a shell that would do it.
+
+    Raises:
+        StartError: It begins with the home of a user that is not known.
     """
-    return Path(value).expanduser().absolute() if value else None
+    return _absolute(value) if value else None
+
+
+def _absolute(value: str) -> Path:
+    try:
+        return Path(value).expanduser().absolute()
+    except RuntimeError as error:
+        raise StartError(
+            f"'{value}' begins with the home of a user that is not known here. Give an absolute "
+            "path."
+        ) from error
 
 
 def pane_environment(
@@ -232,7 +245,7 @@ def _state_directory(environ: Mapping[str, str]) -> Path:
 
 def _working_directory(given: str) -> Path:
     if given:
-        path = Path(given).expanduser().absolute()
+        path = _absolute(given)
         if path.is_dir() and os.access(path, os.X_OK):
             return path
         raise StartError(

@@ -249,6 +249,13 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
                 "Give one that exists."
             ),
         ),
+        (
+            ["--audit", "~nobody-of-this-name/audit"],
+            (
+                "'~nobody-of-this-name/audit' begins with the home of a user that is not known "
+                "here. Give an absolute path."
+            ),
+        ),
         (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is no NAME=VALUE."),
         (
             ["--env", "A='1"],
