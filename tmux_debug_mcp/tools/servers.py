@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tmux_debug_mcp.errors import (
-    CommandError,
-    PaneNotFoundError,
-)
+from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
 from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import take_size
@@ -166,7 +163,8 @@ class OwnServer:
     async def kill(self, kind: str, row: PaneRow) -> None:
         for other in await self.rows():
             if _is_in(other, kind, row):
-                await self._engine.kill(self._pane(other))
+                with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+                    await self._engine.kill(self._pane(other))
         await self._take_sizes()
 
     async def _create(
