@@ -30,7 +30,17 @@ from tmux_debug_mcp.vt.steps import steps, summary
 
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+)
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -42,8 +52,6 @@ INSTRUCTIONS = (
     "cursor, a byte offset, is for `since`."
 )
 
-MAX_CAPTURE_CHARACTERS = 40_000
-_MAX_CAPTURE_LINES = 1000
 # Timeout for a pane to come to rest, where a call names no condition.
 _REST_S = 1.0
 
@@ -221,12 +229,12 @@ def _origin(sending: Sending, _pane: Pane) -> Origin:
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
-    lines = min(arguments.lines, _MAX_CAPTURE_LINES)
-    text = await pane.last_lines(lines, MAX_CAPTURE_CHARACTERS, ansi=arguments.ansi)
-    excerpt = Excerpt(text.split("\n"), [])
-    shown = cut_in_the_middle(excerpt, MAX_CAPTURE_CHARACTERS)
-    blocks = [shown.text, status(pane, state)]
-    return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
+    lines = min(arguments.lines, MAX_TEXT_LINES)
+    text = await pane.last_lines(lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
+    whole = Excerpt(text.split("\n"), [])
+    excerpt = cut_in_the_middle(whole, MAX_TEXT_CHARACTERS)
+    blocks = [excerpt.text, status(pane, state)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
@@ -236,7 +244,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     await pane.ensure_log_writer()
     _check_cursor(pane, since, state.cursor)
     end = max(since, state.cursor)
-    piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
+    piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
     remarks = []
@@ -259,12 +267,12 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     _refuse_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
-    lines = min(arguments.lines, _MAX_CAPTURE_LINES)
+    lines = min(arguments.lines, MAX_TEXT_LINES)
     state = await pane.state()
     _check_cursor(pane, since, state.cursor)
-    shown, count = await search(pane.log, since, state.cursor, expression, lines)
-    blocks = [shown.text, status(pane, state, _found(count, lines))]
-    return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
+    excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
+    blocks = [excerpt.text, status(pane, state, _found(count, lines))]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
 
 def _found(count: int, max_lines: int) -> str:

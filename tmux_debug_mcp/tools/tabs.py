@@ -9,19 +9,15 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-    PaneNotFoundError,
-)
+from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
 from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
@@ -86,10 +82,7 @@ class Tabs:
         if arguments.login:
             program.append("-l")
         name = os.path.basename(shell) if arguments.name is None else arguments.name
-        if _ID.fullmatch(name):
-            raise ArgumentError(
-                f"Parameter 'name' is '{name}', which looks like an id. Give another name."
-            )
+        check_name(name, ids=_ID)
         new = NewPane(
             " ".join(program),
             name,
@@ -143,7 +136,8 @@ class Tabs:
 
     async def read_logs(self, arguments: ReadLogs) -> Answer:
         """Return the last lines of a tab's log."""
-        async with self._open_readable(arguments.window_id) as tab:
+        readable_id = self._readable_id(arguments.window_id)
+        async with self._engine.open_readable(readable_id) as tab:
             gaps = await _gaps(tab)
             end = (await tab.state()).cursor
             lines = arguments.lines
@@ -197,7 +191,8 @@ class Tabs:
     async def stream_logs(self, arguments: StreamLogs) -> Answer:
         """Return the next bytes of a tab's log."""
         start, max_bytes = arguments.from_byte, arguments.max_bytes
-        async with self._open_readable(arguments.window_id) as tab:
+        readable_id = self._readable_id(arguments.window_id)
+        async with self._engine.open_readable(readable_id) as tab:
             gaps = await _gaps(tab)
             state = await tab.state()
             if start > tab.log.size:
@@ -263,12 +258,6 @@ class Tabs:
                 "read_logs_from_tab, or create_tab to make another."
             )
         raise PaneNotFoundError(window_id)
-
-    @asynccontextmanager
-    async def _open_readable(self, window_id: str) -> AsyncIterator[Readable]:
-        """Open a tab for reading, or the log that is left of it."""
-        async with self._engine.open_readable(self._readable_id(window_id)) as tab:
-            yield tab
 
     def _readable_id(self, window_id: str) -> str:
         """Return what the engine calls a tab; an id without a run means the only one of all runs.

@@ -7,11 +7,9 @@ have a line for each thing, its fields separated by tabs.
 import re
 from collections.abc import Sequence
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-)
+from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
@@ -40,7 +38,17 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+)
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -48,8 +56,6 @@ INSTRUCTIONS = (
     "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
-MAX_LINES = 1000
-MAX_CHARACTERS = 40_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
@@ -80,7 +86,9 @@ class TmuxTools:
 
     async def create_session(self, arguments: CreateSession) -> Answer:
         """Make a session with a window."""
-        _check_names(arguments.name, arguments.window_name)
+        check_name(arguments.name, ids=_ANY_ID)
+        if arguments.window_name is not None:
+            check_name(arguments.window_name, "window_name", _ANY_ID)
         _check_command(arguments.command)
         made = await self._server.create_session(
             arguments.name, arguments.window_name, arguments.command
@@ -91,7 +99,7 @@ class TmuxTools:
     async def rename_session(self, arguments: RenameSession) -> Answer:
         """Give a session another name."""
         server, new = self._server, arguments.new_name
-        _check_names(new)
+        check_name(new, "new_name", _ANY_ID)
         row = find_session(await server.rows(), arguments.old_name)
         await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
         name = find_session(await server.rows(), row.session_id).session_name
@@ -128,7 +136,8 @@ class TmuxTools:
 
     async def create_window(self, arguments: CreateWindow) -> Answer:
         """Make a window in a session."""
-        _check_names(arguments.name)
+        if arguments.name is not None:
+            check_name(arguments.name, ids=_ANY_ID)
         _check_command(arguments.command)
         row = find_session(await self._server.rows(), arguments.session)
         made = await self._server.create_window(row, arguments.name, arguments.command)
@@ -152,7 +161,7 @@ class TmuxTools:
     async def rename_window(self, arguments: RenameWindow) -> Answer:
         """Give a window another name."""
         server, target, new = self._server, arguments.target, arguments.new_name
-        _check_names(new)
+        check_name(new, "new_name", _ANY_ID)
         row = find_pane(await server.rows(), target)
         await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
         name = find_pane(await server.rows(), row.window_id).window_name
@@ -228,9 +237,9 @@ class TmuxTools:
         if asked is None:
             text = await self._server.read_screen(row)
         else:
-            text = await self._server.read_lines(row, min(asked, MAX_LINES))
-        shown = end_of(text, MAX_CHARACTERS)
-        has_all_lines = (asked or 0) <= MAX_LINES or text.count("\n") + 1 < MAX_LINES
+            text = await self._server.read_lines(row, min(asked, MAX_TEXT_LINES))
+        shown = end_of(text, MAX_TEXT_CHARACTERS)
+        has_all_lines = (asked or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
         blocks = [shown]
         if len(shown) < len(text) or not has_all_lines:
             blocks.append("[what came before is left out]")
@@ -242,11 +251,11 @@ class TmuxTools:
         last = int(row.pane_height) - 1
         if count is not None:
             last = min(start + count - 1, last)
-        end = min(start + MAX_LINES - 1, last)
+        end = min(start + MAX_TEXT_LINES - 1, last)
         text = await self._server.read_rows(row, start, end) if start <= end else ""
         shown, after = text, end + 1
-        if len(text) > MAX_CHARACTERS:
-            head = text[:MAX_CHARACTERS]
+        if len(text) > MAX_TEXT_CHARACTERS:
+            head = text[:MAX_TEXT_CHARACTERS]
             shown = head.rpartition("\n")[0] or head
             after = start + shown.count("\n") + 1
         blocks = [shown]
@@ -298,18 +307,6 @@ def _check_command(command: str | None) -> None:
     """
     if command is not None:
         check(NewPane(command))
-
-
-def _check_names(*names: str | None) -> None:
-    for name in names:
-        if name is None:
-            continue
-        if not (name.isprintable() and name.strip()):
-            raise ArgumentError(
-                f"The name {name!a} can't be one. It must be printable and not blank."
-            )
-        if _ANY_ID.fullmatch(name):
-            raise ArgumentError(f"The name '{name}' looks like an id. Give another one.")
 
 
 def _list(lines: Sequence[str], nothing: str) -> Answer:
