@@ -91,7 +91,11 @@ def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, 
 
 
 def _demo(tmux: str, version_query: subprocess.Popen[bytes]) -> int:
-    """Run the demo, and return its exit status."""
+    """Run the demo, and return its exit status.
+
+    Raises:
+        StartError: tmux is too old, or does not run here.
+    """
     _check_version(tmux, version_query)
     from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
 

@@ -59,6 +59,9 @@ _REST_S = 1.0
 class DebugTools:
     """The handlers of `debug`.
 
+    Those that take a pane may raise PaneNotFoundError, AmbiguousNameError, and PaneLostError where
+    the pane is gone. What else `panes` raises comes through.
+
     Args:
         engine: The engine.
     """
@@ -67,7 +70,13 @@ class DebugTools:
         self._engine = engine
 
     async def create_pane(self, arguments: CreatePane) -> Answer:
-        """Start a command in a new pane, and observe it."""
+        """Start a command in a new pane, and observe it.
+
+        Raises:
+            ArgumentError: The command, the name, the directory or a pattern can't be used.
+            NameTakenError: A pane of this name runs.
+            PaneLimitError: There are as many panes as there may be, and all run.
+        """
         conditions = _conditions(arguments.wait_for, arguments.timeout_s)
         new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
         check(new)
@@ -89,7 +98,15 @@ class DebugTools:
             return await self._engine.create(new)
 
     async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says, and observe what comes of it."""
+        """Type and press what `keys` says, and observe what comes of it.
+
+        Raises:
+            ArgumentError: The pattern can't be used.
+            KeysError: The keys can't be typed.
+            BusyError: Another call goes on sending steps to the pane.
+            PaneExitedError: Its program has ended.
+            SignalError: The first step is a signal that can't be sent.
+        """
         conditions = _conditions(arguments.wait_for, arguments.timeout_s)
         pane = await self._engine.find(arguments.pane_id)
         parts = _steps(arguments)
@@ -104,7 +121,12 @@ class DebugTools:
         return observed(observations, conditions, confirmation)
 
     async def capture_pane(self, arguments: CapturePane) -> Answer:
-        """Return the last lines of a pane, what is new in it, or the lines that match."""
+        """Return the last lines of a pane, what is new in it, or the lines that match.
+
+        Raises:
+            ArgumentError: The pattern can't be used, or `ansi` is not for what is asked.
+            CursorError: The cursor is beyond the log's end.
+        """
         async with self._engine.open_readable(arguments.pane_id) as pane:
             if arguments.pattern is not None:
                 return await _search(pane, arguments, arguments.pattern)
@@ -113,7 +135,12 @@ class DebugTools:
             return await _read_last_lines(pane, arguments)
 
     async def wait(self, arguments: Wait) -> Answer:
-        """Return what happens first in one pane or in several."""
+        """Return what happens first in one pane or in several.
+
+        Raises:
+            ArgumentError: A pattern can't be used, or a cursor is given for several panes.
+            CursorError: The cursor is beyond the log's end.
+        """
         names = arguments.pane_id
         if isinstance(names, str):
             names = [names]
@@ -135,7 +162,13 @@ class DebugTools:
         return observed(await wait(panes, conditions, origin), conditions)
 
     async def run(self, arguments: Run) -> Answer:
-        """Run a command in a shell's pane or in a new one, and return its output."""
+        """Run a command in a shell's pane or in a new one, and return its output.
+
+        Raises:
+            ArgumentError: The command or the directory can't be used.
+            ToolError: The pane has no shell that takes the command; see `run_in_shell`.
+            PaneLimitError: There are as many panes as there may be, and all run.
+        """
         command, timeout_s = arguments.command, arguments.timeout_s
         if arguments.pane_id is not None and arguments.cwd is not None:
             raise ArgumentError(

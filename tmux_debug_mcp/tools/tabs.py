@@ -62,6 +62,9 @@ _PROMPT_S = 0.05
 class Tabs:
     """The handlers of `tabs` on our own tmux server.
 
+    Those that take a tab may raise PaneNotFoundError, and ArgumentError where it has ended, or
+    where several runs had a tab of its id. What else `panes` raises comes through.
+
     Args:
         engine: The engine.
 
@@ -76,7 +79,12 @@ class Tabs:
             self.users = UsersTabs(engine.users_server, engine.settings)
 
     async def create_tab(self, arguments: CreateTab) -> Answer:
-        """Start a shell in a new tab."""
+        """Start a shell in a new tab.
+
+        Raises:
+            ArgumentError: The name, the directory or the variables can't be used.
+            PaneLimitError: There are as many tabs as there may be, and all run.
+        """
         shell = interactive_shell(self._engine.settings)
         program = [shell]
         if arguments.login:
@@ -189,7 +197,11 @@ class Tabs:
         return answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})
 
     async def stream_logs(self, arguments: StreamLogs) -> Answer:
-        """Return the next bytes of a tab's log."""
+        """Return the next bytes of a tab's log.
+
+        Raises:
+            ArgumentError: The offset is beyond the log's end.
+        """
         start, max_bytes = arguments.from_byte, arguments.max_bytes
         readable_id = self._readable_id(arguments.window_id)
         async with self._engine.open_readable(readable_id) as tab:

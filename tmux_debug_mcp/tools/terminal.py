@@ -82,6 +82,10 @@ _KEYS = (
 class Terminal:
     """The handlers of `terminal`.
 
+    They raise ArgumentError for an argument that can't be used, LimitReachedError for a session or
+    a recording that is there already, and ToolError for a picture or a recording that can't be
+    had. What `find` and `panes` raise comes through.
+
     Args:
         engine: The engine.
 

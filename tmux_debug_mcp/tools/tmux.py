@@ -64,6 +64,9 @@ _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 class TmuxTools:
     """The handlers of `tmux`.
 
+    Those that take a target may raise TargetNotFoundError and AmbiguousTargetError. All may raise
+    what `TmuxServer` does.
+
     Args:
         engine: The engine.
     """
@@ -85,7 +88,11 @@ class TmuxTools:
         return _list(lines, "No sessions found.")
 
     async def create_session(self, arguments: CreateSession) -> Answer:
-        """Make a session with a window."""
+        """Make a session with a window.
+
+        Raises:
+            ArgumentError: A name or the command can't be used.
+        """
         check_name(arguments.name, ids=_ANY_ID)
         if arguments.window_name is not None:
             check_name(arguments.window_name, "window_name", _ANY_ID)
@@ -97,7 +104,11 @@ class TmuxTools:
         return _created(f"Session '{made.session_name}' created. {ids}", made)
 
     async def rename_session(self, arguments: RenameSession) -> Answer:
-        """Give a session another name."""
+        """Give a session another name.
+
+        Raises:
+            ArgumentError: The name can't be used.
+        """
         server, new = self._server, arguments.new_name
         check_name(new, "new_name", _ANY_ID)
         row = find_session(await server.rows(), arguments.old_name)
@@ -106,7 +117,11 @@ class TmuxTools:
         return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
 
     async def kill(self, arguments: Kill) -> Answer:
-        """End a session, a window or a pane."""
+        """End a session, a window or a pane.
+
+        Raises:
+            ArgumentError: The target of a session is a part of one.
+        """
         target, kind = arguments.target, arguments.kind
         rows = await self._server.rows()
         if kind == "session":
@@ -180,7 +195,11 @@ class TmuxTools:
         return _list(lines, "No panes found.")
 
     async def split_window(self, arguments: SplitWindow) -> Answer:
-        """Split a pane in two."""
+        """Split a pane in two.
+
+        Raises:
+            ArgumentError: The size or the command can't be used.
+        """
         size = arguments.size
         if size is not None and not _SIZE.fullmatch(size):
             raise ArgumentError(
@@ -202,7 +221,11 @@ class TmuxTools:
         return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
 
     async def resize_pane(self, arguments: ResizePane) -> Answer:
-        """Resize a pane, by a direction or to a size."""
+        """Resize a pane, by a direction or to a size.
+
+        Raises:
+            ArgumentError: Neither is given, or there is no room for that.
+        """
         flags = _resize_flags(arguments)
         row = find_pane(await self._server.rows(), arguments.target)
         await self._server.resize(row, flags)
@@ -221,7 +244,11 @@ class TmuxTools:
         return Answer([text], pane_id=row.pane_id)
 
     async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says."""
+        """Type and press what `keys` says.
+
+        Raises:
+            KeysError: The keys can't be typed.
+        """
         keystrokes = parse(arguments.keys, literal=arguments.literal)
         row = find_pane(await self._server.rows(), arguments.target)
         await self._server.send(row, keystrokes)
