@@ -14,14 +14,17 @@ from tmux_debug_mcp.panes.running import runs
 from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
-from tmux_debug_mcp.tools import debug, tabs_arguments, terminal, tmux, users_tabs
+from tmux_debug_mcp.tools import tabs_arguments, users_tabs
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
 from tmux_debug_mcp.tools.schema import parameters_of
-from tmux_debug_mcp.tools.toolset import choose
+from tmux_debug_mcp.tools.toolset import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, choose
 from tmux_debug_mcp.vt import keys, sizes, steps
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference.md"
+
+# A row of the table of limits: what is limited, and its limit.
+Limit = tuple[str, str]
 
 _OPENING = """\
 # Reference
@@ -70,22 +73,29 @@ def row(option: Option) -> str:
     return f"| `{flag}` | `{option.variable}` | `{in_nix}` |{default}| {option.help} |"
 
 
-def limits_of_the_code() -> list[tuple[str, str]]:
+def limits_of_the_code() -> list[Limit]:
     """Return what is limited, each with its limit."""
-    in_the_middle = "cut in the middle: the first quarter and the last three quarters stay"
-    with_since = "the beginning stays, and the cursor to go on from is returned"
-    assert debug.MAX_CAPTURE_CHARACTERS == tmux.MAX_CHARACTERS == searching.MAX_FOUND_CHARACTERS
-    assert debug._MAX_CAPTURE_LINES == tmux.MAX_LINES == terminal._MAX_LINES
+    return [
+        *_limits_of_panes(),
+        *_limits_of_arguments(),
+        *_limits_of_texts(),
+        *_limits_of_logs(),
+        *_limits_of_tabs(),
+        *_limits_of_sessions(),
+    ]
+
+
+def _limits_of_panes() -> list[Limit]:
     return [
         ("panes", f"{engine.MAX_PANES}; those that have ended give way"),
         ("panes of `tmux_run` that have ended", f"the last {engine.KEPT_RUN_PANES}"),
-        (
-            "command",
-            (
-                f"{creation.MAX_COMMAND_BYTES:,} bytes; with `--socket` "
-                f"{users_server.MAX_COMMAND_BYTES:,}"
-            ),
-        ),
+    ]
+
+
+def _limits_of_arguments() -> list[Limit]:
+    users_command = f"with `--socket` {users_server.MAX_COMMAND_BYTES:,}"
+    return [
+        ("command", f"{creation.MAX_COMMAND_BYTES:,} bytes; {users_command}"),
         ("name", f"{creation.MAX_NAME_CHARACTERS} characters"),
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
         ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
@@ -93,52 +103,54 @@ def limits_of_the_code() -> list[tuple[str, str]]:
         ("message of a client", _size(wire.MAX_LINE_BYTES)),
         ("pattern", f"{matching.MAX_PATTERN_CHARACTERS:,} characters"),
         ("`timeout_s` of a wait or a run", f"{_timeout_s():,} s"),
-        ("lines of a capture", f"{debug._MAX_CAPTURE_LINES:,}"),
+    ]
+
+
+def _limits_of_texts() -> list[Limit]:
+    assert searching.MAX_FOUND_CHARACTERS == MAX_TEXT_CHARACTERS
+    in_the_middle = "cut in the middle: the first quarter and the last three quarters stay"
+    with_since = "with `since` the beginning stays, and the cursor to go on from is returned"
+    unasked = "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`"
+    return [
+        ("lines of a capture", f"{MAX_TEXT_LINES:,}"),
         (
             "text of a capture",
-            (
-                f"{debug.MAX_CAPTURE_CHARACTERS:,} characters, {in_the_middle}; with `since` "
-                f"{with_since}"
-            ),
+            f"{MAX_TEXT_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
         ),
         ("text of a run", f"{runs.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
         (
             "text of a wait",
             f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
         ),
-        (
-            "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
-            f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}",
-        ),
-        (
-            "log of a pane",
-            (
-                f"the last {_size(retention.MAX_LOG_BYTES)}, and {_size(retention.MAX_LOGS_BYTES)} "
-                "for all panes"
-            ),
-        ),
-        (
-            "kept logs",
-            (
-                f"the last {archive.MAX_SERVER_RUNS} runs, {_size(archive.MAX_KEPT_BYTES)} beside the logs "
-                "of present panes"
-            ),
-        ),
-        (
-            "history of a pane in tmux",
-            f"{_history_lines():,} lines, which take 10 MB, or up to 250 MB in many colours",
-        ),
+        (unasked, f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}"),
+    ]
+
+
+def _limits_of_logs() -> list[Limit]:
+    log = f"the last {_size(retention.MAX_LOG_BYTES)}"
+    all_logs = f"{_size(retention.MAX_LOGS_BYTES)} for all panes"
+    kept = f"{_size(archive.MAX_KEPT_BYTES)} beside the logs of present panes"
+    memory = "which take 10 MB, or up to 250 MB in many colours"
+    return [
+        ("log of a pane", f"{log}, and {all_logs}"),
+        ("kept logs", f"the last {archive.MAX_SERVER_RUNS} runs, {kept}"),
+        ("history of a pane in tmux", f"{_history_lines():,} lines, {memory}"),
+    ]
+
+
+def _limits_of_tabs() -> list[Limit]:
+    return [
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
         ("chunk of `stream_logs_from_tab`", _size(tabs_arguments.MAX_CHUNK_BYTES)),
         ("calls that wait for a tab", str(pane_shell.MAX_WAITING)),
-        (
-            "text of `getContent`",
-            (
-                f"{terminal._MAX_LINES:,} lines of scrollback, the last "
-                f"{terminal.MAX_CONTENT_CHARACTERS:,} characters"
-            ),
-        ),
+    ]
+
+
+def _limits_of_sessions() -> list[Limit]:
+    lines = f"{MAX_TEXT_LINES:,} lines of scrollback"
+    return [
+        ("text of `getContent`", f"{lines}, the last {MAX_TEXT_CHARACTERS:,} characters"),
         ("size of a terminal", f"{sizes.MAX_COLUMNS} columns, {sizes.MAX_ROWS} rows"),
         ("recording", _size(recording.MAX_RECORDING_BYTES)),
     ]

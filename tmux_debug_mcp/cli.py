@@ -45,15 +45,13 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     tmux = _find(values["tmux"])
     version_query = _ask_version(tmux)
     if arguments.command == "demo":
-        _check_version(tmux, version_query)
-        from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
-
-        return run_demo(tmux)
+        return _demo(tmux, version_query)
     _serve(values, environ, tmux, version_query)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line. It sets options that are not given to None."""
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",
         description="An MCP server on standard input and output that gives a debugging agent "
@@ -62,13 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tmux-debug-mcp {__version__}")
     for option in OPTIONS:
-        default = f"; default {option.default}" if option.default else ""
-        text = f"{option.help} ({option.variable}{default})".replace("%", "%%")
-        flag = f"--{option.flag}"
-        if option.value:
-            parser.add_argument(flag, metavar=option.value, help=text)
-        else:
-            parser.add_argument(flag, action="store_const", const="1", help=text)
+        _add_option(parser, option)
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="commands (default: serve)"
     )
@@ -78,16 +70,52 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_option(parser: argparse.ArgumentParser, option: Option) -> None:
+    facts = option.variable
+    if option.default:
+        facts += f"; default {option.default}"
+    text = f"{option.help} ({facts})".replace("%", "%%")  # argparse formats help with %
+    flag = f"--{option.flag}"
+    if option.value:
+        parser.add_argument(flag, metavar=option.value, help=text)
+    else:
+        parser.add_argument(flag, action="store_const", const="1", help=text)
+
+
 def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, str]) -> str:
+    """Return the value of an option: of its flag, else of its variable, else its default."""
     given: str | None = getattr(arguments, option.flag.replace("-", "_"))
     if given is not None:
         return given
     return environ.get(option.variable) or option.default
 
 
+def _demo(tmux: str, version_query: subprocess.Popen[bytes]) -> int:
+    """Run the demo, and return its exit status.
+
+    Raises:
+        StartError: tmux is too old, or does not run here.
+    """
+    _check_version(tmux, version_query)
+    from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
+
+    return run_demo(tmux)
+
+
 def _serve(
     values: Values, environ: Mapping[str, str], tmux: str, version_query: subprocess.Popen[bytes]
 ) -> None:
+    """Serve MCP on standard input and output until the client is done.
+
+    Args:
+        values: The value of each option, by its flag; "" where it has none.
+        environ: The environment.
+        tmux: The tmux program.
+        version_query: `tmux -V`, which was started before.
+
+    Raises:
+        StartError: A value can't be used, or tmux is too old.
+    """
     # These imports are most of the start-up time. Meanwhile tmux tells its version.
     import anyio  # noqa: PLC0415
 
@@ -104,28 +132,46 @@ def _serve(
             "it out."
         )
     settings = settings_of(values, environ, tmux)
-    logs = path_of(values["log-dir"])
-    if logs is None and any(toolset.keeps_logs for toolset in toolsets):
-        logs = settings.state_dir / "logs"
+
+    audit = None
     records, captures = path_of(values["audit"]), path_of(values["audit-full"])
-    audit = AuditLog(records, captures) if records or captures else None
-    archive = Archive(logs) if logs else None
+    if records or captures:
+        audit = AuditLog(records, captures)
+
+    archive = None
+    log_directory = path_of(values["log-dir"])
+    if log_directory is None and any(toolset.keeps_logs for toolset in toolsets):
+        log_directory = settings.state_dir / "logs"
+    if log_directory:
+        archive = Archive(log_directory)
+
     gc.freeze()  # what was imported stays; looking through it for garbage takes longer than a call
     anyio.run(serve, toolsets, settings, audit, archive)
 
 
 def _check_standard_streams() -> None:
-    """Refuse closed standard streams, and open them: our next files must not get their numbers."""
-    opened = []
-    for fd in (0, 1, 2):
-        try:
-            os.fstat(fd)
-        except OSError:
-            opened.append(os.open(os.devnull, os.O_RDWR))
-    if 0 in opened or 1 in opened:
+    """Check that standard input and output are open.
+
+    Streams that are closed lead to /dev/null then, so that no file of ours gets their numbers.
+
+    Raises:
+        StartError: One of the two is closed.
+    """
+    closed = [fd for fd in (0, 1, 2) if not _is_open(fd)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    if 0 in closed or 1 in closed:
         raise StartError(
             "Standard input or output is closed, and MCP needs both. Have an MCP client start it."
         )
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 def _find(tmux: str) -> str:
@@ -135,7 +181,7 @@ def _find(tmux: str) -> str:
 
 
 def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
-    """Start `tmux -V`.
+    """Start `tmux -V`, whose answer `_check_version` reads.
 
     Raises:
         StartError: It can't be started.
@@ -155,17 +201,15 @@ def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
 
 
 def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
-    """Wait for `tmux -V`, and check what it prints. A version without a number is a new one.
+    """Wait for `tmux -V`, and check what it prints.
 
     Raises:
         StartError: tmux is too old, or does not run here.
     """
-    answer, complaint = (
-        data.decode(errors="replace").strip() for data in version_query.communicate()
-    )
-    number = version(answer)
-    is_new = number >= _OLDEST_TMUX if number else answer.startswith("tmux")
-    if is_new:
+    output, errors = version_query.communicate()
+    answer = output.decode(errors="replace").strip()
+    complaint = errors.decode(errors="replace").strip()
+    if _is_new_enough(answer):
         return
     if "UTF-8" in complaint:
         raise StartError(
@@ -176,3 +220,11 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
         f"tmux 3.3 or newer is needed and '{tmux}' is {answer or complaint or 'none'}. "
         "Install a newer one, or name it with --tmux."
     )
+
+
+def _is_new_enough(answer: str) -> bool:
+    """Tell whether an answer of `tmux -V` names a version that we can use."""
+    number = version(answer)
+    if number:
+        return number >= _OLDEST_TMUX
+    return answer.startswith("tmux")  # a version without a number, such as "tmux master", is new

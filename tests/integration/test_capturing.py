@@ -7,7 +7,7 @@ import pytest
 from support import PATIENCE_S, Tools, python
 
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
+from tmux_debug_mcp.tools.toolset import MAX_TEXT_CHARACTERS
 
 
 async def test_default_is_the_last_hundred_lines(tools: Tools) -> None:
@@ -42,7 +42,7 @@ async def test_a_line_that_the_terminal_wrapped_is_one_line(tools: Tools) -> Non
 async def test_long_run_of_blanks_holds_nobody_up(tools: Tools) -> None:
     pane_id = await tools.create(python("print(' ' * 200_000 + 'x')\nimport time; time.sleep(60)"))
 
-    assert len(await tools.shows(pane_id, "x")) <= MAX_CAPTURE_CHARACTERS
+    assert len(await tools.shows(pane_id, "x")) <= MAX_TEXT_CHARACTERS
 
 
 async def test_inner_blank_lines_and_leading_blanks_are_kept(tools: Tools) -> None:
@@ -107,7 +107,7 @@ async def test_large_capture_is_cut_in_the_middle_and_says_so(tools: Tools) -> N
 
     [text, status], facts = await tools.answer("capture_pane", pane_id=pane_id, lines=1000)
 
-    assert MAX_CAPTURE_CHARACTERS * 0.9 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert MAX_TEXT_CHARACTERS * 0.9 < len(text) <= MAX_TEXT_CHARACTERS
     lines = text.split("\n")
     [marked] = facts["marked_lines"]
     left_out, remaining_bytes = 900 - len(lines) + 1, facts["cut_bytes"]
@@ -127,7 +127,7 @@ async def test_one_line_longer_than_a_result_keeps_its_end(tools: Tools) -> None
 
     text = await tools.shows(pane_id, "end")
 
-    assert MAX_CAPTURE_CHARACTERS / 2 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert MAX_TEXT_CHARACTERS / 2 < len(text) <= MAX_TEXT_CHARACTERS
     assert text.endswith("xxxend\n$")
 
 

@@ -120,7 +120,7 @@ async def test_flood_ends_a_wait_for_quiet(tools: Tools) -> None:
     blocks, facts = await tools.answer("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
 
     assert facts["reason"] == "flooded"
-    assert "it floods: more was printed than is kept" in blocks[-1]
+    assert "wait ended: more was printed than the log keeps" in blocks[-1]
 
 
 async def test_what_advice_says_can_be_done(tools: Tools) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from support import Tools, python
 
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
-from tmux_debug_mcp.tools.debug import MAX_CAPTURE_CHARACTERS
+from tmux_debug_mcp.tools.toolset import MAX_TEXT_CHARACTERS
 
 
 async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:
@@ -73,7 +73,7 @@ async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left
     await tools.exited(pane_id)
     text, meta, status = await read(tools, pane_id, 0)
 
-    assert MAX_CAPTURE_CHARACTERS - 1000 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert MAX_TEXT_CHARACTERS - 1000 < len(text) <= MAX_TEXT_CHARACTERS
     assert text.endswith("\n")
     assert f"; {meta['cut_bytes']} bytes more; cursor {meta['cursor']}]" in status
     assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(
@@ -154,6 +154,6 @@ async def test_text_that_is_longer_than_its_bytes_keeps_to_the_size_too(tools: T
     await tools.exited(pane_id)
     text, meta, _ = await read(tools, pane_id, 0)
 
-    assert MAX_CAPTURE_CHARACTERS // 2 < len(text) <= MAX_CAPTURE_CHARACTERS
+    assert MAX_TEXT_CHARACTERS // 2 < len(text) <= MAX_TEXT_CHARACTERS
     assert meta["cut_bytes"] > 0
     assert (await read_all(tools, pane_id)).split() == ["ok"] * 2000

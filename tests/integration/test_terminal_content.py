@@ -9,7 +9,7 @@ from support import python
 from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools import terminal
+from tmux_debug_mcp.tools.toolset import MAX_TEXT_CHARACTERS
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_long_content_keeps_its_end_and_says_so(term: Terminal) -> None:
     await term.shows("899 x", session="long")
     shown, note = await term.blocks("getContent", session="long")
 
-    assert terminal.MAX_CONTENT_CHARACTERS - 110 < len(shown) <= terminal.MAX_CONTENT_CHARACTERS
+    assert MAX_TEXT_CHARACTERS - 110 < len(shown) <= MAX_TEXT_CHARACTERS
     assert shown.endswith("x")
     assert shown.startswith(f"{899 - shown.count(chr(10))} x")
     assert note == f"[the last {shown.count(chr(10)) + 1} lines; what came before is left out]"

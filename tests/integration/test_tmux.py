@@ -124,6 +124,19 @@ async def test_blank_and_unprintable_names_are_errors(tmux: Tmux, name: str) -> 
     assert await tmux.error("rename_session", old_name="ok", new_name=name)
 
 
+async def test_name_that_looks_like_an_id_is_an_error_that_names_the_parameter(tmux: Tmux) -> None:
+    await tmux.text("create_session", name="ok")
+    for tool, arguments, parameter in (
+        ("create_session", {}, "name"),
+        ("create_session", {"name": "fine"}, "window_name"),
+        ("create_window", {"session": "ok"}, "name"),
+        ("rename_session", {"old_name": "ok"}, "new_name"),
+        ("rename_window", {"target": "ok"}, "new_name"),
+    ):
+        error = await tmux.error(tool, **arguments, **{parameter: "@7"})
+        assert error.startswith(f"Parameter '{parameter}' is '@7', which looks like an id.")
+
+
 async def test_kill_ends_what_was_meant_and_all_that_runs_in_it(tmux: Tmux) -> None:
     await tmux.text("create_session", name="a", command="nohup setsid sleep 4801 & exec sleep 4802")
     await tmux.text("create_window", session="a", name="w", command="exec sleep 4803")

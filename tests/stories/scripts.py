@@ -27,7 +27,7 @@ class Story:
     """A broken system and how it is debugged.
 
     Attributes:
-        calls: Tools and their arguments.
+        calls: Tools and their arguments. PID in a command is the pid that an answer has told first.
         learned: What the answers to these calls have in them, by the number of the call.
     """
 
@@ -54,77 +54,112 @@ def ports() -> tuple[int, int]:
 
 def stories() -> dict[str, Story]:
     """Return all stories, by name."""
-    one, other = ports()
-
-    def create(command: str, **arguments: Any) -> Call:  # noqa: ANN401
-        return "create_pane", {"command": command, "cwd": str(HERE), **arguments}
-
-    def send(pane: str, keys: str | list[str], **arguments: Any) -> Call:  # noqa: ANN401
-        return "send_keys", {"pane_id": pane, "keys": keys, **arguments}
-
     return {
-        "two services that deadlock": Story(
-            [
-                create(f"{PYTHON} bank.py north {one} {other}", name="north", wait_for="ready"),
-                create(f"{PYTHON} bank.py south {other} {one}", name="south", wait_for="ready"),
-                send("north", "pay 5\n", timeout_s=0),
-                send("south", "pay 7\n", wait_for="asked to"),
-                send("north", "SIGUSR1"),
-                send("south", "SIGUSR1"),
-            ],
-            {
-                4: r"in serve\n(.*\n)*.*in ask\n.*in main",
-                5: r"in serve\n(.*\n)*.*in ask\n.*in main",
-            },
-        ),
-        "a full-screen program": Story(
-            [create(f"{PYTHON} editor.py"), send("debug-1", ["j", "j", "j", "d"])],
-            {0: r"3 items\n  \* alpha", 1: r"line 20, in main\n +del items\[at\]\n.*\n?IndexError"},
-        ),
-        "pdb on a crash": Story(
-            [
-                create(f"{PYTHON} -m pdb -c continue invoice.py"),
-                send("debug-1", ["item\n", "type(result)\n"]),
-            ],
-            {0: r"invoice\.py\(13\)total\(\)", 1: r"'price': '4'"},
-        ),
-        "an installer with password and menu": Story(
-            [
-                create("bash setup"),
-                send("debug-1", ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
-            ],
-            {0: "awaits hidden input", 1: "(?s)/nonexistent/large/setup.*exited with code 5"},
-        ),
-        "a flaky test": Story(
-            [
-                ("run", {"command": FLAKY, "cwd": str(HERE)}),
-            ],
-            {0: "(?s)passed.*first is|first is.*passed"},
-        ),
-        "a memory leak": Story(
-            [
-                create(f"{PYTHON} leak.py", name="leak", wait_for="answered 100"),
-                create("top -d 0.5 -p PID", wait_for=r" \d{6} +\d+ [A-Z] "),
-                ("wait", {"pane_id": "leak", "pattern": "entries", "since": 0}),
-            ],
-            {1: "screen 200x50", 2: r"cache has (\d+) entries"},
-        ),
-        "a log of 10 MB": Story(
-            [
-                create(f"{PYTHON} chatty.py", timeout_s=30),
-                ("capture_pane", {"pane_id": "debug-1", "pattern": "WARN|ERROR", "lines": 5}),
-            ],
-            {0: "all 8 connections are busy", 1: "open transaction by billing.close_month"},
-        ),
-        "a process that ignores signals": Story(
-            [
-                create(f"{PYTHON} stubborn.py"),
-                send("debug-1", ["C-c", "SIGTERM", "SIGUSR2"]),
-                send("debug-1", "SIGKILL"),
-            ],
-            {1: "(?s)signal 2.*signal 15.*in wait_for_lease", 2: "killed by SIGKILL"},
-        ),
+        "two services that deadlock": _deadlock(),
+        "a full-screen program": _full_screen_program(),
+        "pdb on a crash": _crash_in_pdb(),
+        "an installer with password and menu": _installer(),
+        "a flaky test": _flaky_test(),
+        "a memory leak": _memory_leak(),
+        "a log of 10 MB": _large_log(),
+        "a process that ignores signals": _stubborn_process(),
     }
+
+
+def _create(command: str, **arguments: Any) -> Call:  # noqa: ANN401
+    return "create_pane", {"command": command, "cwd": str(HERE), **arguments}
+
+
+def _send(pane: str, keys: str | list[str], **arguments: Any) -> Call:  # noqa: ANN401
+    return "send_keys", {"pane_id": pane, "keys": keys, **arguments}
+
+
+def _deadlock() -> Story:
+    one, other = ports()
+    waits_for_answer = r"in serve\n(.*\n)*.*in ask\n.*in main"
+    return Story(
+        [
+            _create(f"{PYTHON} bank.py north {one} {other}", name="north", wait_for="ready"),
+            _create(f"{PYTHON} bank.py south {other} {one}", name="south", wait_for="ready"),
+            _send("north", "pay 5\n", timeout_s=0),
+            _send("south", "pay 7\n", wait_for="asked to"),
+            _send("north", "SIGUSR1"),
+            _send("south", "SIGUSR1"),
+        ],
+        {4: waits_for_answer, 5: waits_for_answer},
+    )
+
+
+def _full_screen_program() -> Story:
+    return Story(
+        [
+            _create(f"{PYTHON} editor.py"),
+            _send("debug-1", ["j", "j", "j", "d"]),
+        ],
+        {
+            0: r"3 items\n  \* alpha",
+            1: r"line 20, in main\n +del items\[at\]\n.*\n?IndexError",
+        },
+    )
+
+
+def _crash_in_pdb() -> Story:
+    return Story(
+        [
+            _create(f"{PYTHON} -m pdb -c continue invoice.py"),
+            _send("debug-1", ["item\n", "type(result)\n"]),
+        ],
+        {0: r"invoice\.py\(13\)total\(\)", 1: r"'price': '4'"},
+    )
+
+
+def _installer() -> Story:
+    return Story(
+        [
+            _create("bash setup"),
+            _send("debug-1", ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
+        ],
+        {0: "awaits hidden input", 1: "(?s)/nonexistent/large/setup.*exited with code 5"},
+    )
+
+
+def _flaky_test() -> Story:
+    return Story(
+        [("run", {"command": FLAKY, "cwd": str(HERE)})],
+        {0: "(?s)passed.*first is|first is.*passed"},
+    )
+
+
+def _memory_leak() -> Story:
+    return Story(
+        [
+            _create(f"{PYTHON} leak.py", name="leak", wait_for="answered 100"),
+            _create("top -d 0.5 -p PID", wait_for=r" \d{6} +\d+ [A-Z] "),
+            ("wait", {"pane_id": "leak", "pattern": "entries", "since": 0}),
+        ],
+        {1: "screen 200x50", 2: r"cache has (\d+) entries"},
+    )
+
+
+def _large_log() -> Story:
+    return Story(
+        [
+            _create(f"{PYTHON} chatty.py", timeout_s=30),
+            ("capture_pane", {"pane_id": "debug-1", "pattern": "WARN|ERROR", "lines": 5}),
+        ],
+        {0: "all 8 connections are busy", 1: "open transaction by billing.close_month"},
+    )
+
+
+def _stubborn_process() -> Story:
+    return Story(
+        [
+            _create(f"{PYTHON} stubborn.py"),
+            _send("debug-1", ["C-c", "SIGTERM", "SIGUSR2"]),
+            _send("debug-1", "SIGKILL"),
+        ],
+        {1: "(?s)signal 2.*signal 15.*in wait_for_lease", 2: "killed by SIGKILL"},
+    )
 
 
 def play(server: Server, story: Story) -> Cost:
@@ -133,16 +168,23 @@ def play(server: Server, story: Story) -> Cost:
     Raises:
         AssertionError: It is not.
     """
-    received, pid = 0, ""
+    received = 0
+    pid = ""
     for number, (tool, arguments) in enumerate(story.calls):
-        given = {
-            key: value.replace("PID", pid) if key == "command" else value
-            for key, value in arguments.items()
-        }
+        given = dict(arguments)
+        if "command" in given:
+            given["command"] = given["command"].replace("PID", pid)
         result = server.call(tool, **given)
         text = "\n".join(block["text"] for block in result["content"])
-        pid = pid or "".join(re.findall(r"\(pid (\d+)\)", text)[-1:])
         received += len(text.encode())
+        if not pid:
+            pid = _last_pid(text)
         assert not result.get("isError"), text
         assert re.search(story.learned.get(number, ""), text), (number, text)
     return Cost(len(story.calls), received)
+
+
+def _last_pid(text: str) -> str:
+    """Return the pid that the last status line of an answer has, "" for none."""
+    pids = re.findall(r"\(pid (\d+)\)", text)
+    return pids[-1] if pids else ""

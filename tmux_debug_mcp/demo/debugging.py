@@ -10,9 +10,17 @@ from typing import Any
 import anyio
 from mcp import Client, StdioServerParameters
 
+# What a traceback says of `total`: the number of the line, the line, perhaps a line that underlines
+# a part of it, and the error.
+_CAUSE = re.compile(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)")
+
 
 class Agent:
-    """A client that tells what it does and shows what it is answered."""
+    """A client that tells what it does and shows what it is answered.
+
+    Args:
+        client: A client of the server.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -20,7 +28,16 @@ class Agent:
     async def call(
         self, why: str, tool: str, **arguments: str | int
     ) -> tuple[str, Mapping[str, Any]]:
-        """Call a tool and show the answer; return it, and what it says for programs."""
+        """Call a tool and print the answer.
+
+        Args:
+            why: What the call is for, to be printed before it.
+            tool: The tool's name.
+            arguments: Its arguments.
+
+        Returns:
+            The text of the answer, and its `_meta`.
+        """
         result = await self._client.call_tool(tool, arguments)
         answer = "\n".join(
             block.text.rstrip("\n") for block in result.content if block.type == "text"
@@ -35,24 +52,30 @@ def run_demo(tmux: str) -> int:
     return anyio.run(_debug, tmux)
 
 
-async def _debug(tmux: str) -> int:
+def _server(tmux: str) -> StdioServerParameters:
+    """Return how to start the server."""
     env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     here = Path(__file__).parent
     # The server finds its modules where we found ours, and that is not for the panes to see.
     program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
-    server = StdioServerParameters(
+    return StdioServerParameters(
         command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
     )
+
+
+async def _debug(tmux: str) -> int:
     print("A web shop answers orders with an error. An agent with two terminals finds out why.")
-    async with Client(server) as client:
+    async with Client(_server(tmux)) as client:
         call = Agent(client).call
         shop = {"name": "shop", "command": "python3 shop.py serve", "wait_for": "listening on"}
         log, ready = await call(
             "Start the shop, and wait until it is ready.", "tmux_create_pane", **shop
         )
-        order = f"python3 shop.py order {log.partition('listening on ')[2].split()[0]} tea 2"
+        url = log.partition("listening on ")[2].split()[0]
         answer, _ = await call(
-            "Order two teas, in a terminal of their own.", "tmux_run", command=order
+            "Order two teas, in a terminal of their own.",
+            "tmux_run",
+            command=f"python3 shop.py order {url} tea 2",
         )
         since = ready.get("cursor", 0)
         log, _ = await call(
@@ -63,7 +86,7 @@ async def _debug(tmux: str) -> int:
         )
         await call("Stop the shop.", "tmux_send_keys", pane_id="shop", keys="C-c")
         await call("Both panes stay, and tell how they ended.", "tmux_list_panes")
-    cause = re.search(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)", log)
+    cause = _CAUSE.search(log)
     if "500" not in answer or cause is None:
         print("\nThe shop works: there was nothing to debug.")
         return 1

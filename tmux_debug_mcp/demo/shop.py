@@ -12,7 +12,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-PRICES = {"tea": "3.50", "cake": "4.20"}
+_PRICES = {"tea": "3.50", "cake": "4.20"}
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -34,7 +34,7 @@ class Shop(BaseHTTPRequestHandler):
 
 def total(order: dict[str, Any]) -> float:
     """Return what an order costs."""
-    price: Any = PRICES[order["item"]]
+    price: Any = _PRICES[order["item"]]
     cost: float = price * float(order["count"])
     return cost
 

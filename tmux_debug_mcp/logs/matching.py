@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 from tmux_debug_mcp.errors import ArgumentError
@@ -18,6 +19,18 @@ _MAX_PATTERN_BYTES = 1 << 20
 _MULTILINE = "(?m)"
 
 
+class MatchReason(StrEnum):
+    """Which pattern of a wait matches.
+
+    Attributes:
+        MATCHED: The pattern to wait for.
+        STOPPED: The pattern that ends the wait without success.
+    """
+
+    MATCHED = "matched"
+    STOPPED = "stopped"
+
+
 class Matcher:
     """The patterns of a wait.
 
@@ -30,27 +43,27 @@ class Matcher:
     """
 
     def __init__(self, pattern: str | None, stop_pattern: str | None) -> None:
-        self._patterns: list[tuple[str, Any]] = []
+        self._patterns: list[tuple[MatchReason, Any]] = []
         if pattern is not None:
-            self._patterns.append(("matched", compiled("pattern", pattern)))
+            self._patterns.append((MatchReason.MATCHED, compiled("pattern", pattern)))
         if stop_pattern is not None:
-            self._patterns.append(("stopped", compiled("stop_pattern", stop_pattern)))
+            self._patterns.append((MatchReason.STOPPED, compiled("stop_pattern", stop_pattern)))
 
     @property
     def has_patterns(self) -> bool:
         """Whether there is a pattern at all."""
         return bool(self._patterns)
 
-    def first(self, lines: Sequence[str]) -> str | None:
+    def first(self, lines: Sequence[str]) -> MatchReason | None:
         """Return which pattern matches first in some lines.
 
         Returns:
-            "matched" or "stopped", "matched" if both match at the same place; None for no match.
+            The reason, MATCHED if both match at the same place; None for no match.
         """
         if not self._patterns or not lines:
             return None
         text = "\n".join(lines)
-        matches: list[tuple[int, str]] = []
+        matches: list[tuple[int, MatchReason]] = []
         for reason, pattern in self._patterns:
             match = pattern.search(text)
             if match:

@@ -84,7 +84,7 @@ def check(new: NewPane) -> None:
     """
     _check_command(new.command)
     if new.name is not None:
-        _check_name(new.name)
+        check_name(new.name)
     for name, value in new.env.items():
         size = len(value.encode())
         if size > MAX_ENV_VALUE_BYTES:
@@ -107,12 +107,24 @@ def _check_command(command: str) -> None:
         )
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -> None:
+    """Check the name of a pane, a window or a session.
+
+    Args:
+        name: The name.
+        parameter: The parameter that has it, for the error.
+        ids: What matches as a whole is an id, and can't be a name. Our ids of panes unless given.
+
+    Raises:
+        ArgumentError: It is blank or not printable, or looks like an id.
+    """
     if not name.isprintable() or not name.strip():
-        raise ArgumentError(f"Parameter 'name' is {name!a}. It must be printable and not blank.")
-    if _ID.fullmatch(name):
         raise ArgumentError(
-            f"Parameter 'name' is '{name}', which looks like an id. Give another name."
+            f"Parameter '{parameter}' is {name!a}. It must be printable and not blank."
+        )
+    if ids.fullmatch(name):
+        raise ArgumentError(
+            f"Parameter '{parameter}' is '{name}', which looks like an id. Give another name."
         )
 
 

@@ -94,7 +94,11 @@ def _check_names(
     properties: Collection[str],
     required: Sequence[str],
 ) -> None:
-    """Check that all required arguments are there, and no unknown one."""
+    """Check that all required arguments are there, and no unknown one.
+
+    Raises:
+        ArgumentError: One is missing or unknown.
+    """
     for name in required:
         if name not in given:
             needed = " and ".join(required)
@@ -106,7 +110,11 @@ def _check_names(
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Check the values by JSON Schema."""
+    """Check the values by JSON Schema.
+
+    Raises:
+        ArgumentError: One is of the wrong type or out of range.
+    """
     import jsonschema  # noqa: PLC0415  some 50 ms, which tools/list need not wait for
 
     validator = jsonschema.Draft202012Validator(schema)

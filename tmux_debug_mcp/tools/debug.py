@@ -30,7 +30,17 @@ from tmux_debug_mcp.vt.steps import steps, summary
 
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+)
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -42,8 +52,6 @@ INSTRUCTIONS = (
     "cursor, a byte offset, is for `since`."
 )
 
-MAX_CAPTURE_CHARACTERS = 40_000
-_MAX_CAPTURE_LINES = 1000
 # What the note in the place of left out output says.
 _GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
 # Timeout for a pane to come to rest, where a call names no condition.
@@ -55,6 +63,9 @@ _observing = partial(Conditions, advice=_GAP_ADVICE)
 class DebugTools:
     """The handlers of `debug`.
 
+    Those that take a pane may raise PaneNotFoundError, AmbiguousNameError, and PaneLostError where
+    the pane is gone. What else `panes` raises comes through.
+
     Args:
         engine: The engine.
     """
@@ -63,7 +74,13 @@ class DebugTools:
         self._engine = engine
 
     async def create_pane(self, arguments: CreatePane) -> Answer:
-        """Start a command in a new pane, and observe it."""
+        """Start a command in a new pane, and observe it.
+
+        Raises:
+            ArgumentError: The command, the name, the directory or a pattern can't be used.
+            NameTakenError: A pane of this name runs.
+            PaneLimitError: There are as many panes as there may be, and all run.
+        """
         conditions = _conditions(arguments.wait_for, arguments.timeout_s)
         new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
         check(new)
@@ -85,7 +102,15 @@ class DebugTools:
             return await self._engine.create(new)
 
     async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says, and observe what comes of it."""
+        """Type and press what `keys` says, and observe what comes of it.
+
+        Raises:
+            ArgumentError: The pattern can't be used.
+            KeysError: The keys can't be typed.
+            BusyError: Another call goes on sending steps to the pane.
+            PaneExitedError: Its program has ended.
+            SignalError: The first step is a signal that can't be sent.
+        """
         conditions = _conditions(arguments.wait_for, arguments.timeout_s)
         pane = await self._engine.find(arguments.pane_id)
         parts = _steps(arguments)
@@ -100,7 +125,12 @@ class DebugTools:
         return observed(observations, conditions, confirmation)
 
     async def capture_pane(self, arguments: CapturePane) -> Answer:
-        """Return the last lines of a pane, what is new in it, or the lines that match."""
+        """Return the last lines of a pane, what is new in it, or the lines that match.
+
+        Raises:
+            ArgumentError: The pattern can't be used, or `ansi` is not for what is asked.
+            CursorError: The cursor is beyond the log's end.
+        """
         async with self._engine.open_readable(arguments.pane_id) as pane:
             if arguments.pattern is not None:
                 return await _search(pane, arguments, arguments.pattern)
@@ -109,7 +139,12 @@ class DebugTools:
             return await _read_last_lines(pane, arguments)
 
     async def wait(self, arguments: Wait) -> Answer:
-        """Return what happens first in one pane or in several."""
+        """Return what happens first in one pane or in several.
+
+        Raises:
+            ArgumentError: A pattern can't be used, or a cursor is given for several panes.
+            CursorError: The cursor is beyond the log's end.
+        """
         names = arguments.pane_id
         if isinstance(names, str):
             names = [names]
@@ -132,7 +167,13 @@ class DebugTools:
         return observed(await wait(panes, conditions, origin), conditions)
 
     async def run(self, arguments: Run) -> Answer:
-        """Run a command in a shell's pane or in a new one, and return its output."""
+        """Run a command in a shell's pane or in a new one, and return its output.
+
+        Raises:
+            ArgumentError: The command or the directory can't be used.
+            ToolError: The pane has no shell that takes the command; see `run_in_shell`.
+            PaneLimitError: There are as many panes as there may be, and all run.
+        """
         command, timeout_s = arguments.command, arguments.timeout_s
         if arguments.pane_id is not None and arguments.cwd is not None:
             raise ArgumentError(
@@ -226,12 +267,12 @@ def _origin(sending: Sending, _pane: Pane) -> Origin:
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
-    lines = min(arguments.lines, _MAX_CAPTURE_LINES)
-    text = await pane.last_lines(lines, MAX_CAPTURE_CHARACTERS, ansi=arguments.ansi)
-    excerpt = Excerpt(text.split("\n"), [])
-    shown = cut_in_the_middle(excerpt, MAX_CAPTURE_CHARACTERS)
-    blocks = [shown.text, status(pane, state)]
-    return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
+    lines = min(arguments.lines, MAX_TEXT_LINES)
+    text = await pane.last_lines(lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
+    whole = Excerpt(text.split("\n"), [])
+    excerpt = cut_in_the_middle(whole, MAX_TEXT_CHARACTERS)
+    blocks = [excerpt.text, status(pane, state)]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
@@ -241,7 +282,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     await pane.ensure_log_writer()
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
-    piece = await read_forward(pane.log, since, end, MAX_CAPTURE_CHARACTERS)
+    piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
     remarks = []
@@ -264,12 +305,12 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
-    lines = min(arguments.lines, _MAX_CAPTURE_LINES)
+    lines = min(arguments.lines, MAX_TEXT_LINES)
     state = await pane.state()
     await _check_cursor(pane, since)
-    shown, count = await search(pane.log, since, state.cursor, expression, lines)
-    blocks = [shown.text, status(pane, state, _found(count, lines))]
-    return Answer(blocks, meta(pane, state, shown), pane.id, shown.text)
+    excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
+    blocks = [excerpt.text, status(pane, state, _found(count, lines))]
+    return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
 
 def _found(count: int, max_lines: int) -> str:

@@ -7,6 +7,7 @@ from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
 from .schema import argument, arguments, short_name, string, variables
+from .toolset import MAX_TEXT_LINES
 
 _MAX_TIMEOUT_S = 3600
 _MAX_PANES = 64
@@ -61,7 +62,9 @@ class CapturePane:
     """Arguments of tmux_capture_pane."""
 
     pane_id: str = string("Pane id or name")
-    lines: int = argument("How many lines (default 100, max 1000)", default=100, minimum=1)
+    lines: int = argument(
+        f"How many lines (default 100, max {MAX_TEXT_LINES})", default=100, minimum=1
+    )
     since: int | None = argument("Cursor to read on from, oldest first", default=None, minimum=0)
     pattern: str | None = string("Regular expression", default=None)
     ansi: bool = argument("Keep colours of the last lines", default=False)

@@ -31,19 +31,29 @@ class Recordings:
             PaneLostError: It is gone.
             StorageError: There is no room in the file.
         """
+        await pane.check_running()
+        # Nothing is awaited between this check and the entry: of several calls, one gets through.
         other = self.of(pane)
         if other:
             raise LimitReachedError(f"'{pane.name}' is being recorded already, to {other.path}.")
-        await pane.check_running()
-        self._recordings[pane.id] = recording = Recording(pane, path)
+        recording = Recording(pane, path)
+        self._recordings[pane.id] = recording
         try:
             await recording.begin()
         except BaseException:  # also when the call is cancelled
-            recording.stop()
-            del self._recordings[pane.id]
+            self._discard(recording)
             raise
         self._tasks.start_soon(recording.serve)
         return recording
+
+    def _discard(self, recording: Recording) -> None:
+        """Remove a recording that could not begin, unless another call has stopped it already."""
+        pane_id = recording.pane.id
+        if self._recordings.get(pane_id) is not recording:
+            return
+        del self._recordings[pane_id]
+        recording.stop()
+        recording.path.unlink(missing_ok=True)
 
     def of(self, pane: Pane) -> Recording | None:
         """Return the recording of a pane that goes on, None if there is none."""

@@ -15,11 +15,17 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.waiting.conditions import Conditions
-from tmux_debug_mcp.panes.waiting.observations import Observation
+from tmux_debug_mcp.panes.waiting.observations import Observation, WaitReason
 
 from .toolset import Answer
 
 _MAX_COMMAND_CHARACTERS = 100
+_REASON_REMARKS = {
+    WaitReason.MATCHED: "matched",
+    WaitReason.STOPPED: "stop_pattern matched",
+    WaitReason.REST: "at rest",
+    WaitReason.FLOODED: "wait ended: more was printed than the log keeps",
+}
 
 
 def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
@@ -71,16 +77,23 @@ def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | Non
         remarks: What happened.
         cursor: The cursor to go on from, where that is not the state's.
     """
-    name = pane.id if pane.name == pane.id else f"{pane.id} {pane.name}"
+    if cursor is None:
+        cursor = state.cursor
+    parts = [_state_clause(pane, state), *remarks, *pane.take_notices(), f"cursor {cursor}"]
+    return f"[{'; '.join(parts)}]"
+
+
+def _state_clause(pane: Pane | Readable, state: State) -> str:
+    """Return the pane and its state, with which the status line begins."""
+    name = pane.id
+    if pane.name != pane.id:
+        name += f" {pane.name}"
     facts = [f"{name} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
-    if cursor is None:
-        cursor = state.cursor
-    parts = [", ".join(facts), *remarks, *pane.take_notices(), f"cursor {cursor}"]
-    return f"[{'; '.join(parts)}]"
+    return ", ".join(facts)
 
 
 def observed(
@@ -94,22 +107,32 @@ def observed(
         confirmation: What the call did before, as the first block.
     """
     first = observations[0]
-    texts = [one.excerpt.text for one in observations]
-    # Beside a confirmation, an empty block says nothing.
-    shown = [text for text in texts if text] if confirmation else texts
-    blocks = [*confirmation, *shown]
-    blocks.append(" ".join(_observed_status(one, conditions) for one in observations))
+    excerpts = [one.excerpt for one in observations]
+    statuses = [_observed_status(one, conditions) for one in observations]
+    texts = [excerpt.text for excerpt in excerpts]
+    shown_texts = texts
+    if confirmation:  # an empty block beside it says nothing
+        shown_texts = [text for text in texts if text]
     facts = {
-        **meta(first.pane, first.state, *(one.excerpt for one in observations)),
+        **meta(first.pane, first.state, *excerpts),
         "reason": first.reason,
         "cursor": first.end,
         "start_cursor": first.start,
     }
-    return Answer(blocks, facts, first.pane.id, "\n".join(texts))
+    return Answer(
+        blocks=[*confirmation, *shown_texts, " ".join(statuses)],
+        meta=facts,
+        pane_id=first.pane.id,
+        output="\n".join(texts),
+    )
 
 
 def _observed_status(observation: Observation, conditions: Conditions) -> str:
-    remarks = _reason_remarks(observation.reason, conditions)
+    """Return the status line of an observation. The pane's notices are taken."""
+    remarks = []
+    reason_remark = _reason_remark(observation.reason, conditions)
+    if reason_remark:
+        remarks.append(reason_remark)
     if observation.screen:
         columns, rows = observation.screen
         remarks.append(f"screen {columns}x{rows}")
@@ -118,31 +141,32 @@ def _observed_status(observation: Observation, conditions: Conditions) -> str:
     return status(observation.pane, observation.state, *remarks, cursor=observation.end)
 
 
-def _reason_remarks(reason: str, conditions: Conditions) -> list[str]:
-    """Return what the status line says of the reason; nothing where the state says it."""
-    if reason == "timed_out":
-        if conditions.is_look:
-            return []
-        late = "not at rest" if conditions.is_for_rest else "timed out"
-        return [f"{late} after {conditions.timeout_s:g} s"]
-    remarks = {
-        "matched": "matched",
-        "stopped": "stop_pattern matched",
-        "idle": f"idle for {conditions.idle_s or 0:g} s",
-        "rest": "at rest",
-        "flooded": "it floods: more was printed than is kept",
-    }
-    return [remarks[reason]] if reason in remarks else []
+def _reason_remark(reason: WaitReason, conditions: Conditions) -> str | None:
+    """Return a remark on why a wait ended, None where the state says it."""
+    if reason is WaitReason.TIMED_OUT:
+        return _timeout_remark(conditions)
+    if reason is WaitReason.IDLE and conditions.idle_s is not None:
+        return f"idle for {conditions.idle_s:g} s"
+    return _REASON_REMARKS.get(reason)
+
+
+def _timeout_remark(conditions: Conditions) -> str | None:
+    """Return a remark on a timeout, None for a call that only looks."""
+    if conditions.is_look:
+        return None
+    if conditions.is_for_rest:
+        return f"not at rest after {conditions.timeout_s:g} s"
+    return f"timed out after {conditions.timeout_s:g} s"
 
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
-    """Return the answer of a run: the command's output, and how it ended."""
-    remarks = []
-    remark = outcome.remark(timeout_s)
-    if remark:
-        remarks.append(remark)
-    if outcome.exit_code is not None and outcome.state.is_running:
-        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
+    """Return the answer of a run: the command's output, and how it ended.
+
+    Args:
+        pane: The pane in which the command ran.
+        outcome: The outcome.
+        timeout_s: The timeout of the run.
+    """
     facts = {
         **meta(pane, outcome.state, outcome.excerpt),
         "reason": outcome.reason,
@@ -150,8 +174,21 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
         "start_cursor": outcome.start,
         "run_s": round(outcome.runtime_s, 3),
     }
-    text = outcome.excerpt.text
-    return Answer([text, status(pane, outcome.state, *remarks)], facts, pane.id, text)
+    output = outcome.excerpt.text
+    remarks = _run_remarks(outcome, timeout_s)
+    blocks = [output, status(pane, outcome.state, *remarks)]
+    return Answer(blocks, facts, pane.id, output)
+
+
+def _run_remarks(outcome: Outcome, timeout_s: float) -> list[str]:
+    """Return the remarks on a run, without an exit code that the state has."""
+    remarks = []
+    ending = outcome.remark(timeout_s)
+    if ending:
+        remarks.append(ending)
+    if outcome.exit_code is not None and outcome.state.is_running:
+        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
+    return remarks
 
 
 def shown_command(command: str) -> str:

@@ -93,7 +93,12 @@ class Screens:
     async def read(
         self, _ctx: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return what a session shows."""
+        """Return what a session shows.
+
+        Raises:
+            MCPError: There is no such session.
+            ToolError: Its screen can't be read.
+        """
         uri = str(params.uri)
         screen = await capture_screen(await self._find(uri))
         contents = types.TextResourceContents(uri=uri, mime_type=_MIME_TYPE, text=screen.text())
@@ -102,7 +107,11 @@ class Screens:
     async def subscribe(
         self, ctx: _Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Begin to notify the client of a screen's changes."""
+        """Begin to notify the client of a screen's changes.
+
+        Raises:
+            MCPError: There is no such session.
+        """
         uri = str(params.uri)
         await self._find(uri)
         if uri not in self._subscribers:

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tmux_debug_mcp.errors import (
-    CommandError,
-    PaneNotFoundError,
-)
+from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
 from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import take_size
@@ -30,7 +27,13 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 
 class TmuxServer(Protocol):
-    """A tmux server, as the tools need it. Rows are those that `rows` has returned."""
+    """A tmux server, as the tools need it. Rows are those that `rows` has returned.
+
+    Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
+    has ended, and TmuxStuckError where it does not answer. On our own server, those that make, type
+    or read may also raise PaneNotFoundError, PaneLostError where the pane is gone, and StorageError
+    where there is no room for a file.
+    """
 
     async def rows(self) -> list[PaneRow]:
         """Return all panes in tmux's order, none if no server runs."""
@@ -45,16 +48,35 @@ class TmuxServer(Protocol):
         """Resize a pane by flags of resize-pane."""
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
-        """Make a session."""
+        """Make a session.
+
+        Raises:
+            ArgumentError: The name or the command can't be used.
+            PaneLimitError: It is ours, and has as many panes as there may be.
+        """
 
     async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
-        """Make a window in the session of a row."""
+        """Make a window in the session of a row.
+
+        Raises:
+            ArgumentError: The name or the command can't be used.
+            PaneLimitError: It is ours, and has as many panes as there may be.
+        """
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
-        """Split a pane."""
+        """Split a pane.
+
+        Raises:
+            ArgumentError: The command can't be used.
+            PaneLimitError: It is ours, and has as many panes as there may be.
+        """
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        """Type and press in a pane, as one piece."""
+        """Type and press in a pane, as one piece.
+
+        Raises:
+            PaneExitedError: The pane's program has ended.
+        """
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of a pane; row 0 is the screen's first, row -1 the history's last."""
@@ -166,7 +188,8 @@ class OwnServer:
     async def kill(self, kind: str, row: PaneRow) -> None:
         for other in await self.rows():
             if _is_in(other, kind, row):
-                await self._engine.kill(self._pane(other))
+                with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+                    await self._engine.kill(self._pane(other))
         await self._take_sizes()
 
     async def _create(

@@ -9,19 +9,15 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-    PaneNotFoundError,
-)
+from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
 from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
@@ -66,6 +62,9 @@ _PROMPT_S = 0.05
 class Tabs:
     """The handlers of `tabs` on our own tmux server.
 
+    Those that take a tab may raise PaneNotFoundError, and ArgumentError where it has ended, or
+    where several runs had a tab of its id. What else `panes` raises comes through.
+
     Args:
         engine: The engine.
 
@@ -80,16 +79,18 @@ class Tabs:
             self.users = UsersTabs(engine.users_server, engine.settings)
 
     async def create_tab(self, arguments: CreateTab) -> Answer:
-        """Start a shell in a new tab."""
+        """Start a shell in a new tab.
+
+        Raises:
+            ArgumentError: The name, the directory or the variables can't be used.
+            PaneLimitError: There are as many tabs as there may be, and all run.
+        """
         shell = interactive_shell(self._engine.settings)
         program = [shell]
         if arguments.login:
             program.append("-l")
         name = os.path.basename(shell) if arguments.name is None else arguments.name
-        if _ID.fullmatch(name):
-            raise ArgumentError(
-                f"Parameter 'name' is '{name}', which looks like an id. Give another name."
-            )
+        check_name(name, ids=_ID)
         new = NewPane(
             " ".join(program),
             name,
@@ -143,7 +144,8 @@ class Tabs:
 
     async def read_logs(self, arguments: ReadLogs) -> Answer:
         """Return the last lines of a tab's log."""
-        async with self._open_readable(arguments.window_id) as tab:
+        readable_id = self._readable_id(arguments.window_id)
+        async with self._engine.open_readable(readable_id) as tab:
             gaps = await _gaps(tab)
             end = (await tab.state()).cursor
             lines = arguments.lines
@@ -196,9 +198,14 @@ class Tabs:
         return answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})
 
     async def stream_logs(self, arguments: StreamLogs) -> Answer:
-        """Return the next bytes of a tab's log."""
+        """Return the next bytes of a tab's log.
+
+        Raises:
+            ArgumentError: The offset is beyond the log's end.
+        """
         start, max_bytes = arguments.from_byte, arguments.max_bytes
-        async with self._open_readable(arguments.window_id) as tab:
+        readable_id = self._readable_id(arguments.window_id)
+        async with self._engine.open_readable(readable_id) as tab:
             gaps = await _gaps(tab)
             state = await tab.state()
             if start > tab.log.size:
@@ -264,12 +271,6 @@ class Tabs:
                 "read_logs_from_tab, or create_tab to make another."
             )
         raise PaneNotFoundError(window_id)
-
-    @asynccontextmanager
-    async def _open_readable(self, window_id: str) -> AsyncIterator[Readable]:
-        """Open a tab for reading, or the log that is left of it."""
-        async with self._engine.open_readable(self._readable_id(window_id)) as tab:
-            yield tab
 
     def _readable_id(self, window_id: str) -> str:
         """Return what the engine calls a tab; an id without a run means the only one of all runs.

@@ -13,10 +13,12 @@ from tmux_debug_mcp.logs.raw import read_raw_end
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.running.outcomes import Outcome
+from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
 
 from .toolset import Answer
+
+_TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTED)
 
 
 def answer(window_id: str, result: Mapping[str, Any], output: str | None = None) -> Answer:
@@ -51,12 +53,12 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
     """Return the result of a command."""
     result: dict[str, Any] = {
         "output": outcome.excerpt.text,
-        "timed_out": outcome.reason in ("timed_out", "running", "shell_interrupted"),
+        "timed_out": outcome.reason in _TIMED_OUT,
     }
     if outcome.exit_code is not None:
         result["exit_code"] = outcome.exit_code
     remarks = []
-    if outcome.reason == "input":
+    if outcome.reason is RunReason.INPUT:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         remarks.append(
@@ -67,7 +69,7 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         remarks.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
         result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
     remark = outcome.remark(timeout_s)
-    if remark and outcome.reason != "input":
+    if remark and outcome.reason is not RunReason.INPUT:
         remarks.append(f"{remark[0].upper()}{remark[1:]}.")
     if not outcome.state.is_running:
         remarks.append(f"The tab has ended: {outcome.state}.")

@@ -49,7 +49,17 @@ from .terminal_arguments import (
     TakeScreenshot,
     TypeText,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+)
 
 INSTRUCTIONS = (
     "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "
@@ -57,12 +67,10 @@ INSTRUCTIONS = (
     "shell that is started when it is first used."
 )
 
-MAX_CONTENT_CHARACTERS = 40_000
-_MAX_LINES = 1000
 _MAX_EARLIER_SESSIONS = 20
 # A shell that has just started comes to its prompt.
 _PROMPT_S = 0.05
-# How long to wait for what comes of keys.
+# Timeout for a session to come to rest after keys.
 _REST_S = 1.0
 
 _KEYS = (
@@ -73,6 +81,10 @@ _KEYS = (
 
 class Terminal:
     """The handlers of `terminal`.
+
+    They raise ArgumentError for an argument that can't be used, LimitReachedError for a session or
+    a recording that is there already, and ToolError for a picture or a recording that can't be
+    had. What `find` and `panes` raise comes through.
 
     Args:
         engine: The engine.
@@ -175,17 +187,17 @@ class Terminal:
         target = arguments.session
         if not names_run(target):
             pane = await self.find(target)
-            await _settle(pane)
+            await _rest_after_keys(pane)
             target = pane.id
         async with self.engine.open_readable(target) as readable:
             name = readable.name
             if arguments.visible_only:
                 text = await readable.screen()
             else:
-                text = await readable.last_lines(_MAX_LINES, MAX_CONTENT_CHARACTERS)
-        shown = end_of(text, MAX_CONTENT_CHARACTERS)
+                text = await readable.last_lines(MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
+        shown = end_of(text, MAX_TEXT_CHARACTERS)
         blocks = [shown or "(empty terminal)"]
-        if len(shown) < len(text) or text.count("\n") + 1 == _MAX_LINES:
+        if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:
             lines = shown.count("\n") + 1
             blocks.append(f"[the last {lines} lines; what came before is left out]")
         return Answer(blocks, pane_id=name, output=shown)
@@ -193,7 +205,7 @@ class Terminal:
     async def take_screenshot(self, arguments: TakeScreenshot) -> Answer:
         """Return the screen with cursor and size, and a picture of it if that is wanted."""
         pane = await self.find(arguments.session)
-        await _settle(pane)
+        await _rest_after_keys(pane)
         screen = await capture_screen(pane)
         (x, y), text = screen.cursor, screen.text()
         result = {
@@ -338,8 +350,8 @@ class Terminal:
         return Answer([text + str(recording.path)], pane_id=name)
 
 
-async def _settle(pane: Pane) -> None:
-    """Wait for what comes of keys that have just been sent."""
+async def _rest_after_keys(pane: Pane) -> None:
+    """Wait until a pane is at rest, if keys have just been sent to it."""
     sent = pane.keyboard.sent
     if sent and time.time() < sent[-1].at + _REST_S:
         await rest(pane, _REST_S)
@@ -362,8 +374,8 @@ TOOLS = (
     Tool("sendKey", f"Press a key: {_KEYS}.", Terminal.send_key, SendKey, hints=DESTROYS),
     Tool(
         "getContent",
-        "Return the terminal's text, the last 1000 lines with its scrollback, or only the visible "
-        "screen. Also of a session of an earlier run, RUN/NAME.",
+        f"Return the terminal's text, the last {MAX_TEXT_LINES} lines with its scrollback, or only "
+        "the visible screen. Also of a session of an earlier run, RUN/NAME.",
         Terminal.get_content,
         GetContent,
         hints=READS,

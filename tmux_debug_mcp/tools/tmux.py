@@ -7,11 +7,9 @@ have a line for each thing, its fields separated by tabs.
 import re
 from collections.abc import Sequence
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-)
+from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
@@ -40,7 +38,17 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+)
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -48,8 +56,6 @@ INSTRUCTIONS = (
     "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
-MAX_LINES = 1000
-MAX_CHARACTERS = 40_000
 _SIZE = re.compile(r"[1-9]\d{0,4}%?")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
@@ -57,6 +63,9 @@ _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 
 class TmuxTools:
     """The handlers of `tmux`.
+
+    Those that take a target may raise TargetNotFoundError and AmbiguousTargetError. All may raise
+    what `TmuxServer` does.
 
     Args:
         engine: The engine.
@@ -79,8 +88,14 @@ class TmuxTools:
         return _list(lines, "No sessions found.")
 
     async def create_session(self, arguments: CreateSession) -> Answer:
-        """Make a session with a window."""
-        _check_names(arguments.name, arguments.window_name)
+        """Make a session with a window.
+
+        Raises:
+            ArgumentError: A name or the command can't be used.
+        """
+        check_name(arguments.name, ids=_ANY_ID)
+        if arguments.window_name is not None:
+            check_name(arguments.window_name, "window_name", _ANY_ID)
         _check_command(arguments.command)
         made = await self._server.create_session(
             arguments.name, arguments.window_name, arguments.command
@@ -89,16 +104,24 @@ class TmuxTools:
         return _created(f"Session '{made.session_name}' created. {ids}", made)
 
     async def rename_session(self, arguments: RenameSession) -> Answer:
-        """Give a session another name."""
+        """Give a session another name.
+
+        Raises:
+            ArgumentError: The name can't be used.
+        """
         server, new = self._server, arguments.new_name
-        _check_names(new)
+        check_name(new, "new_name", _ANY_ID)
         row = find_session(await server.rows(), arguments.old_name)
         await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
         name = find_session(await server.rows(), row.session_id).session_name
         return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
 
     async def kill(self, arguments: Kill) -> Answer:
-        """End a session, a window or a pane."""
+        """End a session, a window or a pane.
+
+        Raises:
+            ArgumentError: The target of a session is a part of one.
+        """
         target, kind = arguments.target, arguments.kind
         rows = await self._server.rows()
         if kind == "session":
@@ -128,7 +151,8 @@ class TmuxTools:
 
     async def create_window(self, arguments: CreateWindow) -> Answer:
         """Make a window in a session."""
-        _check_names(arguments.name)
+        if arguments.name is not None:
+            check_name(arguments.name, ids=_ANY_ID)
         _check_command(arguments.command)
         row = find_session(await self._server.rows(), arguments.session)
         made = await self._server.create_window(row, arguments.name, arguments.command)
@@ -152,7 +176,7 @@ class TmuxTools:
     async def rename_window(self, arguments: RenameWindow) -> Answer:
         """Give a window another name."""
         server, target, new = self._server, arguments.target, arguments.new_name
-        _check_names(new)
+        check_name(new, "new_name", _ANY_ID)
         row = find_pane(await server.rows(), target)
         await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
         name = find_pane(await server.rows(), row.window_id).window_name
@@ -171,7 +195,11 @@ class TmuxTools:
         return _list(lines, "No panes found.")
 
     async def split_window(self, arguments: SplitWindow) -> Answer:
-        """Split a pane in two."""
+        """Split a pane in two.
+
+        Raises:
+            ArgumentError: The size or the command can't be used.
+        """
         size = arguments.size
         if size is not None and not _SIZE.fullmatch(size):
             raise ArgumentError(
@@ -193,7 +221,11 @@ class TmuxTools:
         return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
 
     async def resize_pane(self, arguments: ResizePane) -> Answer:
-        """Resize a pane, by a direction or to a size."""
+        """Resize a pane, by a direction or to a size.
+
+        Raises:
+            ArgumentError: Neither is given, or there is no room for that.
+        """
         flags = _resize_flags(arguments)
         row = find_pane(await self._server.rows(), arguments.target)
         await self._server.resize(row, flags)
@@ -212,7 +244,11 @@ class TmuxTools:
         return Answer([text], pane_id=row.pane_id)
 
     async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says."""
+        """Type and press what `keys` says.
+
+        Raises:
+            KeysError: The keys can't be typed.
+        """
         keystrokes = parse(arguments.keys, literal=arguments.literal)
         row = find_pane(await self._server.rows(), arguments.target)
         await self._server.send(row, keystrokes)
@@ -228,9 +264,9 @@ class TmuxTools:
         if asked is None:
             text = await self._server.capture_screen(row)
         else:
-            text = await self._server.capture_lines(row, min(asked, MAX_LINES))
-        shown = end_of(text, MAX_CHARACTERS)
-        has_all_lines = (asked or 0) <= MAX_LINES or text.count("\n") + 1 < MAX_LINES
+            text = await self._server.capture_lines(row, min(asked, MAX_TEXT_LINES))
+        shown = end_of(text, MAX_TEXT_CHARACTERS)
+        has_all_lines = (asked or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
         blocks = [shown]
         if len(shown) < len(text) or not has_all_lines:
             blocks.append("[what came before is left out]")
@@ -242,11 +278,11 @@ class TmuxTools:
         last = int(row.pane_height) - 1
         if count is not None:
             last = min(start + count - 1, last)
-        end = min(start + MAX_LINES - 1, last)
+        end = min(start + MAX_TEXT_LINES - 1, last)
         text = await self._server.capture_rows(row, start, end) if start <= end else ""
         shown, after = text, end + 1
-        if len(text) > MAX_CHARACTERS:
-            head = text[:MAX_CHARACTERS]
+        if len(text) > MAX_TEXT_CHARACTERS:
+            head = text[:MAX_TEXT_CHARACTERS]
             shown = head.rpartition("\n")[0] or head
             after = start + shown.count("\n") + 1
         blocks = [shown]
@@ -298,18 +334,6 @@ def _check_command(command: str | None) -> None:
     """
     if command is not None:
         check(NewPane(command))
-
-
-def _check_names(*names: str | None) -> None:
-    for name in names:
-        if name is None:
-            continue
-        if not (name.isprintable() and name.strip()):
-            raise ArgumentError(
-                f"The name {name!a} can't be one. It must be printable and not blank."
-            )
-        if _ANY_ID.fullmatch(name):
-            raise ArgumentError(f"The name '{name}' looks like an id. Give another one.")
 
 
 def _list(lines: Sequence[str], nothing: str) -> Answer:

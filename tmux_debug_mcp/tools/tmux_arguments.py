@@ -5,6 +5,7 @@ from typing import Any, Literal
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
 from .schema import argument, arguments, short_name, string
+from .toolset import MAX_TEXT_LINES
 
 
 def _pane() -> Any:  # noqa: ANN401  as `argument`
@@ -140,7 +141,7 @@ class ReadPane:
     """Arguments of tmux_read_pane."""
 
     target: str = _pane()
-    line_count: int | None = argument("How many (max 1000)", default=None, minimum=1)
+    line_count: int | None = argument(f"How many (max {MAX_TEXT_LINES})", default=None, minimum=1)
     start_line: int | None = argument(
         "First line: 0 is the top of the screen, -1 the last of the history", default=None
     )

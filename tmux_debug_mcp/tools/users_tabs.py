@@ -47,6 +47,8 @@ _SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 class UsersTabs:
     """The handlers of `tabs` on the user's tmux server.
 
+    Those that take a tab may raise PaneNotFoundError. All may raise what `UsersServer` does.
+
     Args:
         server: The user's tmux server.
         settings: The configuration.
@@ -57,7 +59,12 @@ class UsersTabs:
         self._settings = settings
 
     async def create_tab(self, arguments: CreateTab) -> Answer:
-        """Make a window in the background, in the session that is attached or the only one."""
+        """Make a window in the background, in the session that is attached or the only one.
+
+        Raises:
+            ArgumentError: The name, the directory or the variables can't be used.
+            ToolError: There is no session, or it is not known which is meant.
+        """
         server, name, env = self._server, arguments.name, arguments.env or {}
         check(NewPane("a shell of the user's", name, env=env))
         cwd = directory(self._settings, arguments.cwd)
@@ -109,7 +116,11 @@ class UsersTabs:
         return answer(row.window_id, result, content)
 
     async def execute_command(self, arguments: ExecuteCommand) -> Answer:
-        """Refuse: what a command prints is not logged."""
+        """Refuse: what a command prints is not logged.
+
+        Raises:
+            ToolError: Always.
+        """
         await self._tab(arguments.window_id)
         reason = "what a command prints, and its exit code, can't be told there"
         raise _no_log(arguments.window_id, reason)
@@ -129,7 +140,11 @@ class UsersTabs:
         return answer(row.window_id, {"started": True} | _remarked(remarks))
 
     async def stop_process(self, arguments: StopProcess) -> Answer:
-        """Stop what runs in the foreground of a tab."""
+        """Stop what runs in the foreground of a tab.
+
+        Raises:
+            PaneExitedError: The tab's program has ended.
+        """
         row = await self._tab(arguments.window_id)
         reason = await _Stop(self._server, row, signal.Signals[arguments.signal]).run()
         if reason is None:
@@ -137,19 +152,31 @@ class UsersTabs:
         return answer(row.window_id, {"success": False, "note": f"Not stopped: {reason}."})
 
     async def stream_logs(self, arguments: StreamLogs) -> Answer:
-        """Refuse: there is no log."""
+        """Refuse: there is no log.
+
+        Raises:
+            ToolError: Always.
+        """
         await self._tab(arguments.window_id)
         raise _no_log(arguments.window_id, "there are no offsets to read from")
 
     async def set_history_limit(self, _arguments: SetHistoryLimit) -> Answer:
-        """Refuse: it would change the user's options."""
+        """Refuse: it would change the user's options.
+
+        Raises:
+            ToolError: Always.
+        """
         raise ToolError(
             "The history limit of the user's own tmux server is an option of the user's, and is "
             "left alone."
         )
 
     async def close_tab(self, arguments: CloseTab) -> Answer:
-        """End a window, where that is allowed."""
+        """End a window.
+
+        Raises:
+            KillNotAllowedError: The server was started without --allow-kill.
+        """
         row = await self._tab(arguments.window_id)
         await self._server.kill("window", row)
         return answer(row.window_id, {"success": True})
