@@ -19,6 +19,7 @@ from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import run_in_turn
@@ -55,8 +56,6 @@ INSTRUCTIONS = (
 _ID = re.compile(r"@\d+")
 _TURN_S = 10.0
 _MAX_EARLIER_TABS = 20
-# A shell that has just run something comes to its prompt.
-_PROMPT_S = 0.05
 
 
 class Tabs:
@@ -176,7 +175,7 @@ class Tabs:
             keystrokes = replace(keystrokes, is_paste=True)
         async with pane.shell.turn(_TURN_S):
             foreground = (await pane.state()).foreground or "a program"
-            is_shell = await pane.terminal.prompt(_PROMPT_S) is not None
+            is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
             await send_one(pane, keystrokes)
         remarks = []
         if not arguments.append_newline:

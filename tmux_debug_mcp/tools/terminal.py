@@ -29,6 +29,7 @@ from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send_one
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
@@ -68,8 +69,6 @@ INSTRUCTIONS = (
 )
 
 _MAX_EARLIER_SESSIONS = 20
-# A shell that has just started comes to its prompt.
-_PROMPT_S = 0.05
 # Timeout for a session to come to rest after keys.
 _REST_S = 1.0
 
@@ -153,7 +152,7 @@ class Terminal:
         if command:
             await rest(pane, EARLY_DEATH_S)
         else:
-            await pane.terminal.prompt(_PROMPT_S)  # so that the first look has the prompt
+            await pane.terminal.prompt(PROMPT_SOON_S)  # so that the first look has the prompt
         return pane
 
     async def type(self, arguments: TypeText) -> Answer:
