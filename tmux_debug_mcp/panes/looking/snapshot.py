@@ -6,6 +6,13 @@ decides what follows from them.
 A thread waits for a terminal while it is in a system call that returns once something was typed:
 read(2) of the terminal, or poll(2), select(2) or epoll_wait(2) with it. The kernel may hide that
 call from us, as of another user's programs.
+
+Programs run on while a snapshot is taken, so the order of the reads matters:
+
+- The modes are read before and after the threads. A program that was found to wait in other modes
+  than those of the first read, such as one that has just started, counts as not waiting.
+- The processor time of a thread is read before its system call. If the thread runs after it was
+  found to wait, the next snapshot shows more processor time.
 """
 
 import os
@@ -39,6 +46,7 @@ class _Member:
 
     Attributes:
         stat: The process.
+        cpu_ns: The processor time that it has used, in nanoseconds.
         waiting: How it waits for the terminal.
         has_own_terminals: It also waits for terminals that it has made for other programs.
         threads: Its waiting threads, as process and thread id.
@@ -46,6 +54,7 @@ class _Member:
     """
 
     stat: Stat
+    cpu_ns: int
     waiting: Waiting = Waiting.NONE
     has_own_terminals: bool = False
     threads: tuple[tuple[int, str], ...] = ()
@@ -76,8 +85,8 @@ def look(pane_pid: int, printed_bytes: int) -> Snapshot:
         return Snapshot(is_over=True, printed_bytes=printed_bytes)
     # Not pane.sh itself, which only waits for its command.
     candidates = _foreground_processes(session_leader)
-    modes = terminals.modes(session_leader.pid)
-    snapshot = _look_at_terminal(session_leader, candidates, modes, printed_bytes)
+    terminal = f"/proc/{session_leader.pid}/fd/0"
+    snapshot = _look_at_terminal(session_leader, candidates, terminal, printed_bytes)
     return replace(snapshot, shell=foreground_shell(pane_pid))
 
 
@@ -108,18 +117,23 @@ def _may_read_terminal(process: Stat, session_leader: Stat) -> bool:
 
 
 def _look_at_terminal(
-    session_leader: Stat, candidates: Sequence[Stat], modes: Modes | None, printed_bytes: int
+    session_leader: Stat, candidates: Sequence[Stat], terminal: str, printed_bytes: int
 ) -> Snapshot:
     """Return a snapshot of one terminal, without the shell that has it.
 
     Args:
         session_leader: The session leader of the terminal.
         candidates: The processes that may read the terminal.
-        modes: The terminal's modes.
+        terminal: The path of the terminal.
         printed_bytes: The size of the pane's log.
     """
     group = session_leader.tpgid
+    modes = terminals.modes_at(terminal)
     examined = [_examine(process, session_leader.tty) for process in candidates]
+    # A program that has changed the modes meanwhile may have begun to wait in either of them.
+    is_waiting = any(one.is_waiting for one in examined)
+    if is_waiting and terminals.modes_at(terminal) != modes:
+        examined = [_Member(one.stat, one.cpu_ns) for one in examined]
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
     readers: list[tuple[int, str]] = []
     for one in members:
@@ -136,7 +150,7 @@ def _look_at_terminal(
         readers=tuple(readers),
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
-        cpu_ns=sum(processes.cpu_ns(one.stat.pid) for one in members),
+        cpu_ns=sum(one.cpu_ns for one in members),
         printed_bytes=printed_bytes,
     )
     if modes is None or modes.is_canonical:
@@ -150,12 +164,15 @@ def _look_at_terminal(
 def _examine(process: Stat, tty: int) -> _Member:
     """Find the threads of a process that wait for a terminal."""
     if process.state in "Tt":
-        return _Member(process)
+        return _Member(process, processes.cpu_ns(process.pid))
     names = processes.threads(process.pid)[: processes.MAX_THREADS]
     waiting = Waiting.NONE
     has_own_terminals = False
     threads: list[tuple[int, str]] = []
+    cpu_ns = threads_ns = 0
     for name in names:
+        thread_ns = processes.cpu_ns(process.pid, name)
+        cpu_ns += thread_ns
         wait = wait_of(process.pid, name, tty)
         if wait is None:
             waiting = max(waiting, Waiting.UNKNOWN)
@@ -163,8 +180,8 @@ def _examine(process: Stat, tty: int) -> _Member:
             waiting = max(waiting, _waiting_of(wait, has_threads=len(names) > 1))
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
-    threads_ns = sum(processes.cpu_ns(pid, name) for pid, name in threads)
-    return _Member(process, waiting, has_own_terminals, tuple(threads), threads_ns)
+            threads_ns += thread_ns
+    return _Member(process, cpu_ns, waiting, has_own_terminals, tuple(threads), threads_ns)
 
 
 def _waiting_of(wait: Wait, *, has_threads: bool) -> Waiting:
@@ -269,5 +286,4 @@ def _snapshot_of_session(session_leader: Stat, printed_bytes: int) -> Snapshot:
         candidates.insert(0, session_leader)
     # By its number, since the session leader's standard input may be another terminal.
     number = os.minor(terminals.device(session_leader.tty))
-    modes = terminals.modes_at(f"/dev/pts/{number}")
-    return _look_at_terminal(session_leader, candidates, modes, printed_bytes)
+    return _look_at_terminal(session_leader, candidates, f"/dev/pts/{number}", printed_bytes)

@@ -1,0 +1,81 @@
+"""Snapshots of a terminal that changes while they are taken."""
+
+import os
+import pty
+import subprocess
+import tty
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from support import ask_until
+
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.waits import Wait, wait_of
+from tmux_debug_mcp.panes.looking import snapshot
+from tmux_debug_mcp.panes.looking.activity import Awaits, awaited
+from tmux_debug_mcp.panes.looking.snapshot import look
+
+
+class Reading(NamedTuple):
+    """A terminal that `cat` reads.
+
+    Attributes:
+        leader: The leader of its session.
+        keyboard: The file to type into.
+    """
+
+    leader: int
+    keyboard: int
+
+
+@pytest.fixture
+def reading() -> Iterator[Reading]:
+    keyboard, terminal = pty.openpty()
+    argv = ["setsid", "--ctty", "sh", "-c", "(exec cat); :"]
+    with subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        ask_until(lambda: awaited(look(process.pid, 0)), lambda awaits: awaits is Awaits.INPUT)
+        yield Reading(process.pid, keyboard)
+        os.close(keyboard)
+
+
+def _is_for_terminal(wait: Wait | None) -> bool:
+    return wait is not None and wait.is_for_terminal
+
+
+def test_modes_from_before_a_program_set_its_own_are_not_those_it_reads_with(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `more`, which sets the modes and reads while the snapshot is taken."""
+
+    def late(pid: int, thread: str, number: int) -> Wait | None:
+        tty.setraw(reading.keyboard)
+        # The kernel wakes a reader when the modes change.
+        return ask_until(lambda: wait_of(pid, thread, number), _is_for_terminal)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "wait_of", late)
+        changed = look(reading.leader, 0)
+
+    assert awaited(changed) is None
+    assert changed.readers == ()
+    assert awaited(look(reading.leader, 0)) is Awaits.KEYS
+
+
+def test_run_of_a_reader_after_it_was_seen_to_wait_is_noticed(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def early(pid: int, thread: str, number: int) -> Wait | None:
+        wait = ask_until(lambda: wait_of(pid, thread, number), _is_for_terminal)
+        os.write(reading.keyboard, b"x\n")
+        shown = b""
+        while shown.count(b"x") < 2:  # the echo and what `cat` prints
+            shown += os.read(reading.keyboard, 100)
+        return wait
+
+    monkeypatch.setattr(snapshot, "wait_of", early)
+    seen = look(reading.leader, 0)
+    [(pid, thread)] = seen.readers
+
+    assert seen.reader_ns < processes.cpu_ns(pid, thread)
