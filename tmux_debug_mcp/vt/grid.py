@@ -8,7 +8,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .history import History
-from .rows import FORGOTTEN, TAB_COLUMNS, Line, Row, cell_width, lines_of
+from .rows import (
+    EMPTY_LINE,
+    FORGOTTEN,
+    TAB_COLUMNS,
+    Line,
+    Row,
+    cell_width,
+    lines_of,
+    new_at_start,
+)
 
 # What ED and EL erase: their parameter.
 _TO_END = 0
@@ -246,14 +255,13 @@ class Grid:
 
     def clear(self) -> None:
         """Clear the screen (ED 2). Its lines go to the history, as in tmux."""
-        row, column = self.cursor
+        self.settle()
+        new = new_at_start(self._rows[: self._row + 1])
         if self._history is not None:
-            self.settle()
             self._history.add_lines(_without_blank_end(self.lines()))
             self._history.drop_begun()
-        self._rows = [Row() for _ in range(row + 1)]
-        self._row = row
-        self._column = column
+        missing = self._row + 1 - len(new)
+        self._rows = new + [Row() for _ in range(missing)]
 
     def erase_in_display(self, part: int) -> None:
         """Erase from the cursor to the end of the screen, from its start, or all (ED 0, 1, 2)."""
@@ -346,4 +354,4 @@ def _without_blank_end(lines: list[Line]) -> list[Line]:
         lines.pop()
     if len(lines) == 1 and not lines[0].text:
         return []
-    return [line if line.text.strip(" ") else Line("") for line in lines]
+    return [line if line.text.strip(" ") else EMPTY_LINE for line in lines]

@@ -1,6 +1,8 @@
 """Rows of cells, the widths of characters in cells, and the lines that rows make up. No I/O."""
 
 import functools
+import itertools
+import operator
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -52,6 +54,10 @@ class Line(NamedTuple):
     goes_on: bool = False
 
 
+# An empty line that nothing is noted of.
+EMPTY_LINE = Line("")
+
+
 class Row:
     """A row of the screen. It holds text until it is edited, and cells from then on.
 
@@ -82,6 +88,13 @@ class Row:
         if self.cells is None:
             return self.text
         return "".join(self.cells)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written to the row, nor noted of it."""
+        if self.cells is not None or self.text:
+            return False
+        return not (self.is_wrapped or self.is_edited or self.is_command or self.is_old)
 
     def edit(self) -> list[str]:
         """Return the row's own list of cells, which the caller may change."""
@@ -260,6 +273,11 @@ def text_of(lines: Iterable[Line]) -> str:
     return "".join([line.text if line.goes_on else line.text + "\n" for line in lines])
 
 
+def new_at_start(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows before the first one that is not new."""
+    return list(itertools.takewhile(operator.attrgetter("is_new"), rows))
+
+
 def lines_of(begun: Sequence[Row], rows: Sequence[Row], cursor_row: int) -> list[Line]:
     """Return the lines of a screen.
 
@@ -269,8 +287,10 @@ def lines_of(begun: Sequence[Row], rows: Sequence[Row], cursor_row: int) -> list
         cursor_row: The index of the cursor's row. Empty lines below the cursor are left out.
     """
     lines: list[Line] = []
+    if not begun:
+        lines = [EMPTY_LINE] * len(new_at_start(rows))
     line_rows = list(begun)
-    for row in rows:
+    for row in rows[len(lines) :]:
         line_rows.append(row)
         if not row.is_wrapped:
             lines += joined(line_rows)
