@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 from mcp import MCPError
-from support import Tools, eventually, in_process, python, run
+from support import PATIENCE_S, Tools, eventually, in_process, python, run
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes import engine
@@ -112,8 +112,10 @@ class TestPrivateDirectory:
         assert not directory.exists()
 
     async def test_nothing_is_left_of_directories_that_are_deep(
-        self, settings: Settings, short_path: Path
+        self, settings: Settings, short_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        # A busy disk takes seconds. The supervisor would go on, but nobody would wait for it.
+        monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", PATIENCE_S)
         async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
             await tools.create("cat")
             nest = "for number in range(2000): os.mkdir('d'); os.chdir('d'); open('f', 'w')"
