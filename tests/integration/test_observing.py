@@ -93,7 +93,9 @@ async def test_timeout_of_0_returns_the_confirmation_alone(tools: Tools) -> None
 
 
 async def test_observation_that_nobody_asked_for_is_short(tools: Tools) -> None:
-    _, text, _ = await observe(tools, "create_pane", command="seq 1 100000; sleep 60")
+    _, text, _ = await observe(
+        tools, "create_pane", command="seq 1 100000; sleep 60", timeout_s=PATIENCE_S
+    )
     assert text.startswith("1\n2\n")
     assert text.endswith("\n100000\n")
     assert len(text) <= 2_000
