@@ -32,8 +32,9 @@ class Reading(NamedTuple):
 @pytest.fixture
 def reading() -> Iterator[Reading]:
     keyboard, terminal = pty.openpty()
-    argv = ["setsid", "--ctty", "sh", "-c", "(exec cat); :"]
-    with subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+    # The leader of a session gets the first terminal that it opens as its own.
+    script = f"exec <>{os.ttyname(terminal)} >&0 2>&0; (exec cat); :"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
         os.close(terminal)
         ask_until(lambda: awaited(look(process.pid, 0)), lambda awaits: awaits is Awaits.INPUT)
         yield Reading(process.pid, keyboard)
