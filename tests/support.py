@@ -26,6 +26,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor
+from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import choose
 
@@ -175,7 +176,7 @@ async def in_process(
     chosen = choose(toolsets)
     async with (
         open_engine(settings, archive) as engine,
-        Client(build(Toolbox(chosen, engine, audit))) as client,
+        Client(build(Toolbox(chosen, engine, Records(audit)))) as client,
     ):
         yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")
 

@@ -1,5 +1,5 @@
 """`python -m tmux_debug_mcp` is the command `tmux-debug-mcp`."""
 
-from .cli import main
+from .command.serve import main
 
 main()

@@ -10,11 +10,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
 from .options import OPTIONS, Option, Values, path_of, settings_of
 from .tmux.control_mode import version
+
+if TYPE_CHECKING:
+    from .server import Configuration
 
 _OLDEST_TMUX = (3, 3)
 
@@ -39,15 +43,55 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         StartError: It can't run here.
     """
     arguments = _parser().parse_args(argv)
-    values = {option.flag: _value(arguments, option, environ) for option in OPTIONS}
-    if sys.platform != "linux":
-        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+    if arguments.command == "demo":
+        return _demo(_values(arguments, environ)["tmux"])
+    configuration = configuration_of(argv, environ)
+    import anyio  # noqa: PLC0415
+
+    from .server import serve  # noqa: PLC0415
+
+    gc.freeze()  # what was imported stays; looking through it for garbage takes longer than a call
+    anyio.run(serve, configuration)
+    return 0
+
+
+def configuration_of(argv: Sequence[str], environ: Mapping[str, str]) -> "Configuration":
+    """Return what a server with these options and this environment serves.
+
+    Raises:
+        StartError: An option has a value that can't be used, or tmux is too old.
+    """
+    values = _values(_parser().parse_args(argv), environ)
     tmux = _find(values["tmux"])
     version_query = _ask_version(tmux)
-    if arguments.command == "demo":
-        return _demo(tmux, version_query)
-    _serve(values, environ, tmux, version_query)
-    return 0
+    # These imports are most of the start-up time. Meanwhile tmux tells its version.
+    from .audit import AuditLog  # noqa: PLC0415
+    from .logs.archive import Archive  # noqa: PLC0415
+    from .server import Configuration  # noqa: PLC0415
+    from .tools.toolset import choose  # noqa: PLC0415
+
+    _check_version(tmux, version_query)
+    toolsets = choose(values["toolsets"])
+    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
+        raise StartError(
+            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
+            "it out."
+        )
+    settings = settings_of(values, environ, tmux)
+
+    audit = None
+    records, captures = path_of(values["audit"]), path_of(values["audit-full"])
+    if records or captures:
+        audit = AuditLog(records, captures)
+
+    archive = None
+    log_directory = path_of(values["log-dir"])
+    if log_directory is None and any(toolset.keeps_logs for toolset in toolsets):
+        log_directory = settings.state_dir / "logs"
+    if log_directory:
+        archive = Archive(log_directory)
+
+    return Configuration(toolsets, settings, audit, archive)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,6 +126,17 @@ def _add_option(parser: argparse.ArgumentParser, option: Option) -> None:
         parser.add_argument(flag, action="store_const", const="1", help=text)
 
 
+def _values(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Values:
+    """Return the value of each option, by its flag; "" where it has none.
+
+    Raises:
+        StartError: This is not Linux.
+    """
+    if sys.platform != "linux":
+        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+    return {option.flag: _value(arguments, option, environ) for option in OPTIONS}
+
+
 def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, str]) -> str:
     """Return the value of an option: of its flag, else of its variable, else its default."""
     given: str | None = getattr(arguments, option.flag.replace("-", "_"))
@@ -90,63 +145,13 @@ def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, 
     return environ.get(option.variable) or option.default
 
 
-def _demo(tmux: str, version_query: subprocess.Popen[bytes]) -> int:
-    """Run the demo, and return its exit status.
-
-    Raises:
-        StartError: tmux is too old, or does not run here.
-    """
-    _check_version(tmux, version_query)
+def _demo(tmux: str) -> int:
+    """Run the demo, and return its exit status."""
+    tmux = _find(tmux)
+    _check_version(tmux, _ask_version(tmux))
     from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
 
     return run_demo(tmux)
-
-
-def _serve(
-    values: Values, environ: Mapping[str, str], tmux: str, version_query: subprocess.Popen[bytes]
-) -> None:
-    """Serve MCP on standard input and output until the client is done.
-
-    Args:
-        values: The value of each option, by its flag; "" where it has none.
-        environ: The environment.
-        tmux: The tmux program.
-        version_query: `tmux -V`, which was started before.
-
-    Raises:
-        StartError: A value can't be used, or tmux is too old.
-    """
-    # These imports are most of the start-up time. Meanwhile tmux tells its version.
-    import anyio  # noqa: PLC0415
-
-    from .audit import AuditLog  # noqa: PLC0415
-    from .logs.archive import Archive  # noqa: PLC0415
-    from .server import serve  # noqa: PLC0415
-    from .tools.toolset import choose  # noqa: PLC0415
-
-    _check_version(tmux, version_query)
-    toolsets = choose(values["toolsets"])
-    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError(
-            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
-            "it out."
-        )
-    settings = settings_of(values, environ, tmux)
-
-    audit = None
-    records, captures = path_of(values["audit"]), path_of(values["audit-full"])
-    if records or captures:
-        audit = AuditLog(records, captures)
-
-    archive = None
-    log_directory = path_of(values["log-dir"])
-    if log_directory is None and any(toolset.keeps_logs for toolset in toolsets):
-        log_directory = settings.state_dir / "logs"
-    if log_directory:
-        archive = Archive(log_directory)
-
-    gc.freeze()  # what was imported stays; looking through it for garbage takes longer than a call
-    anyio.run(serve, toolsets, settings, audit, archive)
 
 
 def _check_standard_streams() -> None:

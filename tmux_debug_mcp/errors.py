@@ -21,6 +21,7 @@
         ├── PaneExitedError         the pane's program has ended
         ├── PaneLostError           the pane has vanished from tmux
         ├── BusyError               an earlier call still uses the pane
+        ├── KeyboardHeldError       a person has the keyboard of the pane
         ├── NotAtPromptError        a program is in the foreground, not a shell
         ├── ShellNotReadyError      the shell in the foreground does not come to its prompt
         ├── ForeignShellError       the shell in the foreground can't read our files
@@ -235,6 +236,18 @@ class BusyError(ToolError):
 
     def __init__(self, pane_id: str, command: str, runtime_s: float) -> None:
         super().__init__(pane_id=pane_id, running=_shown(command), runtime_s=runtime_s)
+
+
+class KeyboardHeldError(ToolError):
+    """Raised when something is to be typed, run or signalled in a pane that a person works in."""
+
+    sentence = (
+        "{person} has the keyboard of pane '{pane_id}'. Nothing can be typed, run or signalled "
+        "there until they let go. Wait, or work in another pane."
+    )
+
+    def __init__(self, person: str, pane_id: str) -> None:
+        super().__init__(person=person, pane_id=pane_id)
 
 
 class NotAtPromptError(ToolError):

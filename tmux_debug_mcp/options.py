@@ -64,6 +64,13 @@ OPTIONS = (
         "more variables for panes: NAME=VALUE, several separated and quoted as for a shell",
     ),
     Option(
+        "keep",
+        "TIME",
+        "",
+        "serve through a server that goes on without its clients, until nobody has used it for so "
+        "long: 90s, 60m, 2h or 1d",
+    ),
+    Option(
         "log-dir",
         "DIR",
         "",

@@ -1,18 +1,20 @@
-"""The MCP server: serves a toolbox on standard input and output, and ends without leaving anything.
+"""The server: its tools for the MCP client that started it and for callers of its socket.
 
-The SDK implements the protocol. Reading standard input and writing standard output is ours, so that
-the process ends promptly at the end of input, at a signal, and when the client no longer reads.
+It serves from the first byte to an end that leaves nothing behind. The protocol is the SDK's, the
+streams are ours.
 """
 
+import contextlib
+import functools
 import logging
 import os
 import signal
-import stat
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, NoReturn
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
-import anyio.lowlevel
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -22,143 +24,58 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.engine import Engine, open_engine
-from tmux_debug_mcp.tmux.supervisor import remove_abandoned
+from tmux_debug_mcp.tmux import supervisor
+from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import Toolset
+from tmux_debug_mcp.tools.toolset import Toolset, choose
 
 from .audit import AuditLog
+from .lease import Lease
 from .settings import Settings
-from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
+from .sockets import servers
+from .sockets.listener import (
+    Caller,
+    CallerGoneError,
+    Greeting,
+    Listener,
+    cancel_when_gone,
+    new_directory,
+    program_of,
+    remove_killed,
+)
+from .streams import LAST_CALLS_S, Input, Output
 
-# After the end of input: time for calls at work to answer, and for their answers to be read.
-_LAST_CALLS_S = 0.1
+if TYPE_CHECKING:
+    from .verbs.answering import Verbs
+
 # While more than this is unread by the client, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
-# The SDK passes a message on to the toolbox within fewer turns of the event loop.
-_TURNS = 50
-_POLL_S = 0.002
-_READ_BYTES = 1 << 16
-
-Answer = Callable[[str], Awaitable[None]]
 
 
-class _Input:
-    """Standard input as an async iterator of messages.
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a server offers, and how.
 
-    After the end of input it waits up to 0.1 s for the calls at work.
-
-    Args:
-        fd: The file descriptor.
-        is_idle: Tells whether no call is at work.
-        answer: Sends the answer to a line that was refused; waits while the client reads nothing.
+    Attributes:
+        toolsets: The toolsets to offer.
+        settings: The settings of the engine.
+        audit: Where calls are recorded, None to record none.
+        archive: Where logs are kept after the end, None to keep none.
     """
 
-    def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Answer) -> None:
-        self._fd = fd
-        self._is_idle = is_idle
-        self._answer = answer
-        # epoll refuses regular files and /dev/null, which never block anyway.
-        self._can_block = _is_stream(fd) or os.isatty(fd)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        async for line in self._lines():
-            try:
-                message = read_message(line)
-            except RefusedError as refused:
-                await self._answer(refused.answer())
-                await anyio.lowlevel.checkpoint()
-                continue
-            if message is not None:
-                yield message
-        with anyio.move_on_after(_LAST_CALLS_S):
-            await self._wait_until_idle()
-
-    async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield lines without their line feeds, the last one too if it has none.
-
-        A line that is too long loses its middle. The request's id may be in what is left.
-        """
-        line = bytearray()
-        while data := await self._read():
-            *ends, rest = data.split(b"\n")
-            for end in ends:
-                yield bytes(line + end)
-                line = bytearray()
-            line += rest
-            if len(line) > 2 * MAX_LINE_BYTES:
-                del line[MAX_LINE_BYTES:-EDGE_BYTES]
-        yield bytes(line)
-
-    async def _wait_until_idle(self) -> None:
-        """Wait until no call is at work and the SDK holds no message that it has not passed on."""
-        turns = 0
-        while turns < _TURNS:
-            if self._is_idle():
-                turns += 1
-                await anyio.lowlevel.checkpoint()
-            else:
-                turns = 0
-                await anyio.sleep(_POLL_S)
-
-    async def _read(self) -> bytes:
-        if self._can_block:
-            await anyio.wait_readable(self._fd)
-        else:
-            await anyio.lowlevel.checkpoint()
-        try:
-            return os.read(self._fd, _READ_BYTES)
-        except ConnectionError:
-            return b""
+    toolsets: Sequence[Toolset[Any]]
+    settings: Settings
+    audit: AuditLog | None = None
+    archive: Archive | None = None
 
 
-class _Output:
-    """Standard output, as the SDK writes to it.
-
-    When the client has closed its end, unsent bytes are dropped.
+def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
+    """Return the SDK's server for a toolbox.
 
     Args:
-        fd: The file descriptor, which becomes non-blocking.
+        toolbox: The tools.
+        caller: Who calls, for the record; "" for the client that started the server.
     """
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._unsent = bytearray()
-        self._sending = anyio.Lock(fast_acquire=True)
-        if _is_stream(fd):
-            os.set_blocking(fd, False)
-
-    @property
-    def is_sending(self) -> bool:
-        """Whether a flush is at work, which will send what is put now too."""
-        return self._sending.locked()
-
-    async def write(self, text: str) -> None:
-        """Put text into the buffer; the SDK calls `flush` then."""
-        self.put(text)
-
-    def put(self, text: str) -> None:
-        """Put text into the buffer."""
-        self._unsent += text.encode()
-
-    async def drain(self, max_bytes: int = 0) -> None:
-        """Wait until at most so many bytes of the buffer are unsent."""
-        while len(self._unsent) > max_bytes:
-            await anyio.sleep(_POLL_S)
-
-    async def flush(self) -> None:
-        """Send the buffer."""
-        async with self._sending:
-            while self._unsent:
-                try:
-                    del self._unsent[: os.write(self._fd, self._unsent)]
-                except BlockingIOError:
-                    await anyio.wait_writable(self._fd)
-                except ConnectionError:
-                    self._unsent.clear()
-
-
-def build(toolbox: Toolbox) -> Server[None]:
-    """Return the SDK's server for a toolbox."""
 
     async def list_tools(
         _ctx: ServerRequestContext[None], _params: types.PaginatedRequestParams | None
@@ -172,7 +89,7 @@ def build(toolbox: Toolbox) -> Server[None]:
             # Sends nothing unless the client asked for progress.
             await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
 
-        return await toolbox.call(params.name, params.arguments or {}, report)
+        return await toolbox.call(params.name, params.arguments or {}, report, caller)
 
     return Server(
         "tmux-debug",
@@ -184,31 +101,25 @@ def build(toolbox: Toolbox) -> Server[None]:
     )
 
 
-async def serve(
-    toolsets: Sequence[Toolset[Any]],
-    settings: Settings,
-    audit: AuditLog | None,
-    archive: Archive | None,
+async def serve_client(
+    toolbox: Toolbox,
+    fd_in: int,
+    fd_out: int,
+    *,
+    caller: str = "",
+    end: Callable[[], None] | None = None,
 ) -> None:
-    """Serve on standard input and output until the end of input or a signal, then end the process.
+    """Serve an MCP client until it closes its end.
 
     Args:
-        toolsets: The toolsets to offer.
-        settings: The configuration.
-        audit: Where calls are recorded, None to record none.
-        archive: Where logs are kept after the end, None to keep none.
+        toolbox: The tools.
+        fd_in: Where its lines are read from.
+        fd_out: Where lines are written to. It becomes non-blocking.
+        caller: As for `build`.
+        end: Called at the end, while a last answer may still wait for the client to read it.
     """
-    processes.become_subreaper()
-    limits.raise_open_files_limit()
-    remove_abandoned(settings.runtime_dir)
-    # The SDK logs warnings about messages of the client. They don't belong on standard error.
-    logging.getLogger("mcp").addHandler(logging.NullHandler())
-    logging.getLogger("mcp").propagate = False
-    async with open_engine(settings, archive) as engine, anyio.create_task_group() as tasks:
-        _end_at_signals(engine)
-        toolbox = Toolbox(toolsets, engine, audit)
-        fd_in, fd_out = _take_standard_streams()
-        output = _Output(fd_out)
+    output = Output(fd_out)
+    async with anyio.create_task_group() as tasks:
 
         async def answer(message: str) -> None:
             output.put(message + "\n")
@@ -216,20 +127,203 @@ async def serve(
                 tasks.start_soon(output.flush)
             await output.drain(_MAX_UNSENT_BYTES)
 
-        lines = _Input(fd_in, lambda: toolbox.running == 0, answer)
+        lines = Input(fd_in, lambda: toolbox.running == 0, answer)
         async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
-            server = build(toolbox)
+            server = build(toolbox, caller)
             try:
                 await server.run(read, write, server.create_initialization_options())
-                with anyio.move_on_after(_LAST_CALLS_S):
+                with anyio.move_on_after(LAST_CALLS_S):
                     await output.drain()
             finally:
-                _end(engine)
+                if end:
+                    end()
+                tasks.cancel_scope.cancel()
 
 
-def _is_stream(fd: int) -> bool:
-    mode = os.fstat(fd).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+class RunningServer:
+    """A server with its engine, its tools and its socket.
+
+    Args:
+        configuration: What it offers.
+        engine: Its engine.
+        listener: Its socket, None where none could be made.
+        keep_s: Seconds that it goes on while nobody uses it; None if it ends with its client.
+
+    Attributes:
+        toolbox: Its tools.
+        lease: Tells when nobody has used it for too long.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        engine: Engine,
+        listener: Listener | None,
+        keep_s: float | None = None,
+    ) -> None:
+        self._configuration = configuration
+        self._engine = engine
+        self._listener = listener
+        self._clients: list[int] = []
+        self._keep_s = keep_s
+        self.lease = Lease()
+        self._records = Records(configuration.audit)
+        self.toolbox = Toolbox(configuration.toolsets, engine, self._records)
+        self._describe()
+
+    @contextlib.contextmanager
+    def connected(self, client: int) -> Iterator[None]:
+        """Count an MCP client as connected for the time of the block.
+
+        Args:
+            client: Its process id.
+        """
+        self._clients.append(client)
+        self._describe()
+        try:
+            with self.lease.used():
+                yield
+        finally:
+            self._clients.remove(client)
+            self._describe()
+
+    def _describe(self) -> None:
+        """Write what callers choose a server by. If that fails, they can still name the server."""
+        if self._listener is None:
+            return
+        toolsets = self._configuration.toolsets
+        with contextlib.suppress(OSError):
+            self._listener.describe(
+                {
+                    "pid": os.getpid(),
+                    "clients": self._clients,
+                    "cwd": str(self._configuration.settings.cwd),
+                    "toolsets": ",".join(toolset.name for toolset in toolsets),
+                    "version": __version__,
+                    "keep_s": self._keep_s,
+                }
+            )
+
+    async def listen(self) -> None:
+        """Serve the callers of the socket until cancelled."""
+        if self._listener:
+            await self._listener.serve(self._answer)
+
+    async def _answer(self, caller: Caller, greeting: Greeting) -> None:
+        """Answer a caller by what it says first."""
+        with self.lease.used():
+            match greeting.wish.get("want"):
+                case "verb":
+                    await self._verbs.answer(caller, greeting.wish)
+                case "mcp":
+                    await self._serve_client(caller, greeting)
+                case "stop":
+                    self.end()
+
+    @functools.cached_property
+    def _verbs(self) -> "Verbs":
+        """What answers verbs; it is made for the first one."""
+        from .verbs.answering import Verbs  # noqa: PLC0415  tools/list need not wait for these
+        from .verbs.following import Followings  # noqa: PLC0415
+        from .verbs.people import People  # noqa: PLC0415
+
+        debug = self.toolbox
+        if all(toolset.name != "debug" for toolset in self._configuration.toolsets):
+            debug = Toolbox(choose("debug"), self._engine, self._records)
+        people = People(self._engine, self._records)
+        followings = Followings(self._engine, self._records)
+        return Verbs(debug, self.toolbox, people, followings)
+
+    async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
+        """Serve an MCP client whose streams came with the greeting."""
+        client = greeting.wish.get("client")
+        if not isinstance(client, int):
+            client = caller.pid
+        try:
+            fd_in, fd_out = greeting.fds
+        except ValueError as error:
+            greeting.close()
+            raise CallerGoneError from error
+        try:
+            with self.connected(client):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
+                    await serve_client(self.toolbox, fd_in, fd_out, caller=program_of(client))
+                    await caller.send({"exit": 0})
+                    tasks.cancel_scope.cancel()
+        finally:
+            greeting.close()
+
+    def end(self) -> NoReturn:
+        """End everything at once, and this process."""
+        try:
+            self._engine.close()
+            if self._listener:
+                self._listener.close()
+        finally:
+            os._exit(0)
+
+
+async def serve(configuration: Configuration) -> None:
+    """Serve on standard input and output until the end of input or a signal, then end the process.
+
+    Args:
+        configuration: What to serve.
+    """
+    settings = configuration.settings
+    _prepare(settings)
+    listener = _listener(settings)
+    if listener:
+        settings = replace(settings, socket_dir=listener.directory)
+    async with open_engine(settings, configuration.archive) as engine:
+        server = RunningServer(configuration, engine, listener)
+        _end_at_signals(server)
+        client = servers.client_of(os.getpid())
+        fd_in, fd_out = _take_standard_streams()
+        engine.tasks.start_soon(server.listen)
+        with server.connected(client):
+            await serve_client(server.toolbox, fd_in, fd_out, end=server.end)
+
+
+async def serve_detached(
+    configuration: Configuration, listener: Listener, keep_s: float, ready: Callable[[], None]
+) -> None:
+    """Serve callers of a socket until nobody has used it for a while, then end the process.
+
+    Args:
+        configuration: What to serve.
+        listener: The socket.
+        keep_s: Seconds without a caller or a client after which the server ends.
+        ready: Called when callers are served.
+    """
+    _prepare(configuration.settings)
+    settings = replace(configuration.settings, socket_dir=listener.directory)
+    async with open_engine(settings, configuration.archive) as engine:
+        server = RunningServer(configuration, engine, listener, keep_s)
+        _end_at_signals(server)
+        engine.tasks.start_soon(server.listen)
+        ready()
+        await server.lease.wait_until_over(keep_s)
+        server.end()
+
+
+def _prepare(settings: Settings) -> None:
+    processes.become_subreaper()
+    limits.raise_open_files_limit()
+    supervisor.remove_abandoned(settings.runtime_dir)
+    remove_killed(settings.runtime_dir)
+    # The SDK logs complaints about messages, which are not for whoever reads our standard error.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+
+
+def _listener(settings: Settings) -> Listener | None:
+    """Return the socket of a server that ends with its client; None where none can be made."""
+    try:
+        return Listener(new_directory(settings.runtime_dir))
+    except OSError as error:
+        sys.stderr.write(f"tmux-debug can't reach this server: {error}\n")
+        return None
 
 
 def _take_standard_streams() -> tuple[int, int]:
@@ -245,15 +339,7 @@ def _take_standard_streams() -> tuple[int, int]:
     return fd_in, fd_out
 
 
-def _end_at_signals(engine: Engine) -> None:
+def _end_at_signals(server: RunningServer) -> None:
     """End the process at SIGINT, SIGTERM and SIGHUP, whatever it is doing."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: _end(engine))
-
-
-def _end(engine: Engine) -> NoReturn:
-    """End everything at once, and this process."""
-    try:
-        engine.close()
-    finally:
-        os._exit(0)
+        signal.signal(number, lambda _number, _frame: server.end())

@@ -20,6 +20,7 @@ class Settings:
             what a killed supervisor leaves behind.
         state_dir: Where files that outlive the server go, such as recordings.
         runtime_dir: The user's directory for sockets, $XDG_RUNTIME_DIR; "" when there is none.
+        socket_dir: The directory with the server's own socket; "" when there is none.
         open_files: The soft limit of open files for programs in panes, as `ulimit -n` prints it.
         size: Columns and rows of a session of the toolset `terminal`.
         socket: The socket of the user's own tmux server, for the toolsets `tmux` and `tabs`;
@@ -33,6 +34,7 @@ class Settings:
     is_subreaper: bool = False
     state_dir: Path = Path("tmux-debug-mcp")
     runtime_dir: str = ""
+    socket_dir: str = ""
     open_files: str = field(default_factory=limits.open_files_limit)
     size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""

@@ -64,6 +64,7 @@ in
     enabledTestPaths = [
       "tests/unit"
       "tests/integration"
+      "tests/command"
     ];
   });
   package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;

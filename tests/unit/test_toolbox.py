@@ -9,6 +9,7 @@ import pytest
 from support import records
 
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Answer, NoArguments, Tool, Toolset
 
@@ -46,7 +47,7 @@ class _Audited:
         self._audit = AuditLog(path, None)
         toolset: Toolset[Any] = Toolset("test", lambda _engine: _Tools(), _TABLE, "")
         engine: Any = None  # none of these tools needs one
-        self.toolbox = Toolbox([toolset], engine, self._audit)
+        self.toolbox = Toolbox([toolset], engine, Records(self._audit))
 
     def break_audit(self) -> None:
         self._path.rename(self._path.with_suffix(".1"))

@@ -8,6 +8,7 @@ SIGKILL.
 A program with a small memory footprint: standard library only.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -38,11 +39,15 @@ _IGNORED = (
 )
 
 
-def supervise(directory: str, control_in: int, control_out: int, argv: list[str]) -> None:
+def supervise(
+    directory: str, owners: str, control_in: int, control_out: int, argv: list[str]
+) -> None:
     """Run tmux until the lifeline ends; then end everything that it started.
 
     Args:
         directory: The directory to create, mode 0700, and to remove at the end.
+        owners: A directory that the owner holds, and that is removed at the end if it does not
+            hold it any more, because it was killed; "" for none.
         control_in: The file descriptor that tmux reads control mode commands from.
         control_out: The file descriptor that tmux writes to.
         argv: The command that starts tmux as a control mode client and server.
@@ -60,6 +65,14 @@ def supervise(directory: str, control_in: int, control_out: int, argv: list[str]
     os.read(sys.stdin.fileno(), 1)
     processes.end_descendants(os.getpid())
     files.remove(directory)
+    if owners:
+        _remove_if_unheld(owners)
+
+
+def _remove_if_unheld(directory: str) -> None:
+    with contextlib.suppress(OSError), files.unheld(directory) as is_unheld:
+        if is_unheld:
+            files.remove(directory)
 
 
 def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
@@ -128,6 +141,6 @@ def _tagged(name: str, spared: set[int]) -> list[int]:
 
 
 def main() -> None:
-    """Run as a program: DIRECTORY CONTROL_IN CONTROL_OUT TMUX [ARGUMENT...]."""
-    directory, control_in, control_out, *argv = sys.argv[1:]
-    supervise(directory, int(control_in), int(control_out), argv)
+    """Run as a program: DIRECTORY OWNERS CONTROL_IN CONTROL_OUT TMUX [ARGUMENT...]."""
+    directory, owners, control_in, control_out, *argv = sys.argv[1:]
+    supervise(directory, owners, int(control_in), int(control_out), argv)

@@ -1,7 +1,6 @@
 """What a new pane is made from, and the checks of that."""
 
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +10,14 @@ from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
+from .names import check_name
 from .shells.dialects import COMMAND_SHELLS
 
 # One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1
 
-MAX_NAME_CHARACTERS = 64
 MAX_ENV_VALUE_BYTES = 32 << 10
 
-# The ids that we give panes.
-_ID = re.compile(r"debug-\d+")
 # Room for the arguments and variables that tmux and the shell add.
 _ADDED_BYTES = 16 << 10
 # Each variable also takes a pointer, an equals sign and a final zero.
@@ -104,27 +101,6 @@ def _check_command(command: str) -> None:
         raise ArgumentError(
             f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. "
             "Write a script and run that."
-        )
-
-
-def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -> None:
-    """Check the name of a pane, a window or a session.
-
-    Args:
-        name: The name.
-        parameter: The parameter that has it, for the error.
-        ids: What matches as a whole is an id, and can't be a name. Our ids of panes unless given.
-
-    Raises:
-        ArgumentError: It is blank or not printable, or looks like an id.
-    """
-    if not name.isprintable() or not name.strip():
-        raise ArgumentError(
-            f"Parameter '{parameter}' is {name!a}. It must be printable and not blank."
-        )
-    if ids.fullmatch(name):
-        raise ArgumentError(
-            f"Parameter '{parameter}' is '{name}', which looks like an id. Give another name."
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from tmux_debug_mcp.errors import KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
@@ -35,6 +36,7 @@ class Keyboard:
         lock: Held while keystrokes are typed.
         sequence: Held while a call types several steps, some of them text.
         sent: What was typed, oldest first; the last 200 keystrokes.
+        holder: The person who has the keyboard, None if calls have it.
         is_line_used: Something was typed since the shell got its last command, so its command line
             may not be empty.
     """
@@ -44,7 +46,31 @@ class Keyboard:
         self.lock = anyio.Lock()
         self.sequence = anyio.Lock()
         self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
+        self.holder: str | None = None
         self.is_line_used = False
+
+    def hand_over(self, person: str) -> None:
+        """Give a person the keyboard. Until they let go, calls can't type, run or signal.
+
+        Raises:
+            KeyboardHeldError: Another person has it.
+        """
+        self.check_free()
+        self.holder = person
+
+    def take_back(self) -> None:
+        """Take the keyboard back from the person. They may have left text on the command line."""
+        self.holder = None
+        self.use_line()
+
+    def check_free(self) -> None:
+        """Check that no person has the keyboard.
+
+        Raises:
+            KeyboardHeldError: One has.
+        """
+        if self.holder is not None:
+            raise KeyboardHeldError(self.holder, self._pane.id)
 
     @property
     def last_sent(self) -> Sent | None:
@@ -111,9 +137,11 @@ class Keyboard:
         """Type text and press keys. The lock must be held.
 
         Raises:
+            KeyboardHeldError: A person has the keyboard.
             PaneLostError: The pane is gone.
             StorageError: The text can't be written for tmux.
         """
+        self.check_free()
         text = keystrokes.text
         keys = await self._encoded(keystrokes.keys)
         if keystrokes.is_paste:

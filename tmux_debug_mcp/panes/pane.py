@@ -93,12 +93,14 @@ class Pane(TmuxPane):
     def take_notices(self) -> list[str]:
         """Return the notices to add to the next result of any call about this pane.
 
-        The end of a run is told once, lost output in every result.
+        The end of a run is told once; who has the keyboard, and lost output, in every result.
         """
         notices = []
         run_result = self.shell.take_run_result()
         if run_result:
             notices.append(run_result)
+        if self.keyboard.holder:
+            notices.append(f"{self.keyboard.holder} has the keyboard")
         if self.has_gaps:
             notices.append("some output was lost: there was no room for it")
         return notices

@@ -63,6 +63,7 @@ async def send(
         What was sent. A step that could not be sent is an error only if it is the first.
 
     Raises:
+        KeyboardHeldError: A person has the keyboard.
         BusyError: Another call is sending steps to this pane, and goes on until the timeout.
         PaneExitedError: The program had ended before the first step.
         PaneLostError: The pane is gone.
@@ -121,6 +122,7 @@ async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) 
         keeps_screen: Capture the screen before, for a wait that follows.
 
     Raises:
+        KeyboardHeldError: A person has the keyboard.
         PaneExitedError: The program has ended.
         PaneLostError: The pane is gone.
         SignalError: The step is a signal that can't be sent.
@@ -129,6 +131,7 @@ async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) 
     keyboard = pane.keyboard
     async with keyboard.lock:
         await pane.check_running()
+        keyboard.check_free()
         shell = await pane.terminal.prompt(PROMPT_SOON_S)
         with anyio.CancelScope(shield=True):
             # Earlier output has to be in the log before the cursor of this step.

@@ -50,11 +50,13 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         None once the shell is at its prompt or has ended; else why it is not known to have stopped.
 
     Raises:
+        KeyboardHeldError: A person has the keyboard.
         PaneExitedError: The pane's program has ended.
         PaneLostError: The pane is gone.
         StorageError: A key can't be written for tmux.
     """
     await pane.check_running()
+    pane.keyboard.check_free()
     if await _is_at_prompt(pane):
         if number == signal.SIGINT and pane.keyboard.is_line_used:
             await pane.keyboard.press(INTERRUPT)
@@ -115,6 +117,7 @@ async def _signal(pane: Pane, group: int, number: signal.Signals) -> str | None:
     if number == signal.SIGINT:
         await pane.keyboard.press(INTERRUPT)
         return None
+    pane.keyboard.check_free()
     try:
         os.killpg(group, number)
     except PermissionError:

@@ -224,16 +224,15 @@ class TmuxPane:
         await self.tmux(("display-message", "-p", ""))
 
     async def is_attended(self) -> bool:
-        """Tell whether a person is attached to the pane's session.
+        """Tell whether a person is attached to our tmux server.
 
         Raises:
             PaneLostError: The pane is gone.
             TmuxStuckError: tmux does not answer.
         """
-        facts = ("display-message", "-p", "-t", self.target, "#{session_attached}")
-        [[line]] = await self.tmux(facts)
-        # One client is our own.
-        return int(line) > 1
+        # Our own client is in control mode.
+        [clients] = await self.tmux(("list-clients", "-F", "#{client_control_mode}"))
+        return b"0" in clients
 
     async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run tmux commands on the pane and return their output, lines for each command.

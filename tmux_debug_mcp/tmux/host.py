@@ -36,8 +36,8 @@ class TmuxHost:
     windows and panes start at 0 in each server; ours go on.
 
     Args:
-        settings: The configuration; of it the tmux program, the environment, the runtime directory
-            and `is_subreaper` are used.
+        settings: The configuration; of it the tmux program, the environment, the directories and
+            `is_subreaper` are used.
         tasks: The task group in which connections are served.
         first_window: Returns the lowest number for our ids of windows; called at the first start.
 
@@ -123,7 +123,8 @@ class TmuxHost:
         """Start a supervisor with a tmux server and connect to it."""
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
-        supervisor = Supervisor(self._argv, self._settings.env, self._settings.runtime_dir)
+        settings = self._settings
+        supervisor = Supervisor(self._argv, settings.env, settings.runtime_dir, settings.socket_dir)
         self._supervisors.add(supervisor)
         client = ControlClient(supervisor, self._offsets)
         self._served = anyio.Event()

@@ -49,6 +49,8 @@ class Supervisor:
         argv: Returns the command that starts tmux, given the supervisor's directory.
         env: The environment of the supervisor and of tmux.
         runtime: As for `runtime_directories`; the supervisor's directory is in the first of these.
+        owners: A directory that this process holds, which the supervisor removes if this process
+            is killed; "" for none.
 
     Attributes:
         pid: The process id of the supervisor.
@@ -59,7 +61,11 @@ class Supervisor:
     """
 
     def __init__(
-        self, argv: Callable[[Path], Sequence[str]], env: Mapping[str, str], runtime: str
+        self,
+        argv: Callable[[Path], Sequence[str]],
+        env: Mapping[str, str],
+        runtime: str,
+        owners: str = "",
     ) -> None:
         name = f"tmux-debug-mcp-{os.getpid()}-{secrets.token_hex(4)}"
         self._candidates = [base / name for base in runtime_directories(runtime)]
@@ -69,7 +75,8 @@ class Supervisor:
         self.control_out, tmux_out = os.pipe()
         lifeline, self._lifeline = os.pipe()
         program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
-        arguments = [str(self.directory), str(tmux_in), str(tmux_out), *argv(self.directory)]
+        fds = [str(tmux_in), str(tmux_out)]
+        arguments = [str(self.directory), owners, *fds, *argv(self.directory)]
         self._process = subprocess.Popen(
             [*program, *arguments],
             stdin=lifeline,

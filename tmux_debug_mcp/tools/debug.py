@@ -29,18 +29,9 @@ from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import steps, summary
 
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
+from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import (
-    CREATES,
-    DESTROYS,
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXT_LINES,
-    READS,
-    Answer,
-    NoArguments,
-    Tool,
-    Toolset,
-)
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "

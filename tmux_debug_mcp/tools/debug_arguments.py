@@ -6,8 +6,8 @@ from typing import Any
 from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
+from .limits import MAX_TEXT_LINES
 from .schema import argument, arguments, short_name, string, variables
-from .toolset import MAX_TEXT_LINES
 
 _MAX_TIMEOUT_S = 3600
 _MAX_PANES = 64

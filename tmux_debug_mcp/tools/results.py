@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
+from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
@@ -79,6 +80,8 @@ def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | Non
     """
     if cursor is None:
         cursor = state.cursor
+    if state.awaits is Awaits.HIDDEN_INPUT:
+        remarks += (f"a person can type it: tmux-debug secret {pane.id}",)
     parts = [_state_clause(pane, state), *remarks, *pane.take_notices(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
 

@@ -38,6 +38,7 @@ from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse, pressed
 from tmux_debug_mcp.vt.screen import Screen
 
 from . import sentences
+from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .recordings import Recordings
 from .terminal_arguments import (
     DEFAULT,
@@ -50,17 +51,7 @@ from .terminal_arguments import (
     TakeScreenshot,
     TypeText,
 )
-from .toolset import (
-    CREATES,
-    DESTROYS,
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXT_LINES,
-    READS,
-    Answer,
-    NoArguments,
-    Tool,
-    Toolset,
-)
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "

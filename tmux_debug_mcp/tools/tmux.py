@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check, check_name
+from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
     find_pane,
@@ -22,6 +23,7 @@ from tmux_debug_mcp.tmux.users_server import Made, escaped
 from tmux_debug_mcp.vt.keys import parse
 
 from . import sentences
+from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .servers import OwnServer, TmuxServer
 from .tmux_arguments import (
     CreateSession,
@@ -38,17 +40,7 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import (
-    CREATES,
-    DESTROYS,
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXT_LINES,
-    READS,
-    Answer,
-    NoArguments,
-    Tool,
-    Toolset,
-)
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
+from .limits import MAX_TEXT_LINES
 from .schema import argument, arguments, short_name, string
-from .toolset import MAX_TEXT_LINES
 
 
 def _pane() -> Any:  # noqa: ANN401  as `argument`

@@ -1,24 +1,21 @@
 """The toolbox: all tools of a server, and the one place where calls pass.
 
-A call is checked, audited, answered and, when it takes long, reported on here. Handlers only do
-what their tool is for.
+A call is checked, put on record, answered and, when it takes long, reported on here. Handlers only
+do what their tool is for.
 """
 
 import base64
-import contextlib
 import sys
-import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import anyio
 import mcp_types as types
 
-from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.errors import (
     ArgumentError,
     OutOfFilesError,
@@ -30,16 +27,13 @@ from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.panes.engine import Engine
 
 from .arguments import Parser
+from .records import Arguments, Call, Records
 from .toolset import Answer, Tool, Toolset
 
-Arguments = Mapping[str, Any]
 Report = Callable[[float], Awaitable[None]]
 
 # Interval of progress reports: clients may give up a call that they hear nothing of.
 _PROGRESS_S = 5.0
-# The arguments of a call with `secret` that are put on record. Of an unknown argument nobody knows
-# what it was meant to be.
-_NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +52,17 @@ class Toolbox:
     Args:
         toolsets: The toolsets that were chosen.
         engine: The engine that they work with.
-        audit: Where calls are recorded, None to record none.
+        records: Puts calls on record.
 
     Attributes:
         instructions: What the server tells clients of the tools.
         running: The number of calls at work.
     """
 
-    def __init__(
-        self, toolsets: Sequence[Toolset[Any]], engine: Engine, audit: AuditLog | None
-    ) -> None:
+    def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, records: Records) -> None:
         self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
         self.running = 0
-        self._audit = audit
+        self._records = records
         self._entries: dict[str, _Entry] = {}
         self._resources: dict[str, Any] = {}
         for toolset in toolsets:
@@ -90,13 +82,16 @@ class Toolbox:
         """The handlers of MCP's requests for resources, by the SDK's names; often none."""
         return self._resources
 
-    async def call(self, name: str, arguments: Arguments, report: Report) -> types.CallToolResult:
+    async def call(
+        self, name: str, arguments: Arguments, report: Report, caller: str = ""
+    ) -> types.CallToolResult:
         """Call a tool.
 
         Args:
             name: The tool's name.
             arguments: As the client sent them.
             report: Called every 5 s with the seconds so far, while a long call is at work.
+            caller: Who calls, for the record; "" for the client that started the server.
 
         Returns:
             The answer; or, with `is_error`, a sentence about what a better call would avoid.
@@ -106,13 +101,13 @@ class Toolbox:
         """
         self.running += 1
         try:
-            if self._audit:
-                self._audit.flush()
-                answer = await self._audited(self._audit, name, arguments, report)
-            else:
-                answer = await self._answer(name, arguments, report)
+            answer = await self._records.answered(
+                Call(name, arguments, caller),
+                partial(self._answer, name, arguments, report),
+                partial(self._text_for, name, arguments),
+            )
         except ToolError as error:
-            text = self._text_for(error, name, arguments)
+            text = self._text_for(name, arguments, error)
             return types.CallToolResult(content=[_text(text)], is_error=True)
         except Exception:
             traceback.print_exc(file=sys.stderr)
@@ -142,36 +137,7 @@ class Toolbox:
                 raise StorageError(str(error.filename), str(error.strerror)) from error
             raise
 
-    async def _audited(
-        self, audit: AuditLog, name: str, arguments: Arguments, report: Report
-    ) -> Answer:
-        """Answer a call and put it on record, also when it fails or is cancelled.
-
-        Raises:
-            AuditError: The call is not on record, and was not cancelled.
-            Exception: What the answer raises.
-        """
-        begin = time.monotonic()
-        try:
-            answer = await self._answer(name, arguments, report)
-        except ToolError as reason:
-            text = self._text_for(reason, name, arguments)
-            audit.record(_record(name, arguments, begin, error=text))
-            raise
-        except Exception as reason:
-            audit.record(_record(name, arguments, begin, error=str(reason)))
-            raise
-        except BaseException:
-            # A cancelled call stays cancelled. The audit keeps a record that it can't write.
-            with contextlib.suppress(AuditError):
-                audit.record(_record(name, arguments, begin, error="cancelled"))
-            raise
-        audit.record(_record(name, arguments, begin, answer))
-        if answer.output is not None and answer.pane_id is not None:
-            audit.capture(answer.pane_id, answer.output)
-        return answer
-
-    def _text_for(self, error: ToolError, name: str, arguments: Arguments) -> str:
+    def _text_for(self, name: str, arguments: Arguments, error: ToolError) -> str:
         """Return the text of an error in the words of the tool that was called."""
         entry = self._entries.get(name)
         if entry is None:
@@ -193,46 +159,6 @@ def _result(answer: Answer) -> types.CallToolResult:
 
 def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
-
-
-def _record(
-    name: str,
-    arguments: Arguments,
-    begin: float,
-    answer: Answer | None = None,
-    *,
-    error: str | None = None,
-) -> dict[str, Any]:
-    """Return a call as it is put on record, without values that are or may be secrets.
-
-    Args:
-        name: The tool's name.
-        arguments: As the client sent them.
-        begin: When the call began, in seconds of the monotonic clock.
-        answer: The answer, None for a call that failed or was cancelled.
-        error: Why there is no answer.
-    """
-    given = dict(arguments)
-    if given.get("secret", False) is not False:  # an invalid value is taken for yes
-        given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
-    if "env" in given:
-        env = given["env"]
-        given["env"] = list(env) if isinstance(env, Mapping) else type(env).__name__
-    now = datetime.now(UTC)
-    record: dict[str, Any] = {
-        "ts": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
-        "tool": name.removeprefix("tmux_"),
-    }
-    if answer and answer.pane_id:
-        record["pane_id"] = answer.pane_id
-    record |= {key: value for key, value in given.items() if key not in record}
-    if answer and answer.output is not None:
-        record["output_bytes"] = len(answer.output.encode())
-    record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
-    record["ok"] = error is None
-    if error is not None:
-        record["error"] = error
-    return record
 
 
 def _is_out_of_files(error: BaseException) -> bool:

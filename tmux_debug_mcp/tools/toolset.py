@@ -13,9 +13,6 @@ from tmux_debug_mcp.panes.engine import Engine
 from .schema import arguments, parameters_of, schema_of
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
-# Limits for the text of a pane that a tool returns, where the tool does not have limits of its own.
-MAX_TEXT_CHARACTERS = 40_000
-MAX_TEXT_LINES = 1000
 
 # MCP's tool annotations, by their names in Python. A tool that is not `READS` changes something.
 READS: Mapping[str, bool] = {"read_only_hint": True}

@@ -16,6 +16,7 @@ let
     cwd = "TMUX_DEBUG_CWD";
     dropEnv = "TMUX_DEBUG_DROP_ENV";
     env = "TMUX_DEBUG_ENV";
+    keep = "TMUX_DEBUG_KEEP";
     logDir = "TMUX_DEBUG_LOG_DIR";
     shell = "TMUX_DEBUG_SHELL";
     size = "TMUX_DEBUG_SIZE";
@@ -74,6 +75,7 @@ in
       - `cwd`: the directory where panes start
       - `dropEnv`: variables that panes do not inherit, names and patterns separated by commas
       - `env`: more variables for panes, NAME=VALUE separated and quoted as for a shell
+      - `keep`: serve through a server that goes on without the client, for so long, such as 60m
       - `logDir`: a directory in which the logs of panes are kept
       - `shell`: the shell of panes, as `lib.getExe` tells it
       - `size`: the size of sessions in the toolset terminal, such as 120x40
@@ -91,6 +93,7 @@ in
       cwd :: String | Null,
       dropEnv :: String | Null,
       env :: String | Null,
+      keep :: String | Null,
       logDir :: String | Null,
       shell :: String | Null,
       size :: String | Null,
@@ -110,8 +113,8 @@ in
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: allowKill, audit, auditFull, cwd, dropEnv, env, logDir, shell, size, socket, tmux,
-       toolsets.
+       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, shell, size, socket,
+       tmux, toolsets.
     mkServerConfig { audit = /audit.log; }
     => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
        but it should be a string, or null for none.

@@ -85,8 +85,10 @@ pythonPackages.buildPythonApplication {
   dontWrapPythonPrograms = true;
   postFixup = ''
     buildPythonPath "$out"
-    patchPythonScript "$out/bin/tmux-debug-mcp"
-    sed -i '1s/$/ -I/' "$out/bin/tmux-debug-mcp"
+    for script in tmux-debug tmux-debug-mcp; do
+      patchPythonScript "$out/bin/$script"
+      sed -i '1s/$/ -I/' "$out/bin/$script"
+    done
     rm "$out/nix-support/propagated-build-inputs"
   '';
 

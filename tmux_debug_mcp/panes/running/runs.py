@@ -33,6 +33,7 @@ async def run_in_shell(
         read_output: Reads the command's output from the log.
 
     Raises:
+        KeyboardHeldError: A person has the keyboard.
         PaneExitedError: The pane's program has ended.
         PaneLostError: The pane is gone.
         BusyError: An earlier command still runs there.
@@ -46,6 +47,7 @@ async def run_in_shell(
     deadline = anyio.current_time() + timeout_s
     await pane.shell.wait_until_free()
     await pane.check_running()
+    pane.keyboard.check_free()
     # Before taking the lock, since this may take a while and others may type meanwhile.
     await pane.shell.at_prompt(deadline)
     async with pane.keyboard.lock:

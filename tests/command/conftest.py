@@ -1,0 +1,102 @@
+"""Fixtures for `tmux-debug`: servers with sockets in a runtime directory of the test's own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from tmux_debug_mcp.sockets import servers
+
+PROGRAM = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
+
+
+class Shell:
+    """A shell that calls `tmux-debug`.
+
+    Args:
+        env: Its environment.
+        cwd: Its directory.
+    """
+
+    def __init__(self, env: dict[str, str], cwd: Path) -> None:
+        self.env = env
+        self.cwd = cwd
+
+    def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
+        """Start a command line."""
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            env=self.env | env,
+            cwd=self.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command line to its end."""
+        process = self.start(*words, **env)
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def out(self, *words: str) -> str:
+        """Return what a command line prints that succeeds."""
+        done = self.run(*words)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    @property
+    def runtime(self) -> Path:
+        """The directory of the servers' directories."""
+        return Path(self.env["XDG_RUNTIME_DIR"])
+
+    def servers(self) -> list[servers.Server]:
+        """Return the servers that run."""
+        found = servers.running(str(self.runtime))
+        ours = [one for one in found if one.directory.startswith(str(self.runtime))]
+        return [one for one in ours if servers.is_held(one.directory)]
+
+    def left(self) -> list[str]:
+        """Return what is in the runtime directory."""
+        return sorted(os.listdir(self.runtime))
+
+
+@pytest.fixture
+def shell(environment: dict[str, str], short_path: Path, tmp_path: Path) -> Iterator[Shell]:
+    """Return a shell without a server; the servers that it starts end with the test."""
+    shell = Shell(environment | {"XDG_RUNTIME_DIR": str(short_path)}, tmp_path)
+    yield shell
+    for server in shell.servers():
+        shell.run("--server", str(server.pid), "stop")
+    for directory in servers.directories(str(short_path)):
+        if directory.startswith(str(short_path)) and not servers.is_held(directory):
+            shutil.rmtree(directory)  # of a server that was killed
+    ask_until(shell.left, lambda left: left == [])
+
+
+@pytest.fixture
+def launch(shell: Shell) -> Iterator[Callable[..., Server]]:
+    """Return what starts a server of an MCP client with these options."""
+    started: list[Server] = []
+
+    def launch(*arguments: str) -> Server:
+        started.append(Server(shell.env, *arguments).start())
+        return started[-1]
+
+    yield launch
+    for server in started:
+        if server.process.poll() is None:
+            server.process.terminate()
+        server.process.communicate()
+
+
+@pytest.fixture
+def server(launch: Callable[..., Server]) -> Server:
+    return launch()

@@ -1,0 +1,255 @@
+"""Detached servers: what outlives a client, for how long, and that nothing is left after it."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import ask_until, marked
+from wire import Server
+
+from .conftest import PROGRAM, Shell
+
+
+def lists(shell: Shell, *at: str) -> list[dict[str, object]]:
+    """Return the panes of the only server."""
+    panes: list[dict[str, object]] = json.loads(shell.out(*at, "list"))
+    return panes
+
+
+def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) -> None:
+    assert shell.out("start").startswith("Started server ")
+    assert "runs already" in shell.out("start")
+    [server] = shell.servers()
+    assert server.cwd == str(tmp_path)
+
+    (tmp_path / "other").mkdir()
+    other = Shell(shell.env, tmp_path / "other")
+    other.out("start")
+    other.out("start", "--toolsets", "tabs")
+
+    assert len(shell.servers()) == 3
+
+
+@pytest.mark.parametrize("verb", ["create", "run"])
+def test_first_verb_starts_a_server(shell: Shell, verb: str) -> None:
+    assert "hello" in shell.out(verb, "echo hello")
+
+    assert len(shell.servers()) == 1
+
+
+def test_starts_at_once_make_one_server(shell: Shell) -> None:
+    starting = [shell.start("start") for _ in range(8)]
+    done = [process.communicate() for process in starting]
+
+    assert [process.returncode for process in starting] == [0] * 8, done
+    assert len(shell.servers()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--keep", "5"], "--keep (TMUX_DEBUG_KEEP) is '5'. Give a time such as 90s, 60m, 2h"),
+        (["--keep", "31d"], "--keep (TMUX_DEBUG_KEEP) is '31d'."),
+        (["--cwd", "/no/such"], "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory"),
+        (["--nope"], "usage: "),
+    ],
+)
+def test_server_that_can_not_start_says_why(shell: Shell, words: list[str], complaint: str) -> None:
+    done = shell.run("start", *words)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"tmux-debug: {complaint}")
+    assert shell.left() == []
+
+
+def test_server_ends_with_everything_when_nobody_has_used_it_for_its_time(
+    shell: Shell, census: str
+) -> None:
+    shell.out("start", "--keep", "2s")
+    shell.out("create", "sleep 1000")
+    begin = time.monotonic()
+
+    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+
+    assert time.monotonic() - begin > 1
+
+
+def test_server_does_not_end_while_a_caller_waits(shell: Shell) -> None:
+    shell.out("start", "--keep", "1s")
+    shell.out("create", "--name", "late", "sleep 3; echo up")
+
+    assert shell.run("wait", "late", "--pattern", "up", "--since", "0").returncode == 0
+
+
+def test_stop_takes_everything(shell: Shell, census: str) -> None:
+    shell.out("create", "sleep 1000")
+
+    assert shell.out("stop").startswith("Stopped server ")
+
+    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_ends_a_detached_server_with_everything(
+    shell: Shell, census: str, number: int
+) -> None:
+    shell.out("create", "sleep 1000")
+    [server] = shell.servers()
+
+    os.kill(server.pid, number)
+
+    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: left == [])
+
+
+def test_killed_server_leaves_no_process_and_is_replaced(shell: Shell, census: str) -> None:
+    shell.out("create", "sleep 1000")
+    [server] = shell.servers()
+
+    os.kill(server.pid, signal.SIGKILL)
+
+    ask_until(lambda: list(marked(census)), lambda left: left == [])
+    assert shell.out("run", "echo on") == "on\n"
+    assert [one.pid for one in shell.servers()] != [server.pid]
+
+
+def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:
+    """Neither its terminal and session, nor its files: a caller waits for their end."""
+    reading, writing = os.pipe()
+    subprocess.run(
+        [*PROGRAM, "start"], env=shell.env, cwd=shell.cwd, pass_fds=[writing], check=True
+    )
+    os.close(writing)
+
+    assert os.read(reading, 1) == b""
+    [server] = shell.servers()
+    assert os.getsid(server.pid) != os.getsid(0)
+    os.close(reading)
+
+
+class TestKeep:
+    """`tmux-debug-mcp --keep`: panes outlive the client, and a client that comes back has them."""
+
+    def test_client_that_comes_back_finds_its_panes(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        first = launch("--keep", "60s")
+        first.call("create_pane", command="cat", name="c")
+        first.call("send_keys", pane_id="c", keys="hello Enter")
+        before = json.loads(first.text("list_panes"))
+        assert first.finish()[1] == b""
+
+        second = launch("--keep", "60s")
+
+        assert json.loads(second.text("list_panes"))[0]["cursor"] == before[0]["cursor"]
+        assert second.text("capture_pane", pane_id="debug-1", since=0) == "hello\nhello\n"
+        assert lists(shell)[0]["name"] == "c"
+
+    def test_without_keep_nothing_outlives_the_client(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        server = launch()
+        server.call("create_pane", command="cat")
+        server.finish()
+
+        assert shell.left() == []
+
+    def test_two_clients_share_one_server(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        one, other = launch("--keep", "60s"), launch("--keep", "60s")
+        one.call("create_pane", command="cat", name="c")
+
+        other.call("send_keys", pane_id="c", keys="from the other Enter")
+
+        assert "from the other" in one.text("capture_pane", pane_id="c")
+        assert len(shell.servers()) == 1
+
+    def test_other_options_and_directories_have_servers_of_their_own(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        launch("--keep", "60s")
+        launch("--keep", "60s", "--toolsets", "tabs")
+
+        assert len(shell.servers()) == 2
+
+    def test_call_that_is_cut_is_cancelled_and_the_pane_stays(
+        self, launch: Callable[..., Server]
+    ) -> None:
+        first = launch("--keep", "60s")
+        first.call("create_pane", command="cat", name="c")
+        first.send("tools/call", name="tmux_wait", arguments={"pane_id": "c", "pattern": "x"})
+        first.process.kill()
+
+        second = launch("--keep", "60s")
+
+        assert "awaits input" in second.call("wait", pane_id="c")["content"][-1]["text"]
+
+    def test_client_learns_that_the_server_was_killed(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        client = launch("--keep", "60s")
+        [server] = shell.servers()
+
+        os.kill(server.pid, signal.SIGKILL)
+
+        assert client.process.wait(10) == 1
+        assert client.finish()[1] == (
+            b"tmux-debug-mcp: The detached server has ended, and its panes with it.\n"
+        )
+
+    def test_killed_clients_lose_nothing(self, shell: Shell, launch: Callable[..., Server]) -> None:
+        """Each client is killed within a call, at a moment that nobody chose."""
+        count = 40
+        first = launch("--keep", "60s")
+        first.call("create_pane", command="cat", name="log")
+        moments = random.Random(1)  # noqa: S311
+        for number in range(count):
+            client = launch("--keep", "60s")
+            client.send(
+                "tools/call",
+                name="tmux_send_keys",
+                arguments={"pane_id": "log", "keys": f"line {number} Enter"},
+            )
+            time.sleep(moments.uniform(0, 0.02))
+            client.process.kill()
+            client.process.wait()
+
+        first.call("wait", pane_id="log", idle_s=0.5)
+        text = first.text("capture_pane", pane_id="log", since=0)
+        row = lists(shell)[0]
+
+        # Whatever was typed is there, in order, each line of it once typed and once printed.
+        typed = [line for line in text.splitlines() if line.startswith("line ")]
+        assert typed == sorted(typed, key=lambda line: int(line.split()[1]))
+        assert row["cursor"] == len(text.replace("\n", "\r\n"))
+        assert (row["id"], row["status"]) == ("debug-1", "running")
+
+
+def test_old_directory_of_a_killed_server_does_not_hinder_the_next(shell: Shell) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+    os.kill(server.pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        ask_until(lambda: Path(f"/proc/{server.pid}").exists(), lambda there: not there)
+
+    assert "Started" in shell.out("start")
+
+
+def test_squatted_directory_is_not_used(shell: Shell) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+    name = Path(server.directory)
+    shell.out("stop")
+    ask_until(shell.left, lambda left: left == [])
+    name.mkdir(mode=0o755)
+    name.chmod(0o755)
+    (name / "socket").touch()
+
+    assert shell.out("start").startswith("Started")

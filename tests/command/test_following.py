@@ -1,0 +1,115 @@
+"""`wait --follow`: events as they come, a line each, 10 a second at most."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from .conftest import Shell
+
+SERVER = 'echo up; while read x; do echo "got $x"; done; exit 3'
+
+
+def test_each_event_is_a_line(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command=SERVER, name="web")
+    following = shell.start("wait", "web", "--follow", "--pattern", "got", "--since", "0")
+    assert following.stdout
+    assert following.stdout.readline() == "[debug-1 web awaits input]\n"
+    for word in ("one", "two"):
+        server.call("send_keys", pane_id="web", keys=f"{word} Enter")
+    server.call("send_keys", pane_id="web", keys="C-d")
+
+    out, err = following.communicate(timeout=20)
+
+    assert err == ""
+    assert re.findall(r"\[debug-1 web matched at \d+\] (.*)", out) == ["got one", "got two"]
+    assert "[debug-1 web awaits input]" in out
+    assert out.splitlines()[-1].startswith("[debug-1 web exited with code 3 after ")
+    assert following.returncode == 0
+
+
+def test_stop_pattern_and_timeout_end_it(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command=SERVER, name="web")
+    words = ("wait", "web", "--follow", "--stop-pattern", "got bad", "--since", "0")
+    stopped = shell.start(*words)
+    server.call("send_keys", pane_id="web", keys="bad Enter")
+    out, _ = stopped.communicate(timeout=20)
+    assert stopped.returncode == 1
+    assert re.fullmatch(r"\[debug-1 web stopped at \d+\] got bad", out.splitlines()[-1])
+
+    assert shell.run("wait", "web", "--follow", "--timeout", "0.3").returncode == 124
+
+
+def test_several_panes_are_followed_until_all_have_ended(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="read x; exit 1", name="one")
+    server.call("create_pane", command="read x; exit 2", name="two")
+    following = shell.start("wait", "one", "two", "--follow")
+    assert following.stdout
+    for _ in range(2):
+        assert "awaits input" in following.stdout.readline()
+    server.call("send_keys", pane_id="two", keys="Enter")
+    server.call("send_keys", pane_id="one", keys="Enter")
+
+    out, _ = following.communicate(timeout=20)
+
+    ended = [line for line in out.splitlines() if "exited" in line]
+    assert [line.split()[1] for line in ended] == ["two", "one"]
+
+
+def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
+    shell: Shell, server: Server
+) -> None:
+    server.call("create_pane", command="yes error", name="flood", timeout_s=0)
+    begin = time.monotonic()
+
+    done = shell.run("wait", "flood", "--follow", "--pattern", "error", "--timeout", "2")
+
+    lines = done.stdout.splitlines()
+    assert done.returncode == 124
+    assert 3 <= len(lines) <= 11 * (time.monotonic() - begin)
+    assert any("bytes were passed over] error" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nope"], "Pane 'nope' not found. Use tmux-debug list to see active panes."),
+        (["web", "--pattern", "("], "Parameter 'pattern' is no regular expression of RE2"),
+        (["web", "--idle", "1"], "--idle is for a single wait."),
+        (["web", "--since", "99"], "Parameter 'since' is 99"),
+        (["web", "other", "--since", "0"], "--since is a cursor of one pane."),
+    ],
+)
+def test_what_can_not_be_followed_is_refused(
+    shell: Shell, server: Server, words: list[str], complaint: str
+) -> None:
+    server.call("create_pane", command="cat", name="web")
+    server.call("create_pane", command="cat", name="other")
+
+    done = shell.run("wait", "--follow", *words)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"tmux-debug: {complaint}")
+
+
+def test_follower_that_is_gone_is_on_record(
+    shell: Shell, launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    records = tmp_path / "audit.jsonl"
+    server = launch("--audit", str(records))
+    server.call("create_pane", command="cat", name="web")
+    following = shell.start("wait", "web", "--follow")
+    assert following.stdout
+    assert following.stdout.readline() == "[debug-1 web awaits input]\n"
+
+    following.kill()
+    following.communicate()
+
+    texts = ask_until(lambda: records.read_text().splitlines(), lambda texts: len(texts) == 2)
+    record = json.loads(texts[1])
+    assert (record["tool"], record["follow"], record["ok"]) == ("wait", True, False)

@@ -1,0 +1,215 @@
+"""What `tmux-debug` does without a server: help, completion, and the list of servers."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sessions
+from wire import Server
+
+from tmux_debug_mcp import __version__, demo
+from tmux_debug_mcp.verbs import help as texts
+from tmux_debug_mcp.verbs.table import VERBS
+
+from .conftest import PROGRAM, Shell
+
+DOCS = Path(__file__).parents[2] / "docs"
+documented = pytest.mark.skipif(not DOCS.exists(), reason="Nix builds without the documents")
+
+ALL = [*(verb.name for verb in VERBS), "attach", "secret", "ps", "start", "stop", "call"]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_names_every_verb_and_every_exit_status(shell: Shell, words: list[str]) -> None:
+    text = shell.out(*words)
+
+    for verb in (*ALL, "completion"):
+        assert f"\n  {verb} " in text
+    for status in ("0 done", "1 it ended otherwise", "124", "125", "126"):
+        assert status in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_without_words_the_help_is_on_standard_error(shell: Shell) -> None:
+    done = shell.run()
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == texts.overview()
+
+
+@pytest.mark.parametrize("words", [["create", "--help"], ["help", "wait"], ["call", "-h"]])
+def test_help_of_a_verb_starts_no_server(shell: Shell, words: list[str]) -> None:
+    assert shell.out(*words).startswith("usage: tmux-debug ")
+    assert shell.left() == []
+
+
+def test_help_behind_two_dashes_is_for_the_command(shell: Shell) -> None:
+    assert "Usage: ls" in shell.out("run", "--", "ls", "--help")
+
+
+def test_help_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
+    words = ["-X", "importtime", *PROGRAM[1:], "wait", "--help"]
+    done = subprocess.run(
+        [PROGRAM[0], *words], env=shell.env, capture_output=True, text=True, check=True
+    )
+
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "tmux_debug_mcp.verbs.parsing" in imported
+    assert not {"anyio", "mcp", "mcp_types"} & imported
+
+
+def test_version(shell: Shell) -> None:
+    assert shell.out("--version") == f"tmux-debug {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["ps", "--all"], ["stop", "1"], ["completion", "tcsh"]])
+def test_words_that_are_not_known_are_refused(shell: Shell, words: list[str]) -> None:
+    done = shell.run(*words)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("tmux-debug: ")
+
+
+def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., Server]) -> None:
+    assert shell.out("ps") == "No server is running.\n"
+    server = launch()
+    server.call("create_pane", command="cat", name="web")
+    server.call("create_pane", command="exit 3", name="test")
+
+    assert shell.out("ps").splitlines() == [
+        f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)",
+        "    debug-1 web, running, awaits input: cat",
+        "    debug-2 test, exited, code 3: exit 3",
+    ]
+    assert shell.out("ps", "--names") == "web\ntest\n"
+
+
+def test_ps_follows(shell: Shell, server: Server) -> None:
+    following = shell.start("ps", "--follow")
+    assert following.stdout
+    following.stdout.readline()
+    server.call("create_pane", command="cat", name="web")
+
+    for line in following.stdout:
+        if "web, running" in line:
+            break
+    following.kill()
+    following.communicate()
+
+
+@pytest.fixture
+def on_path(tmp_path: Path) -> Path:
+    """Return a directory with the command, for completions that call it."""
+    program = tmp_path / "bin" / "tmux-debug"
+    program.parent.mkdir()
+    program.write_text(f"#!{PROGRAM[0]}\n{PROGRAM[2]}\n")
+    program.chmod(0o755)
+    return program.parent
+
+
+BASH = """
+COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+[[ ${{COMP_WORDS[COMP_CWORD]}} == _ ]] && COMP_WORDS[COMP_CWORD]=
+_tmux_debug; echo "${{COMPREPLY[@]}}"
+"""
+
+
+def completes(shell: Shell, on_path: Path, program: str, words: str) -> set[str]:
+    script = shell.out("completion", program)
+    if program == "fish":
+        line = words.removesuffix("_")
+        script += f"\ncomplete -C '{line}' | string split -f 1 \\t; true"
+        command = ["fish", "-c", script]  # its own functions are part of its configuration
+    elif program == "zsh":
+        # zsh completes through the functions that are written for bash.
+        script = "autoload -Uz compinit && compinit -D\n" + script + "\nemulate -R bash\n"
+        command = ["zsh", "-f", "-c", script + "print ${_comps[tmux-debug]}"]
+    else:
+        command = ["bash", "-c", script + BASH.format(words=words)]
+    env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("program", ["bash", "fish"])
+def test_verbs_flags_and_panes_are_completed(
+    shell: Shell, server: Server, on_path: Path, program: str
+) -> None:
+    server.call("create_pane", command="cat", name="web")
+    server.call("create_pane", command="cat", name="worker")
+
+    assert set(ALL) <= completes(shell, on_path, program, "tmux-debug _")
+    assert completes(shell, on_path, program, "tmux-debug ca") == {"call", "capture"}
+    assert {"--pattern", "--follow", "--timeout"} <= completes(
+        shell, on_path, program, "tmux-debug wait --"
+    )
+    assert completes(shell, on_path, program, "tmux-debug send w") == {"web", "worker"}
+
+
+def test_completion_is_known_to_zsh(shell: Shell, on_path: Path) -> None:
+    assert completes(shell, on_path, "zsh", "") == {"_bash_complete", "-F", "_tmux_debug"}
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="./dev check needs it as well")
+def test_completion_for_bash_is_clean(shell: Shell, tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(shell.out("completion", "bash"))
+
+    subprocess.run(["shellcheck", "-s", "bash", "-e", "SC2207", str(script)], check=True)
+
+
+def test_rows_of_ps_are_those_of_the_list(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="cat", name="web")
+
+    [row] = json.loads(shell.out("list"))
+
+    assert f"{row['id']} {row['name']}" in shell.out("ps")
+
+
+@documented
+def test_skill_is_short_and_its_words_are_verbs() -> None:
+    skill = (DOCS / "skills/tmux-debug/SKILL.md").read_text()
+
+    assert len(skill.encode()) <= 1200
+    for verb in set(re.findall(r"tmux-debug (\w+)", skill)) - {"VERB"}:
+        assert verb in ALL
+    for flag in re.findall(r"(?<!-)--[a-z][a-z-]*", skill):
+        assert any(flag in texts.help_of([verb.name]) for verb in VERBS)
+
+
+@documented
+def test_page_has_every_verb() -> None:
+    page = (DOCS / "command-line.md").read_text()
+
+    for verb in (*ALL, "completion"):
+        assert f"`{verb}" in page
+
+
+@documented
+def test_session_on_the_page_is_what_happens(shell: Shell, on_path: Path, tmp_path: Path) -> None:
+    page = (DOCS / "command-line.md").read_text()
+    shutil.copy(Path(demo.__file__).with_name("shop.py"), tmp_path)
+    env = shell.env | {"PATH": f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"}
+    [session] = sessions.fenced(page, "console")
+
+    facts: dict[str, str] = {}
+    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        line, shown = part.split("\n", 1)
+        for name, value in facts.items():
+            line = line.replace(f":{name}", f":{value}")
+        done = subprocess.run(
+            ["sh", "-c", f"{line} 2>&1"],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = sessions.facts_of(shown, done.stdout)
+        assert found is not None, done.stdout
+        facts |= found

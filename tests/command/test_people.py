@@ -1,0 +1,370 @@
+"""People: they watch a pane, take its keyboard and let go, and type secrets that no agent sees."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from .conftest import PROGRAM, Shell
+
+LEAVE = b"\x02d"
+# tmux takes keys that come at once for a paste, in which it has no keys of its own.
+_PASTE_S = 0.05
+
+
+class Person:
+    """Somebody at a terminal of 80 columns and 24 rows, who calls `tmux-debug`."""
+
+    def __init__(self, shell: Shell, *words: str) -> None:
+        self._keyboard, terminal = pty.openpty()
+        ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.tty = os.ttyname(terminal)
+        command = shlex.join([*PROGRAM, *words])
+        # The leader of a session gets the first terminal that it opens as its own.
+        script = f"exec <>{self.tty} >&0 2>&0; exec {command}"
+        self.process = subprocess.Popen(
+            ["sh", "-c", script],
+            env=shell.env | {"TERM": "xterm"},
+            cwd=shell.cwd,
+            start_new_session=True,
+        )
+        self._terminal = terminal
+        self._seen = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while data := os.read(self._keyboard, 65536):
+                self._seen += data
+
+    @property
+    def seen(self) -> str:
+        """What the terminal got, without control sequences."""
+        text = self._seen.decode(errors="replace")
+        return re.sub(r"\x1b(?:\[[0-9;?>=]*[a-zA-Z]|[()][0A-Z]|[=>78])", "", text)
+
+    def sees(self, text: str) -> None:
+        ask_until(lambda: self.seen, lambda seen: text in seen)
+
+    def types(self, keys: bytes) -> None:
+        os.write(self._keyboard, keys)
+
+    def leaves(self) -> int:
+        """Press C-b d, and return the exit status."""
+        time.sleep(_PASTE_S)
+        self.types(LEAVE)
+        return self.process.wait(20)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._terminal)
+        self._reader.join(20)
+        os.close(self._keyboard)
+
+
+@pytest.fixture
+def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
+    """Return what makes a person call `tmux-debug`."""
+    people: list[Person] = []
+
+    def sits(*words: str) -> Person:
+        people.append(Person(shell, *words))
+        return people[-1]
+
+    yield sits
+    for person in people:
+        person.close()
+    # What a person had is gone with them, and the server goes on.
+    ask_until(lambda: _status(server), lambda status: "keyboard" not in status)
+
+
+def _status(server: Server) -> str:
+    result = server.call("list_panes")
+    return str(result["content"][0]["text"])
+
+
+def size_of(server: Server, pane: str) -> str:
+    return server.text("run", pane_id=pane, command="stty size")
+
+
+class TestAttach:
+    @pytest.fixture(autouse=True)
+    def panes(self, server: Server) -> None:
+        server.call("create_pane", command="echo up; exec bash --norc", name="web")
+        server.call("create_pane", command="echo secret of another pane; cat", name="other")
+
+    def test_person_who_watches_sees_the_pane_and_types_nothing(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        size = size_of(server, "web")
+        person = sits("attach", "web")
+        person.sees("watching; C-b d leaves")
+        server.call("send_keys", pane_id="web", keys="echo seen by $((1+1)) Enter")
+        person.sees("seen by 2")
+        person.types(b"echo typed\r")
+
+        assert size_of(server, "web") == size
+        assert person.leaves() == 0
+        assert "typed" not in server.text("capture_pane", pane_id="web")
+        assert "another pane" not in person.seen
+
+    def test_person_who_takes_over_types_and_the_agent_is_told(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard; C-b d lets go")
+        person.types(b"echo typed by hand\r")
+        person.sees("typed by hand")
+
+        status = server.call("capture_pane", pane_id="web")["content"][-1]["text"]
+        assert f"at {person.tty} has the keyboard" in status
+        for tool, arguments in (
+            ("send_keys", {"keys": "echo no Enter"}),
+            ("send_keys", {"keys": "C-c"}),
+            ("send_keys", {"keys": "SIGTERM"}),
+            ("run", {"command": "echo no"}),
+        ):
+            refused = server.call(tool, pane_id="web", **arguments)
+            assert refused["isError"]
+            assert (
+                f"at {person.tty} has the keyboard of pane 'debug-1'. Nothing can be typed, run or "
+                "signalled there until they let go. Wait, or work in another pane."
+            ) in refused["content"][0]["text"]
+        # Other panes, waits and captures go on.
+        assert not server.call("send_keys", pane_id="other", keys="on Enter").get("isError")
+        server.shows("web", "typed by hand")
+
+        assert person.leaves() == 0
+
+        assert server.text("run", pane_id="web", command="echo agent") == "agent\n"
+
+    def test_steps_that_wait_are_refused_when_a_person_takes_over(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.send(
+            "tools/call",
+            name="tmux_send_keys",
+            arguments={"pane_id": "web", "keys": ["sleep 3", "Enter", "echo never", "Enter"]},
+        )
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+
+        text = server.read()["result"]["content"][0]["text"]
+
+        assert "has the keyboard of pane 'debug-1'" in text
+        assert person.leaves() == 0
+        assert "echo never" not in server.text("capture_pane", pane_id="web")
+
+    def test_run_that_times_out_under_a_person_does_not_interrupt_them(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.send(
+            "tools/call",
+            name="tmux_run",
+            arguments={"pane_id": "web", "command": "sleep 1000", "timeout_s": 2},
+        )
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+
+        assert "has the keyboard" in server.read()["result"]["content"][0]["text"]
+        assert (
+            "foreground sleep"
+            in server.call("wait", pane_id="web", timeout_s=0)["content"][-1]["text"]
+        )
+        person.types(b"\x03")
+        assert person.leaves() == 0
+
+    def test_one_person_at_a_time_has_the_keyboard(
+        self, sits: Callable[..., Person], shell: Shell
+    ) -> None:
+        sits("attach", "web", "--write").sees("you have the keyboard")
+
+        done = shell.run("attach", "web", "--write")
+
+        assert done.returncode == 125
+        assert "has the keyboard of pane 'debug-1'" in done.stderr
+        sits("attach", "web").sees("watching")
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+    def test_person_whose_terminal_is_gone_has_let_go(
+        self, sits: Callable[..., Person], server: Server, number: int
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+
+        os.kill(person.process.pid, number)
+
+        ask_until(
+            lambda: server.call("send_keys", pane_id="web", keys="echo agent Enter"),
+            lambda result: not result.get("isError"),
+        )
+
+    def test_killing_the_pane_is_not_refused_and_shows_no_other_pane(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+
+        assert not server.call("kill_pane", pane_id="web").get("isError")
+
+        assert person.process.wait(20) == 0
+        assert "another pane" not in person.seen
+
+    def test_without_a_pane_there_must_be_one(
+        self, sits: Callable[..., Person], shell: Shell, server: Server
+    ) -> None:
+        assert shell.run("attach").stderr == (
+            "tmux-debug: Give the pane to attach to. There is: web, other.\n"
+        )
+        server.call("kill_pane", pane_id="other")
+        sits("attach").sees("watching")
+
+    def test_attach_needs_a_terminal(self, shell: Shell) -> None:
+        assert shell.run("attach", "web").stderr == (
+            "tmux-debug: attach needs a terminal. Call it in one.\n"
+        )
+
+    def test_server_that_ends_ends_the_persons_terminal(
+        self, sits: Callable[..., Person], shell: Shell, server: Server
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+
+        server.process.terminate()
+
+        person.process.wait(20)
+        assert server.process.wait(20) == 0
+        assert shell.left() == []
+        server.call = lambda *_, **__: {"content": [{"text": ""}]}  # type: ignore[method-assign]
+
+
+ASKS = "printf 'Password: '; stty -echo; read x; stty echo; echo; echo got ${#x}; exec cat"
+
+
+class TestSecret:
+    def test_agent_is_told_how_a_person_can_type_it(self, server: Server) -> None:
+        result = server.call("create_pane", command=ASKS, name="login")
+
+        assert "awaits hidden input" in result["content"][-1]["text"]
+        assert "a person can type it: tmux-debug secret debug-1" in result["content"][-1]["text"]
+
+    def test_secret_reaches_the_terminal_and_nothing_else(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+        person = sits("secret", "login")
+        person.sees("in pane 'login': ")
+        person.types(b"hunter2\r")
+
+        person.sees("Typed into pane 'debug-1'.")
+        assert person.process.wait(20) == 0
+        server.shows("login", "got 7")
+        assert "hunter2" not in person.seen
+        assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
+
+    def test_secret_may_come_from_a_pipe(self, shell: Shell, server: Server) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+
+        done = subprocess.run(
+            [*PROGRAM, "secret", "login"],
+            env=shell.env,
+            input="from a vault\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert done.stdout == "Typed into pane 'debug-1'.\n"
+        server.shows("login", "got 12")
+
+    @pytest.mark.parametrize("command", ["cat", "sleep 1000", "bash --norc"])
+    def test_secret_is_not_typed_where_it_would_be_shown(
+        self, shell: Shell, server: Server, command: str
+    ) -> None:
+        server.call("create_pane", command=command, name="open")
+
+        done = shell.run("secret", "open")
+
+        assert (done.returncode, done.stdout) == (125, "")
+        assert done.stderr == (
+            "tmux-debug: Pane 'debug-1' does not await hidden input, so a secret could be shown "
+            "there. Nothing was typed.\n"
+        )
+
+    def test_pane_is_looked_at_again_before_the_secret_is_typed(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+        person = sits("secret", "login")
+        person.sees("Secret for")
+        server.call("send_keys", pane_id="login", keys="x Enter")
+        server.shows("login", "got 1")
+
+        person.types(b"hunter2\r")
+
+        person.sees("does not await hidden input")
+        assert person.process.wait(20) == 125
+        assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
+
+    def test_interrupted_question_gives_the_terminal_its_echo_back(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+        person = sits("secret", "login")
+        person.sees("Secret for")
+
+        person.types(b"\x03")
+
+        assert person.process.wait(20) == 130
+        fd = os.open(person.tty, os.O_RDWR | os.O_NOCTTY)
+        assert termios.tcgetattr(fd)[3] & termios.ECHO
+        os.close(fd)
+
+
+def test_people_and_callers_are_on_record(
+    shell: Shell, tmp_path: Path, launch: Callable[..., Server]
+) -> None:
+    records = tmp_path / "audit.jsonl"
+    server = launch("--audit", str(records))
+    server.call("create_pane", command=ASKS, name="login")
+    shell.out("list")
+    subprocess.run(
+        [*PROGRAM, "secret", "login"], env=shell.env, input="hunter2\n", text=True, check=True
+    )
+    shell.run("secret", "login")
+    shell.run("attach", "login", "--write")
+
+    texts = ask_until(lambda: records.read_text().splitlines(), lambda texts: len(texts) == 5)
+    lines = [json.loads(text) for text in texts]
+
+    assert [line["tool"] for line in lines] == [
+        "create_pane",
+        "list_panes",
+        "secret",
+        "secret",
+        "attach",
+    ]
+    assert "caller" not in lines[0]
+    assert lines[1]["caller"].endswith(f"(pid {os.getpid()})")
+    assert lines[2]["pane_id"] == "debug-1"
+    assert lines[2]["caller"]
+    assert [line["ok"] for line in lines[:4]] == [True, True, True, False]
+    assert "hunter2" not in records.read_text()

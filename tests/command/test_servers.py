@@ -1,0 +1,279 @@
+"""Which server a caller reaches, and who can't reach it."""
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import SERVER, Server
+
+from tmux_debug_mcp.sockets import listener
+
+from .conftest import PROGRAM, Shell
+
+
+def socket_of(shell: Shell) -> str:
+    [server] = shell.servers()
+    return server.socket
+
+
+@contextlib.contextmanager
+def connected(shell: Shell) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(20)
+        peer.connect(socket_of(shell))
+        yield peer
+
+
+def test_only_server_is_found(shell: Shell, server: Server) -> None:
+    assert [one.pid for one in shell.servers()] == [server.pid]
+    assert shell.out("run", "echo found") == "found\n"
+
+
+def test_without_a_server_the_error_says_how_to_start_one(shell: Shell) -> None:
+    done = shell.run("list")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == ("tmux-debug: No server is running. Start one with: tmux-debug start\n")
+
+
+def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server]) -> None:
+    one, other = launch(), launch("--toolsets", "tabs")
+
+    done = shell.run("list")
+
+    assert done.returncode == 125
+    assert done.stderr.startswith(
+        "tmux-debug: Several servers are running. Give one with --server PID. Running:\n"
+    )
+    lines = done.stderr.splitlines()
+    assert f"  {one.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)" in lines
+    assert f"  {other.pid}  {Path.cwd()}  (of an MCP client, toolsets tabs)" in lines
+    assert shell.out("--server", str(one.pid), "run", "echo 1") == "1\n"
+    assert shell.run("run", "echo 2", TMUX_DEBUG_SERVER=str(other.pid)).stdout == "2\n"
+    assert shell.run("--server", "1", "list").stderr.startswith(
+        "tmux-debug: There is no server '1'. Running:\n"
+    )
+
+
+CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+print("started", flush=True)
+for line in sys.stdin:
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+    print((done.stdout + done.stderr).splitlines()[-1], flush=True)
+"""
+
+
+class Client:
+    """An MCP client whose shell calls `tmux-debug`."""
+
+    def __init__(self, shell: Shell, *command: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, *command],
+            env=shell.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._line() == "started"
+
+    def _line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def call(self, words: str) -> str:
+        """Run a line in the client's shell, and return the last line that it prints."""
+        program = " ".join(f"'{word}'" for word in PROGRAM)
+        assert self.process.stdin
+        self.process.stdin.write(f"{program} {words}\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def end(self) -> None:
+        self.process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("launcher", [None, "/bin/sh -c", "timeout 100"])
+def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell, launcher: str | None) -> None:
+    """Also where a launcher, such as `uvx`, stays as the server's parent."""
+    command = SERVER
+    if launcher == "/bin/sh -c":
+        command = ["/bin/sh", "-c", f"{shlex.join(SERVER)}; true"]
+    elif launcher:
+        command = [*launcher.split(), *SERVER]
+    clients = [Client(shell, *command) for _ in range(2)]
+    ask_until(shell.servers, lambda found: len(found) == 2)
+
+    for number, client in enumerate(clients):
+        client.call(f"create --name pane-{number} cat")
+    for number, client in enumerate(clients):
+        assert json.loads(client.call("list"))[0]["name"] == f"pane-{number}"
+
+    for client in clients:
+        client.end()
+
+
+def test_socket_is_for_its_user_alone(shell: Shell, server: Server) -> None:
+    path = Path(socket_of(shell))
+
+    assert server.pid
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_is_sent_away_even_where_the_modes_let_it_in(
+    shell: Shell, server: Server
+) -> None:
+    path = Path(socket_of(shell))
+    for opened in (path.parent.parent, path.parent, path):
+        opened.chmod(0o777)
+    program = (
+        "import os, socket; os.setuid(65534); peer = socket.socket(socket.AF_UNIX);"
+        f"peer.connect({str(path)!r});"
+        """peer.sendall(b'{"want": "stop"}\\n'); print(peer.recv(100))"""
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (
+        done.stdout == "b''\n"
+        or "ConnectionResetError" in done.stderr
+        or ("BrokenPipeError" in done.stderr)
+    )
+    path.parent.parent.chmod(0o700)
+    path.parent.chmod(0o700)
+    assert server.text("list_panes")
+
+
+def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:
+    fake = shell.runtime / "tmux-debug-1-0"
+    fake.mkdir(mode=0o755)
+    fake.chmod(0o755)
+    facts = {
+        "pid": os.getpid(),
+        "clients": [os.getpid()],
+        "cwd": "/",
+        "toolsets": "",
+        "version": "",
+    }
+    (fake / "server.json").write_text(json.dumps(facts | {"keep_s": None}))
+
+    assert shell.run("list").stderr.startswith("tmux-debug: No server is running.")
+    shutil.rmtree(fake)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"garbage\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"want": "nothing"}\n',
+        b'{"want": "verb"}\n',
+        b'{"want": "verb", "words": "list", "cwd": "/"}\n',
+        b'{"want": "verb", "words": [1], "cwd": "/"}\n',
+        b'{"want": "mcp"}\n',
+        b'{"want": "verb", "words": [' + b"[" * 100_000 + b"\n",
+        b"\xff\xfe\n",
+        b"x" * (9 << 20),
+    ],
+)
+def test_garbage_is_sent_away_and_harms_nobody(shell: Shell, server: Server, line: bytes) -> None:
+    with connected(shell) as peer, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        peer.sendall(line)
+        assert peer.recv(100) == b""
+
+    assert shell.out("run", "echo on") == "on\n"
+    server.finish()
+
+
+def test_caller_that_says_nothing_is_sent_away(shell: Shell, server: Server) -> None:
+    begin = time.monotonic()
+    with connected(shell) as peer:
+        assert peer.recv(100) == b""
+
+    assert time.monotonic() - begin > 1
+    assert server.text("list_panes")
+
+
+def test_caller_that_reads_nothing_holds_up_nobody(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="seq 200000; exec cat", name="much", timeout_s=3)
+    wish = {"want": "verb", "words": ["capture", "much", "--since", "0"], "cwd": "/"}
+    with contextlib.ExitStack() as stack:
+        for _ in range(listener.MAX_CONNECTIONS // 2):
+            stack.enter_context(connected(shell)).sendall(json.dumps(wish).encode() + b"\n")
+        assert shell.out("run", "echo on") == "on\n"
+    assert server.text("list_panes")
+
+
+def test_ten_thousand_connections_harm_nobody(shell: Shell, server: Server) -> None:
+    path = socket_of(shell)
+    held = []
+    for number in range(10_000):
+        peer = socket.socket(socket.AF_UNIX)
+        peer.connect(path)
+        if number < 100:
+            held.append(peer)
+        else:
+            peer.close()
+    for peer in held:
+        peer.close()
+
+    assert shell.out("run", "echo on") == "on\n"
+    assert server.text("list_panes")
+
+
+def test_caller_beyond_the_limit_is_told(shell: Shell, server: Server) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(listener.MAX_CONNECTIONS):
+            stack.enter_context(connected(shell))
+        done = shell.run("list")
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"tmux-debug: The server has {listener.MAX_CONNECTIONS} callers already. Try again when "
+        "one of them has ended.\n"
+    )
+    assert server.text("list_panes")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_removes_the_socket(shell: Shell, server: Server, number: int) -> None:
+    os.kill(server.pid, number)
+    server.process.wait(10)
+
+    assert shell.left() == []
+
+
+def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    killed = launch()
+    killed.process.kill()
+    killed.process.wait()
+    assert len(shell.left()) == 1
+    assert shell.run("list").returncode == 125
+    next_one = launch()
+    assert shell.out("run", "echo on") == "on\n"
+    old = shell.runtime / next(name for name in shell.left() if str(killed.pid) in name)
+    os.utime(old, (0, 0))
+
+    launch()
+
+    assert not old.exists()
+    assert next_one.finish()

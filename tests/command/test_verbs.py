@@ -1,0 +1,199 @@
+"""The verbs of `tmux-debug`: what they print where, and their exit statuses."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from wire import Server
+
+from tmux_debug_mcp.verbs.table import VERBS
+
+from .conftest import PROGRAM, Shell
+
+pytestmark = pytest.mark.usefixtures("server")
+
+
+def test_output_is_on_standard_output_and_the_status_line_on_standard_error(shell: Shell) -> None:
+    done = shell.run("create", "--name", "sum", "echo $((20 + 22)); exec cat")
+
+    assert done.stdout == (
+        "Created pane 'sum' (id: debug-1) running: echo $((20 + 22)); exec cat\n42\n"
+    )
+    assert done.stderr.startswith("[debug-1 sum running ")
+    assert done.stderr.endswith("awaits input; cursor 4]\n")
+    assert done.returncode == 0
+    assert shell.out("capture", "sum") == "42\n"
+
+
+def test_session_in_a_shell(shell: Shell) -> None:
+    shell.out("create", "--name", "sh", "--env", "GREETING=good day", "bash --norc")
+    assert "good day" in shell.out("send", "sh", "echo $GREETING", "Enter")
+    assert shell.out("run", "--pane", "sh", "echo $GREETING") == "good day\n"
+    assert shell.out("wait", "sh", "--pattern", "good", "--since", "0").splitlines()[-1]
+    [row] = json.loads(shell.out("list"))
+    assert (row["name"], row["awaits"]) == ("sh", "keys")
+    assert shell.out("kill", "sh").startswith("Killed pane 'debug-1'")
+    assert shell.out("list") == "No active panes. Use tmux-debug create to start one.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["run", "true"], 0),
+        (["run", "exit 3"], 3),
+        (["run", "kill -9 $$"], 137),
+        (["run", "--timeout", "0.3", "sleep 100"], 124),
+        (["run", "read x"], 126),
+        (["run", "--pane", "nope", "true"], 125),
+        (["run", "--nope", "true"], 125),
+        (["create", "exit 5"], 0),
+        (["create", "--wait-for", "up", "echo up; sleep 100"], 0),
+        (["create", "--wait-for", "up", "exit 5"], 1),
+        (["create", "--wait-for", "up", "--timeout", "0.2", "sleep 100"], 124),
+        (["create", "--timeout", "0.2", "while :; do echo; sleep 0.01; done"], 0),
+        (["wait", "cat", "--timeout", "0"], 0),
+        (["wait", "cat", "--pattern", "x", "--timeout", "0.1"], 124),
+        (["wait", "cat", "--stop-pattern", "hello", "--since", "0"], 1),
+        (["wait", "ended"], 0),
+        (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
+        (["capture", "cat", "--lines", "0"], 125),
+        (["send", "ended", "x"], 125),
+        (["call", "tmux_kill_pane", "pane_id=cat"], 0),
+        (["call", "tmux_kill_pane"], 125),
+        (["call", "nope"], 125),
+        (["nope"], 125),
+        ([], 125),
+    ],
+)
+def test_exit_statuses(shell: Shell, words: list[str], status: int) -> None:
+    shell.out("create", "--name", "cat", "echo hello; exec cat")
+    shell.out("create", "--name", "ended", "exit 7")
+
+    done = shell.run(*words)
+
+    assert done.returncode == status, done
+    if status == 125:
+        assert done.stdout == ""
+        assert done.stderr
+
+
+def test_refusal_names_verbs_and_not_tools(shell: Shell) -> None:
+    assert shell.run("capture", "nope").stderr == (
+        "Pane 'nope' not found. Use tmux-debug list to see active panes.\n"
+    )
+
+
+def test_json_has_everything(shell: Shell) -> None:
+    done = shell.run("run", "--json", "echo out; exit 3")
+
+    result = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert result["content"][0]["text"] == "out\n"
+    assert result["_meta"]["reason"] == "done"
+    assert result["_meta"]["exit_code"] == 3
+
+
+def test_programs_start_in_the_directory_of_the_caller(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "here" / "below").mkdir(parents=True)
+    caller = Shell(shell.env, tmp_path / "here")
+
+    assert caller.out("run", "pwd") == f"{tmp_path}/here\n"
+    assert caller.out("run", "--cwd", "below", "pwd") == f"{tmp_path}/here/below\n"
+    assert f"{tmp_path}/here\n" in caller.out("create", "--name", "sh", "pwd; exec bash --norc")
+    assert caller.out("run", "--pane", "sh", "pwd") == f"{tmp_path}/here\n"
+
+
+def test_words_of_a_command_stay_words(shell: Shell) -> None:
+    assert shell.out("run", "--", "printf", "%s|", "a b", "--json", "$HOME") == "a b|--json|$HOME|"
+
+
+def test_several_keys_are_steps(shell: Shell) -> None:
+    shell.out("create", "--name", "cat", "cat")
+
+    out = shell.out("send", "cat", "first", "Enter", "second", "Enter")
+
+    assert out.splitlines()[1:] == ["first", "first", "second", "second"]
+
+
+def test_call_reaches_the_tools_of_every_toolset(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    other = launch("--toolsets", "tabs")
+    at_other = ("--server", str(other.pid))
+
+    made = json.loads(shell.out(*at_other, "call", "create_tab", "name=work"))
+    line = f"window_id={made['window_id']}"
+    done = json.loads(
+        shell.out(*at_other, "call", "execute_command", line, "command=echo 4$((1+1))")
+    )
+
+    assert done["output"] == "42\n"
+    # The verbs are there whatever the toolsets are.
+    assert [row["name"] for row in json.loads(shell.out(*at_other, "list"))] == ["work"]
+
+
+def test_call_reads_arrays_as_json(shell: Shell) -> None:
+    shell.out("create", "--name", "cat", "cat")
+
+    shell.out("call", "tmux_send_keys", "pane_id=cat", 'keys=["one", "Enter"]', "timeout_s=1")
+
+    assert shell.out("call", "tmux_capture_pane", "pane_id=cat", "lines=5").startswith("one\none")
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
+    text = shell.out(verb, "--help")
+
+    for flag, parameter in next(one for one in VERBS if one.name == verb).flags():
+        assert flag in text
+        assert str(parameter.schema.get("description", ""))[:20] in text
+
+
+def test_interrupted_caller_cancels_its_call(shell: Shell, server: Server) -> None:
+    waiting = shell.start("run", "sleep 100")
+    while not json.loads(shell.out("list", "--json"))["content"][0]["text"].startswith("[{"):
+        pass
+    waiting.kill()
+    waiting.communicate()
+
+    assert shell.out("run", "echo on") == "on\n"
+    assert server.text("list_panes")
+
+
+def test_arguments_and_directories_that_are_no_text_are_refused(
+    shell: Shell, tmp_path: Path
+) -> None:
+    assert shell.run("run", os.fsdecode(b"echo \xff")).stderr == (
+        "tmux-debug: The arguments are not UTF-8. Give UTF-8.\n"
+    )
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = "cd gone && rmdir ../gone && exec " + shlex.join([*PROGRAM, "list"])
+    done = subprocess.run(
+        ["sh", "-c", words], env=shell.env, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.stderr.startswith(b"tmux-debug: The current directory is gone")
+
+
+def test_verb_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
+    program = (
+        "import os, sys; os._exit = lambda status: sys.exit(status);"
+        "from tmux_debug_mcp.command.main import main\n"
+        "try: main()\n"
+        "finally: print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "list"],
+        env=shell.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    heavy = {"anyio", "argparse", "asyncio", "dataclasses", "mcp", "mcp_types", "orjson", "socket"}
+    assert not heavy & set(done.stderr.split())

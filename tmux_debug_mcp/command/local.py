@@ -1,0 +1,147 @@
+"""The verbs that concern servers, not panes: `start`, `stop` and `ps`; and what is printed."""
+
+import json
+import os
+import time
+
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, read, running
+
+from .starting import DEFAULT_KEEP, connect, directory_for, keep_option
+
+_HELP = ("-h", "--help", "help")
+_REFUSED = 125
+_REDRAW_S = 1.0
+_CLEAR = "\x1b[H\x1b[J"
+
+
+def show_help(words: list[str]) -> int:
+    """Print help and return the exit status: without any words the command line is wrong."""
+    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  verbs don't need it
+
+    if not words:
+        os.write(2, texts.overview().encode())
+        return _REFUSED
+    verbs = [word for word in words if word not in _HELP]
+    if verbs:
+        _print(texts.help_of(verbs).rstrip("\n"))
+    else:
+        _print(texts.overview().rstrip("\n"))
+    return 0
+
+
+def run(words: list[str], wanted: str) -> int:
+    """Run one of these verbs and return its exit status.
+
+    Args:
+        words: The command line, from the verb on.
+        wanted: The server that `--server` or the environment names, "" for none.
+
+    Raises:
+        CommandError: It can't be done.
+    """
+    verb, *arguments = words
+    if verb == "--version":
+        _print(f"tmux-debug {__version__}")
+        return 0
+    if verb == "start":
+        return _start(arguments)
+    if verb == "completion":
+        return _completion(arguments)
+    servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if verb == "stop":
+        _check_words(verb, arguments, ())
+        return _stop(choose(servers, wanted, os.getpid()))
+    _check_words(verb, arguments, ("--follow", "--names"))
+    if "--names" in arguments:
+        return _names(choose(servers, wanted, os.getpid()))
+    return _list(follows="--follow" in arguments)
+
+
+def _completion(words: list[str]) -> int:
+    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  verbs don't need it
+
+    if len(words) != 1 or words[0] not in texts.SHELLS:
+        raise CommandError(f"Give one shell: completion {' or '.join(texts.SHELLS)}.")
+    _print(texts.completion(words[0]).rstrip("\n"))
+    return 0
+
+
+def _check_words(verb: str, words: list[str], known: tuple[str, ...]) -> None:
+    for word in words:
+        if word not in known:
+            takes = " and ".join(known) or "no arguments"
+            raise CommandError(f"{verb} does not know '{word}'. It takes {takes}.")
+
+
+def _start(words: list[str]) -> int:
+    keep, options = keep_option(words, os.environ)
+    connection, is_new = connect(options, keep or DEFAULT_KEEP, os.environ)
+    connection.close()
+    server = read(directory_for(options, os.environ))
+    name = f"server {server.pid}" if server else "a server"
+    if is_new:
+        _print(f"Started {name}. It ends when nobody has used it for {keep or DEFAULT_KEEP}.")
+    else:
+        _print(f"{name[0].upper()}{name[1:]} runs already for this directory and these options.")
+    return 0
+
+
+def _stop(server: Server) -> int:
+    connection = Connection(server.socket)
+    connection.send({"want": "stop"})
+    for _ in connection.messages():
+        pass  # it closes the connection at its end
+    _print(f"Stopped server {server.pid}, and everything in its panes.")
+    return 0
+
+
+def _list(*, follows: bool) -> int:
+    """Print the servers with their panes, and with `--follow` again every second."""
+    while True:
+        servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
+        text = "\n".join(_described(server) for server in servers) or "No server is running."
+        if not follows:
+            _print(text)
+            return 0
+        _print(f"{_CLEAR}{text}")
+        time.sleep(_REDRAW_S)
+
+
+def _described(server: Server) -> str:
+    lines = [str(server)]
+    for pane in _panes(server):
+        facts = [f"{pane['id']} {pane['name']}", str(pane["status"])]
+        if "awaits" in pane:
+            facts.append(f"awaits {pane['awaits']}")
+        if "exit_code" in pane:
+            facts.append(f"code {pane['exit_code']}")
+        lines.append(f"    {', '.join(facts)}: {pane['command']}")
+    return "\n".join(lines)
+
+
+def _names(server: Server) -> int:
+    for pane in _panes(server):
+        _print(str(pane["name"]))
+    return 0
+
+
+def _panes(server: Server) -> list[dict[str, object]]:
+    """Return the rows of a server's panes; none of a server that has just ended."""
+    try:
+        connection = Connection(server.socket)
+        connection.send({"want": "verb", "words": ["list", "--json"], "cwd": "/"})
+        outputs = [str(message["out"]) for message in connection.messages() if "out" in message]
+    except ServerGoneError:
+        return []
+    if not outputs:
+        return []
+    text = json.loads(outputs[0])["content"][0]["text"]
+    return json.loads(text) if text.startswith("[") else []
+
+
+def _print(line: str) -> None:
+    data = f"{line}\n".encode()
+    while data:
+        data = data[os.write(1, data) :]

@@ -1,0 +1,144 @@
+"""`tmux-debug`: finds the server, passes a verb on to it, and prints what it answers."""
+
+import _signal  # `signal` imports enum
+import os
+import sys
+
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import CommandError, choose, running
+
+_REFUSED = 125
+# What is done in this process.
+_LOCAL = ("start", "stop", "ps", "completion", "--version")
+# What needs a person and their terminal.
+_PEOPLES = ("attach", "secret")
+# What starts a server where there is none.
+_STARTING = (["create"], ["run"])
+
+
+def main() -> None:
+    """Run the command and exit."""
+    # As programs in C: a closed pipe and C-c end the process, and with it the connection.
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    try:
+        status = run(sys.argv[1:])
+    except CommandError as error:
+        _write(2, f"tmux-debug: {error}\n")
+        status = _REFUSED
+    # Everything is written. Taking the interpreter down would take longer than the verb.
+    os._exit(status)
+
+
+def run(words: list[str]) -> int:
+    """Run a command line and return its exit status.
+
+    Raises:
+        NoServerError: There is no server, or it is not clear which one is meant.
+        ServerGoneError: The server does not answer, or ends meanwhile.
+    """
+    wanted, words = _server_option(words)
+    _check_characters(words)
+    if not words or _asks_for_help(words):
+        from . import local  # noqa: PLC0415  verbs of the server don't need it
+
+        return local.show_help(words)
+    if words[0] in _LOCAL:
+        from . import local  # noqa: PLC0415
+
+        return local.run(words, wanted)
+    connection = _reach(wanted, words)
+    wish: dict[str, object] = {"want": "verb", "words": words, "cwd": _directory()}
+    if words[:1] and words[0] in _PEOPLES:
+        from . import people  # noqa: PLC0415  other verbs don't need it
+
+        connection.send(wish | {"person": people.name()})
+        return people.serve(connection, print_message)
+    connection.send(wish)
+    for message in connection.messages():
+        status = print_message(message)
+        if status is not None:
+            return status
+    raise ServerGoneError("The server has ended.")
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    """Tell whether a command line asks for help. A command behind `--` may have such a word."""
+    if "--" in words:
+        words = words[: words.index("--")]
+    return words[:1] == ["help"] or "-h" in words or "--help" in words
+
+
+def print_message(message: dict[str, object]) -> int | None:
+    """Print what the server says; return the exit status if it says that too."""
+    if "out" in message:
+        _write(1, message["out"])
+    if "err" in message:
+        _write(2, message["err"])
+    if "exit" in message:
+        return int(str(message["exit"]))
+    return None
+
+
+def _reach(wanted: str, words: list[str]) -> Connection:
+    """Return a connection to the server that is meant; some verbs start one where there is none."""
+    servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if len(servers) == 1 and not wanted:
+        try:
+            return Connection(servers[0].socket)
+        except ServerGoneError:  # it was killed
+            servers = []
+    if not servers and not wanted and words[:1] in _STARTING:
+        return _started()
+    return Connection(choose(servers, wanted, os.getpid()).socket)
+
+
+def _started() -> Connection:
+    """Start a detached server, and connect to it."""
+    from .starting import DEFAULT_KEEP, connect, keep_option  # noqa: PLC0415
+
+    keep, _ = keep_option([], os.environ)
+    connection, _ = connect([], keep or DEFAULT_KEEP, os.environ)
+    return connection
+
+
+def _server_option(words: list[str]) -> tuple[str, list[str]]:
+    """Return the server that `--server` or the environment names, and the words behind it."""
+    if words[:1] == ["--server"] and len(words) > 1:
+        return words[1], words[2:]
+    if words and words[0].startswith("--server="):
+        return words[0].removeprefix("--server="), words[1:]
+    return os.environ.get("TMUX_DEBUG_SERVER", ""), words
+
+
+def _check_characters(words: list[str]) -> None:
+    """Check that the words are UTF-8, which is all that JSON and terminals have.
+
+    Raises:
+        CommandError: They are not.
+    """
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
+
+
+def _directory() -> str:
+    """Return the current directory.
+
+    Raises:
+        CommandError: It is gone, or its path is not UTF-8.
+    """
+    try:
+        directory = os.getcwd()
+        directory.encode()
+    except (FileNotFoundError, UnicodeEncodeError):
+        text = "The current directory is gone, or its path is not UTF-8. Call from another one."
+        raise CommandError(text) from None
+    return directory
+
+
+def _write(fd: int, text: object) -> None:
+    data = str(text).encode()
+    while data:
+        data = data[os.write(fd, data) :]

@@ -1,0 +1,65 @@
+"""The caller's side of the verbs for people: their terminal shows a pane, or asks for a secret."""
+
+import getpass
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import CommandError
+
+_INTERRUPTED = 130
+
+
+def name() -> str:
+    """Return who this is, as the agent and the record are told."""
+    user = getpass.getuser()
+    try:
+        return f"{user} at {os.ttyname(0)}"
+    except OSError:
+        return user
+
+
+def serve(connection: Connection, show: Callable[[dict[str, object]], int | None]) -> int:
+    """Do what the server asks for, and return the exit status.
+
+    Args:
+        connection: The connection, on which the verb was sent.
+        show: Prints a message, and returns the exit status that it has.
+
+    Raises:
+        CommandError: There is no terminal, or the server ends.
+    """
+    for message in connection.messages():
+        if "attach" in message:
+            return _attach(message["attach"])
+        if "ask" in message:
+            try:
+                secret = _ask(str(message["ask"]))
+            except KeyboardInterrupt:
+                return _INTERRUPTED
+            connection.send({"secret": secret})
+            continue
+        status = show(message)
+        if status is not None:
+            return status
+    raise ServerGoneError("The server has ended.")
+
+
+def _attach(argv: object) -> int:
+    """Show the pane until the person leaves. The end of this process ends their session."""
+    if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
+        raise CommandError("attach needs a terminal. Call it in one.")
+    env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+    return subprocess.run(argv, env=env, check=False).returncode
+
+
+def _ask(prompt: str) -> str:
+    """Return a secret: typed without echo, or the first line of a pipe."""
+    if os.isatty(0):
+        # As an exception, so that the terminal's echo is turned on again.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return getpass.getpass(prompt)
+    return sys.stdin.readline().rstrip("\r\n")

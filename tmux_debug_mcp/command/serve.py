@@ -1,0 +1,41 @@
+"""`tmux-debug-mcp`: serves MCP itself, or with `--keep` through a detached server.
+
+The detached server gets this process's standard input and output, so that nothing has to be copied.
+This process stays until one of the two is done.
+"""
+
+import os
+import sys
+
+from tmux_debug_mcp.sockets.servers import CommandError, client_of
+
+from .starting import connect, keep_option
+
+
+def main() -> None:
+    """Run the command and exit."""
+    keep, options = keep_option(sys.argv[1:], os.environ)
+    if keep and not _asks_for_text(options):
+        os._exit(_relay(options, keep))
+    from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
+
+    cli.main()
+
+
+def _asks_for_text(options: list[str]) -> bool:
+    return any(word in ("-h", "--help", "--version", "demo") for word in options)
+
+
+def _relay(options: list[str], keep: str) -> int:
+    """Serve this process's client through the detached server; return the exit status."""
+    try:
+        connection, _ = connect(options, keep, os.environ)
+        connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
+        for message in connection.messages():
+            if "exit" in message:
+                return 0
+    except CommandError as error:
+        os.write(2, f"tmux-debug-mcp: {error}\n".encode())
+        return 1
+    os.write(2, b"tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
+    return 1

@@ -1,0 +1,135 @@
+"""Starts detached servers, and reaches the one that serves a directory and a configuration.
+
+A detached server is a copy of this process that has left its session, its terminal and its open
+files. So it runs the same package in the same interpreter, however that was found.
+"""
+
+import os
+import sys
+from _blake2 import blake2b  # of hashlib, which loads OpenSSL as well
+from collections.abc import Mapping
+
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.servers import PREFIX, READY, SOCKET, CommandError, bases, is_private
+
+DEFAULT_KEEP = "60m"
+_KEEP_FLAG = "--keep"
+_KEEP_VARIABLE = "TMUX_DEBUG_KEEP"
+_VARIABLES = "TMUX_DEBUG_"
+# Variables that do not make another server of the same configuration.
+_NOT_CONFIGURATION = (_KEEP_VARIABLE, "TMUX_DEBUG_SERVER")
+_MAX_ANSWER_BYTES = 1 << 16
+
+
+class NotStartedError(CommandError):
+    """Raised when a detached server can't start; the text says why."""
+
+
+def keep_option(words: list[str], environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the value of `--keep` or of its variable, "" for none, and the other words."""
+    keep = environ.get(_KEEP_VARIABLE, "")
+    others = []
+    remaining = iter(words)
+    for word in remaining:
+        if word == _KEEP_FLAG:
+            keep = next(remaining, "")
+        elif word.startswith(f"{_KEEP_FLAG}="):
+            keep = word.removeprefix(f"{_KEEP_FLAG}=")
+        else:
+            others.append(word)
+    return keep, others
+
+
+def directory_for(options: list[str], environ: Mapping[str, str]) -> str:
+    """Return the directory of the detached server for the current directory and a configuration.
+
+    Args:
+        options: The options of `tmux-debug-mcp`, without `--keep`.
+        environ: The environment.
+    """
+    variables = [
+        f"{name}={value}"
+        for name, value in sorted(environ.items())
+        if name.startswith(_VARIABLES) and name not in _NOT_CONFIGURATION
+    ]
+    configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options, "", *variables]
+    data = "\0".join(configuration).encode(errors="surrogateescape")
+    name = PREFIX + blake2b(data, digest_size=8).hexdigest()
+    return f"{bases(environ.get('XDG_RUNTIME_DIR', ''))[0]}/{name}"
+
+
+def connect(options: list[str], keep: str, environ: Mapping[str, str]) -> tuple[Connection, bool]:
+    """Connect to the detached server for the current directory, and start it if it does not run.
+
+    Args:
+        options: As for `directory_for`.
+        keep: How long the server goes on without use, as `--keep` has it.
+        environ: The environment.
+
+    Returns:
+        The connection, and whether the server was started.
+
+    Raises:
+        NotStartedError: It can't start.
+    """
+    directory = directory_for(options, environ)
+    # In /tmp, somebody else may have made a directory of this name.
+    if is_private(directory):
+        try:
+            return Connection(f"{directory}/{SOCKET}"), False
+        except ServerGoneError:
+            pass
+    start(directory, options, keep)
+    return Connection(f"{directory}/{SOCKET}"), True
+
+
+def start(directory: str, options: list[str], keep: str) -> None:
+    """Start a detached server, and wait until it listens.
+
+    Raises:
+        NotStartedError: It can't start.
+    """
+    answer_fd, ready_fd = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(answer_fd)
+        _leave(ready_fd)
+        _serve(directory, options, keep, ready_fd)
+    os.close(ready_fd)
+    os.waitpid(child, 0)
+    answer = _read(answer_fd)
+    if not answer.endswith(READY):
+        text = answer.decode(errors="replace").strip()
+        raise NotStartedError(text or "The detached server ended while it started.")
+
+
+def _leave(ready_fd: int) -> None:
+    """Leave the caller's session, process group, terminal and files."""
+    os.setsid()
+    if os.fork() != 0:
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    # A client that waits for the end of its own files must not wait for us.
+    os.closerange(3, ready_fd)
+    os.closerange(ready_fd + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _serve(directory: str, options: list[str], keep: str, ready_fd: int) -> None:
+    """Serve, and end this process."""
+    from tmux_debug_mcp.detached import run  # noqa: PLC0415  the whole server
+
+    run(directory, options, keep, ready_fd, os.environ)
+    os._exit(0)
+
+
+def _read(fd: int) -> bytes:
+    answer = b""
+    try:
+        while data := os.read(fd, _MAX_ANSWER_BYTES):
+            answer += data
+    finally:
+        os.close(fd)
+    return answer

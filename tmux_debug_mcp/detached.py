@@ -1,0 +1,76 @@
+"""A detached server: it goes on when its clients have ended, until nobody has used it for a while.
+
+`command.starting` has forked this process and waits for what is written into a pipe: `ready`, or
+why the server can't start.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from .cli import configuration_of
+from .errors import StartError
+from .server import serve_detached
+from .sockets.listener import claim
+from .sockets.servers import READY
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MAX_KEEP_S = 30 * 86_400
+# What the server has to complain of, such as a bug of ours.
+_ERRORS = "errors.log"
+
+
+def run(
+    directory: str, options: Sequence[str], keep: str, ready_fd: int, environ: Mapping[str, str]
+) -> None:
+    """Serve until the end of the lease.
+
+    Args:
+        directory: The directory to make for the socket.
+        options: The options of `tmux-debug-mcp`.
+        keep: How long to go on without use, such as `60m`.
+        ready_fd: Where to write `READY`, or why the server can't start.
+        environ: The environment.
+    """
+    # Until the server is ready, its complaints go to whoever waits for it.
+    os.dup2(ready_fd, 2)
+    os.close(ready_fd)
+    try:
+        keep_s = seconds_of(keep)
+        configuration = configuration_of(options, environ)
+        listener = claim(directory)
+    except StartError as error:
+        sys.stderr.write(f"{error}\n")
+        return
+    if listener is None:  # another one was faster
+        os.write(2, READY)
+        return
+    anyio.run(serve_detached, configuration, listener, keep_s, lambda: _answer(directory))
+
+
+def _answer(directory: str) -> None:
+    """Tell that the server is ready. What it complains of from now on goes to a file."""
+    errors = os.open(f"{directory}/{_ERRORS}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.write(2, READY)
+    os.dup2(errors, 2)
+    os.close(errors)
+
+
+def seconds_of(keep: str) -> float:
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
+
+    Raises:
+        StartError: It is no such time, or longer than 30 days.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
+    if found:
+        seconds = int(found[1]) * _UNITS_S[found[2]]
+        if 0 < seconds <= _MAX_KEEP_S:
+            return seconds
+    raise StartError(
+        f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
+        "30d."
+    )

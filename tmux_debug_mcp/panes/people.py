@@ -1,0 +1,107 @@
+"""People in panes: a person watches one, works in it, or types a secret that no agent sees.
+
+A person's tmux client gets a session of its own with the window of that pane alone. So it shows no
+other pane, also when that one is killed, and its size is not that of the window.
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+
+from tmux_debug_mcp.errors import CommandError, TmuxGoneError, ToolError
+from tmux_debug_mcp.vt.keys import Keystrokes
+
+from .looking.activity import ActivityTracker, Awaits
+from .pane import Pane
+
+_LEAVE = "C-b d"
+# After its name, what a person sees at the bottom of their terminal.
+_WATCHING = f" watching; {_LEAVE} leaves "
+_WORKING = f" you have the keyboard; {_LEAVE} lets go "
+
+
+class NotAwaitedError(ToolError):
+    """Raised when a secret is to be typed where none is awaited."""
+
+    sentence = (
+        "Pane '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
+        "was typed."
+    )
+
+    def __init__(self, pane_id: str) -> None:
+        super().__init__(pane_id=pane_id)
+
+
+@asynccontextmanager
+async def session_for(pane: Pane, person: str | None) -> AsyncIterator[list[str]]:
+    """Make a tmux session for a person, for the time of the block.
+
+    Args:
+        pane: The pane that it shows.
+        person: Who gets the keyboard; None if they only watch.
+
+    Yields:
+        The arguments for tmux that attach a terminal to the session.
+
+    Raises:
+        KeyboardHeldError: Another person has the keyboard.
+        PaneLostError: The pane is gone.
+    """
+    name = f"person-{secrets.token_hex(4)}"
+    if person is not None:
+        pane.keyboard.hand_over(person)
+    try:
+        await _make_session(pane, name, _WATCHING if person is None else _WORKING)
+        flags = "ignore-size" if person is not None else "ignore-size,read-only"
+        socket = str(pane.client.file("tmux"))
+        yield ["-u", "-S", socket, "attach-session", "-f", flags, "-t", f"={name}"]
+    finally:
+        if person is not None:
+            pane.keyboard.take_back()
+        with anyio.CancelScope(shield=True), suppress(CommandError, TmuxGoneError):
+            await pane.client.run(("kill-session", "-t", f"={name}"))
+
+
+async def _make_session(pane: Pane, name: str, line: str) -> None:
+    target = f"={name}:"
+    await pane.tmux(
+        ("new-session", "-d", "-s", name, "-n", "none", "true"),
+        # In the place of the window that a new session has.
+        ("link-window", "-k", "-s", pane.target, "-t", f"={name}:0"),
+        ("set-option", "-t", target, "key-table", "person"),
+        ("set-option", "-t", target, "prefix", "None"),
+        ("set-option", "-t", target, "status-left-length", "100"),
+        ("set-option", "-t", target, "status-left", line),
+        ("set-option", "-t", target, "status-right", ""),
+    )
+
+
+async def check_hidden_input(pane: Pane) -> None:
+    """Check that a pane awaits hidden input now.
+
+    Raises:
+        NotAwaitedError: It does not, or that is not known.
+        PaneExitedError: The program has ended.
+        PaneLostError: The pane is gone.
+    """
+    await pane.check_running()
+    activity = await pane.terminal.observe(ActivityTracker())
+    if activity.awaits is not Awaits.HIDDEN_INPUT:
+        raise NotAwaitedError(pane.id)
+
+
+async def type_secret(pane: Pane, secret: str) -> None:
+    """Type a line where hidden input is awaited. It reaches the terminal and nothing else.
+
+    Raises:
+        NotAwaitedError: No hidden input is awaited any more.
+        KeyboardHeldError: A person has the keyboard.
+        PaneExitedError: The program has ended.
+        PaneLostError: The pane is gone.
+    """
+    async with pane.keyboard.lock:
+        await check_hidden_input(pane)
+        pane.begin_typing()
+        await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))

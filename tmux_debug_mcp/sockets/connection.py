@@ -1,0 +1,85 @@
+"""A connection to a running server: one JSON object a line, in both directions.
+
+The first line says what the connection is for, and the server's lines are what to do::
+
+    > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "columns": 80}
+    < {"out": "..."}    {"err": "..."}    {"exit": 0}
+
+    > {"want": "mcp", "client": 4711}      with standard input and output attached to it
+    < {"exit": 0}                          when the client has closed its end
+
+The server closes the connection of a caller that says nothing, or nothing that makes sense.
+"""
+
+import _socket  # `socket` takes as long to import as all the rest together
+import json
+from collections.abc import Iterator, Sequence
+
+from .servers import CommandError
+
+_RECEIVE_BYTES = 1 << 16
+
+
+class ServerGoneError(CommandError):
+    """Raised when the server does not answer, or has ended."""
+
+
+class Connection:
+    """A connection to a server. Closing it cancels what the server still does for it.
+
+    Args:
+        path: The path of the server's socket.
+
+    Raises:
+        ServerGoneError: Nobody listens there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        self._received = b""
+        try:
+            self._socket.connect(path)
+        except OSError as error:
+            self._socket.close()
+            raise ServerGoneError(f"The server at {path} does not answer.") from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._socket.fileno()
+
+    def send(self, message: dict[str, object], fds: Sequence[int] = ()) -> None:
+        """Send a message, and file descriptors with it.
+
+        If the server has closed the connection, `messages` still yields why.
+        """
+        data = json.dumps(message).encode() + b"\n"
+        try:
+            if fds:
+                import array  # noqa: PLC0415  verbs send none
+
+                rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))
+                self._socket.sendmsg([data[:1]], [rights], _socket.MSG_NOSIGNAL)
+                data = data[1:]
+            self._socket.sendall(data, _socket.MSG_NOSIGNAL)
+        except ConnectionError:
+            return
+
+    def messages(self) -> Iterator[dict[str, object]]:
+        """Yield the server's messages until it closes the connection."""
+        while True:
+            line, separator, rest = self._received.partition(b"\n")
+            if separator:
+                self._received = rest
+                yield json.loads(line)
+                continue
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES)
+            except ConnectionError:
+                return
+            if not data:
+                return
+            self._received += data

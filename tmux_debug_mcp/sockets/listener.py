@@ -1,0 +1,360 @@
+"""The socket of a server: who may connect, and what a caller says first.
+
+Every server has one, so that `tmux-debug` reaches its panes. Only this user can enter the directory
+and the socket, and the kernel is asked for the caller's user as well. The protocol is in
+`connection`.
+"""
+
+import contextlib
+import os
+import secrets
+import socket
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import orjson
+
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.linux import files, processes
+from tmux_debug_mcp.linux.processes import OUT_OF_FILES
+from tmux_debug_mcp.vt.sequences import plain_name
+
+from . import servers
+
+# Callers beyond these are sent away. Each one that waits has a connection.
+MAX_CONNECTIONS = 64
+_TOO_MANY = (
+    f"The server has {MAX_CONNECTIONS} callers already. Try again when one of them has ended."
+)
+# The exit status of what is refused.
+_REFUSED = 125
+# A caller says at once what it wants.
+_GREETING_S = 5.0
+# As for a message of MCP.
+_MAX_LINE_BYTES = 8 << 20
+_RECEIVE_BYTES = 1 << 16
+_BACKLOG = 128
+_MAX_FDS = 2
+# Another call may close files meanwhile.
+_NO_FILES_S = 0.1
+# A server locks its directory within a millisecond after it has made it.
+_UNLOCKED_S = 1.0
+_CLAIM_S = 3.0
+_MIN_ABANDONED_AGE_S = 10.0
+_POLL_S = 0.01
+# struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
+_CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a caller says first.
+
+    Attributes:
+        wish: The JSON object.
+        fds: The file descriptors that came with it, which the receiver owns.
+    """
+
+    wish: Mapping[str, Any]
+    fds: list[int]
+
+    def close(self) -> None:
+        """Close the file descriptors."""
+        _close(self.fds)
+
+
+class CallerGoneError(Exception):
+    """Raised when a caller has closed the connection, or breaks the protocol."""
+
+    def __init__(self) -> None:
+        super().__init__("the caller is gone")
+
+
+class Caller:
+    """The other side of a connection.
+
+    Args:
+        connected: The connected socket. The caller owns it.
+
+    Attributes:
+        pid: Its process id, 0 if that is in a pid namespace which we can't see.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._socket.settimeout(0)
+        credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        self.pid, self._uid, _gid = _CREDENTIALS.unpack(credentials)
+        self._unread = b""
+
+    @property
+    def parent_pid(self) -> int:
+        """The process that has called `tmux-debug`, such as a shell; 0 if it is not known."""
+        return servers.parent(self.pid)
+
+    @property
+    def is_same_user(self) -> bool:
+        """Whether it runs as the user that we run as."""
+        return bool(self._uid == os.geteuid())
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    async def greeting(self) -> Greeting:
+        """Return what it says first.
+
+        Raises:
+            CallerGoneError: It says nothing in time, or nothing that makes sense.
+        """
+        fds: list[int] = []
+        try:
+            with anyio.fail_after(_GREETING_S):
+                return Greeting(await self._message(fds), fds)
+        except TimeoutError as error:
+            _close(fds)
+            raise CallerGoneError from error
+        except BaseException:
+            _close(fds)
+            raise
+
+    async def message(self) -> Mapping[str, Any]:
+        """Return the next message, which may take as long as the caller wants.
+
+        Raises:
+            CallerGoneError: It has closed the connection, or the line is no JSON object.
+        """
+        fds: list[int] = []
+        try:
+            return await self._message(fds)
+        finally:
+            _close(fds)
+
+    async def wait_until_gone(self) -> None:
+        """Wait until it has closed the connection. What it says until then is dropped."""
+        with contextlib.suppress(CallerGoneError):
+            while True:
+                await self.message()
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; wait as long as the caller reads nothing.
+
+        Raises:
+            CallerGoneError: It has closed the connection.
+        """
+        data = memoryview(orjson.dumps(message) + b"\n")
+        while data:
+            try:
+                data = data[self._socket.send(data) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._socket)
+            except ConnectionError as error:
+                raise CallerGoneError from error
+
+    def send_away(self, sentence: str) -> None:
+        """Say why it is not served, if it has room for that, and close the connection."""
+        answer = {"err": f"tmux-debug: {sentence}\n", "exit": _REFUSED}
+        with contextlib.suppress(OSError):
+            self._socket.send(orjson.dumps(answer) + b"\n")
+        self.close()
+
+    async def _message(self, fds: list[int]) -> Mapping[str, Any]:
+        while b"\n" not in self._unread:
+            data = await self._receive(fds)
+            if not data or len(self._unread) > _MAX_LINE_BYTES:
+                raise CallerGoneError
+            self._unread += data
+        line, _, self._unread = self._unread.partition(b"\n")
+        try:
+            message = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise CallerGoneError from error
+        if not isinstance(message, dict):
+            raise CallerGoneError
+        return message
+
+    async def _receive(self, fds: list[int]) -> bytes:
+        while True:
+            await anyio.wait_readable(self._socket)
+            try:
+                data, received, _, _ = socket.recv_fds(
+                    self._socket, _RECEIVE_BYTES, _MAX_FDS, socket.MSG_CMSG_CLOEXEC
+                )
+            except BlockingIOError:
+                continue
+            except ConnectionError as error:
+                raise CallerGoneError from error
+            fds += received
+            return data
+
+
+def program_of(pid: int) -> str:
+    """Return the name and the id of a process, for the record: `claude (pid 4711)`."""
+    stat = processes.read_stat(pid)
+    if stat is None:
+        return "a process that is not known"
+    return f"{plain_name(stat.comm)} (pid {pid})"
+
+
+async def cancel_when_gone(caller: Caller, scope: anyio.CancelScope) -> None:
+    """Cancel what is done for a caller when it has closed its connection."""
+    await caller.wait_until_gone()
+    scope.cancel()
+
+
+def _close(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())
+
+
+Answer = Callable[[Caller, Greeting], Awaitable[None]]
+
+
+class Listener:
+    """The directory of a server, with its socket. Creating one makes both.
+
+    Args:
+        directory: The directory to make.
+
+    Attributes:
+        directory: The same.
+
+    Raises:
+        FileExistsError: The directory is there.
+        OSError: It can't be made.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._connected = 0
+        os.mkdir(directory, 0o700)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(0)
+        path = f"{directory}/{servers.SOCKET}"
+        self._socket.bind(path)
+        os.chmod(path, 0o600)
+        self._socket.listen(_BACKLOG)
+        # Last, since a directory that is locked has a socket that is listened to.
+        self._lock = servers.hold(directory)
+
+    def describe(self, facts: dict[str, object]) -> None:
+        """Write what tells this server apart, for callers to choose by; see `servers.Server`.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        servers.write_facts(self.directory, facts)
+
+    def close(self) -> None:
+        """Close the socket and remove the directory."""
+        self._socket.close()
+        files.remove(self.directory)
+        os.close(self._lock)
+
+    async def serve(self, answer: Answer) -> None:
+        """Serve callers until cancelled, each in a task of its own.
+
+        Args:
+            answer: Answers a caller by what it says first. The connection is closed when it
+                returns.
+        """
+        async with anyio.create_task_group() as tasks:
+            while True:
+                caller = await self._accept()
+                if not caller.is_same_user:
+                    caller.close()
+                    continue
+                if self._connected >= MAX_CONNECTIONS:
+                    caller.send_away(_TOO_MANY)
+                    continue
+                self._connected += 1
+                tasks.start_soon(self._serve_one, caller, answer)
+
+    async def _serve_one(self, caller: Caller, answer: Answer) -> None:
+        try:
+            await answer(caller, await caller.greeting())
+        except* CallerGoneError:  # also out of a task group
+            pass
+        except* Exception:  # noqa: BLE001  a bug of ours ends this connection and no other
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            self._connected -= 1
+            caller.close()
+
+    async def _accept(self) -> Caller:
+        while True:
+            await anyio.wait_readable(self._socket)
+            try:
+                connected, _ = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                continue
+            except OSError as error:
+                if error.errno not in OUT_OF_FILES:
+                    raise
+                await anyio.sleep(_NO_FILES_S)
+                continue
+            return Caller(connected)
+
+
+def claim(directory: str) -> Listener | None:
+    """Make the directory of a detached server, with its socket.
+
+    Returns:
+        None if another server has it, which listens.
+
+    Raises:
+        StartError: The directory can't be made.
+    """
+    deadline = time.monotonic() + _CLAIM_S
+    while True:
+        try:
+            return Listener(directory)
+        except FileExistsError:
+            if servers.is_held(directory):
+                return None
+            if time.monotonic() > deadline:
+                raise StartError(
+                    f"{directory} is in the way. Remove it, or set XDG_RUNTIME_DIR to a directory "
+                    "of your own."
+                ) from None
+            # Of a server that was killed, or of one that has just made it and not locked it yet.
+            if _age_s(directory) > _UNLOCKED_S:
+                files.remove(directory)
+            time.sleep(_POLL_S)
+        except OSError as error:
+            raise StartError(
+                f"The socket's directory {directory} can't be made: {error}."
+            ) from error
+
+
+def remove_killed(runtime: str) -> None:
+    """Remove the directories of servers that were killed.
+
+    Args:
+        runtime: As for `servers.bases`.
+    """
+    for directory in servers.directories(runtime):
+        if not servers.is_held(directory) and _age_s(directory) > _MIN_ABANDONED_AGE_S:
+            files.remove(directory)
+
+
+def _age_s(directory: str) -> float:
+    try:
+        return time.time() - os.lstat(directory).st_mtime
+    except OSError:
+        return 0.0
+
+
+def new_directory(runtime: str) -> str:
+    """Return a path for the directory of a server that ends with its client.
+
+    Args:
+        runtime: As for `servers.bases`.
+    """
+    return f"{servers.bases(runtime)[0]}/{servers.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,0 +1,297 @@
+"""The running servers of this user: where their sockets are, and which one a caller means.
+
+Each server has a directory, mode 0700, in the first of `bases` that can be used::
+
+    tmux-debug-4711-5f0c2a91/socket        a server that ends with its client, by its pid
+    tmux-debug-8c1f5e0d93a7b642/socket     a detached server, by its configuration
+    tmux-debug-.../server.json             what tells servers apart: see `Server`
+"""
+
+import json
+import os
+import stat
+
+PREFIX = "tmux-debug-"
+SOCKET = "socket"
+# What a detached server writes into the pipe of the process that started it, once it listens.
+READY = b"ready\n"
+_FACTS = "server.json"
+# The directories of our tmux servers begin like this.
+_OTHER_PREFIX = "tmux-debug-mcp-"
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_FACTS_BYTES = 1 << 16
+_MAX_ANCESTORS = 100
+
+
+class CommandError(Exception):
+    """Raised when a command can't be done; the text says why, and what to do."""
+
+
+class NoServerError(CommandError):
+    """Raised when there is no server, or it is not clear which one is meant."""
+
+
+class Server:
+    """A server, as its directory describes it.
+
+    Args:
+        directory: Its directory.
+        facts: What its file says of it.
+
+    Attributes:
+        directory: The same.
+        pid: Its process id.
+        clients: The process ids of its MCP clients.
+        cwd: The directory that its panes start in.
+        toolsets: The names of its toolsets, separated by commas.
+        version: The version of the package that it runs.
+        keep_s: Seconds that it goes on without a client; None if it ends with its client.
+    """
+
+    def __init__(self, directory: str, facts: dict[str, object]) -> None:
+        self.directory = directory
+        self.pid = int(str(facts["pid"]))
+        clients = facts["clients"]
+        self.clients = set(clients) if isinstance(clients, list) else set()
+        self.cwd = str(facts["cwd"])
+        self.toolsets = str(facts["toolsets"])
+        self.version = str(facts["version"])
+        keep_s = facts["keep_s"]
+        self.keep_s = None if keep_s is None else float(str(keep_s))
+
+    @property
+    def socket(self) -> str:
+        """The path of its socket."""
+        return f"{self.directory}/{SOCKET}"
+
+    def __str__(self) -> str:
+        kind = "detached" if self.keep_s is not None else "of an MCP client"
+        return f"{self.pid}  {self.cwd}  ({kind}, toolsets {self.toolsets})"
+
+
+def bases(runtime: str) -> list[str]:
+    """Return the directories that may hold servers' directories, the best first.
+
+    Not $TMPDIR: clients and shells often have different ones.
+
+    Args:
+        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    """
+    paths = [runtime, f"/run/user/{os.getuid()}"]
+    usable = [path for path in paths if path.startswith("/") and is_private(path)]
+    return list(dict.fromkeys([*usable, "/tmp"]))  # noqa: S108  as tmux has it; modes are checked
+
+
+def is_private(path: str) -> bool:
+    """Tell whether a path is a directory of this user that nobody else can enter."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return is_ours and not status.st_mode & 0o077
+
+
+def running(runtime: str) -> list[Server]:
+    """Return the servers of this user, in the order of their pids.
+
+    Args:
+        runtime: As for `bases`.
+    """
+    found = _found(runtime)
+    # Whoever connects to a single one sees whether it lives.
+    if len(found) > 1:
+        found = [server for server in found if is_held(server.directory)]
+    return sorted(found, key=lambda server: server.pid)
+
+
+def _found(runtime: str) -> list[Server]:
+    servers = []
+    for directory in directories(runtime):
+        server = read(directory)
+        if server:
+            servers.append(server)
+    return servers
+
+
+def directories(runtime: str) -> list[str]:
+    """Return the directories of this user's servers, also of those that were killed.
+
+    Args:
+        runtime: As for `bases`.
+    """
+    found = []
+    for base in bases(runtime):
+        try:
+            names = os.listdir(base)
+        except OSError:
+            continue
+        for name in names:
+            is_ours = name.startswith(PREFIX) and not name.startswith(_OTHER_PREFIX)
+            if is_ours and is_private(f"{base}/{name}"):
+                found.append(f"{base}/{name}")
+    return found
+
+
+def read(directory: str) -> Server | None:
+    """Return the server of a directory, None if that has no file that describes one."""
+    try:
+        fd = os.open(f"{directory}/{_FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            data = os.read(fd, _MAX_FACTS_BYTES)
+        finally:
+            os.close(fd)
+        return Server(directory, json.loads(data))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def hold(directory: str) -> int:
+    """Lock a directory as that of a living server; the kernel unlocks it when the server ends.
+
+    Returns:
+        A descriptor, which the caller owns.
+
+    Raises:
+        BlockingIOError: Another process has it locked.
+        OSError: It is gone.
+    """
+    import fcntl  # noqa: PLC0415  a verb needs it only to choose of several servers
+
+    fd = os.open(directory, _OPEN_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def is_held(directory: str) -> bool:
+    """Tell whether the server of a directory lives, also one in another pid namespace."""
+    import fcntl  # noqa: PLC0415
+
+    try:
+        fd = os.open(directory, _OPEN_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def write_facts(directory: str, facts: dict[str, object]) -> None:
+    """Write the file that describes a server, in one step for readers.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    path = f"{directory}/{_FACTS}"
+    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, json.dumps(facts).encode())
+    finally:
+        os.close(fd)
+    os.rename(f"{path}.new", path)
+
+
+def choose(servers: list[Server], wanted: str, pid: int) -> Server:
+    """Return the server that a caller means.
+
+    That is the one that `wanted` names; else the one whose client is the nearest ancestor of the
+    caller, so that an agent's shell finds the agent's own server; else the only one.
+
+    Args:
+        servers: The running servers.
+        wanted: A pid or a directory, as `--server` has it; "" for none.
+        pid: The caller's process id.
+
+    Raises:
+        NoServerError: There is no such server, or there are several.
+    """
+    if wanted:
+        named = [one for one in servers if wanted in (str(one.pid), one.directory)]
+        if not named:
+            raise NoServerError(f"There is no server '{wanted}'. {_listed(servers)}")
+        return named[0]
+    for ancestor in ancestors(pid):
+        own = [server for server in servers if ancestor in server.clients]
+        if own:
+            return _only(own)
+    return _only(servers)
+
+
+def _only(servers: list[Server]) -> Server:
+    """Return the only server.
+
+    Raises:
+        NoServerError: There is none, or there are several.
+    """
+    if not servers:
+        raise NoServerError("No server is running. Start one with: tmux-debug start")
+    if len(servers) > 1:
+        raise NoServerError(
+            f"Several servers are running. Give one with --server PID. {_listed(servers)}"
+        )
+    return servers[0]
+
+
+def _listed(servers: list[Server]) -> str:
+    if not servers:
+        return "None is running."
+    return "\n".join(["Running:", *(f"  {server}" for server in servers)])
+
+
+def ancestors(pid: int) -> list[int]:
+    """Return a process and its ancestors, the nearest first. Source: proc(5)."""
+    found: list[int] = []
+    while pid > 0 and len(found) < _MAX_ANCESTORS:
+        found.append(pid)
+        pid = parent(pid)
+    return found
+
+
+def parent(pid: int) -> int:
+    """Return the parent of a process, 0 if there is none. Source: proc(5), `stat`."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        data = os.read(fd, 4096)
+    except OSError:
+        return 0
+    finally:
+        os.close(fd)
+    # The name of the program is in parentheses and may have any characters in it.
+    fields = data[data.rindex(b")") + 2 :].split()
+    return int(fields[1])
+
+
+def client_of(pid: int) -> int:
+    """Return the process that is the MCP client of a server on standard input and output.
+
+    That is the parent of the server, or of what started it, such as `uvx`: a launcher has the same
+    standard input as the server, and a client has not.
+
+    Args:
+        pid: The process that has the client's pipe as its standard input.
+    """
+    pipe = _standard_input(pid)
+    client = parent(pid)
+    while pipe and client > 1 and _standard_input(client) == pipe:
+        client = parent(client)
+    return client
+
+
+def _standard_input(pid: int) -> str:
+    """Return what identifies a process's standard input, "" if that is not a pipe or a socket."""
+    try:
+        target = os.readlink(f"/proc/{pid}/fd/0")
+    except OSError:
+        return ""
+    return target if target.startswith(("pipe:", "socket:")) else ""

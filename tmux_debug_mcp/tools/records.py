@@ -1,0 +1,129 @@
+"""Calls on record: what the audit says of each, without values that are or may be secrets."""
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tmux_debug_mcp.audit import AuditError, AuditLog
+from tmux_debug_mcp.errors import ToolError
+
+from .toolset import Answer
+
+Arguments = Mapping[str, Any]
+
+# The arguments of a call with `secret` that are put on record. Of an unknown argument nobody knows
+# what it was meant to be.
+_NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call.
+
+    Attributes:
+        name: The name of the tool, or of a verb that is no tool.
+        arguments: As the caller sent them.
+        caller: Who calls; "" for the client that started the server.
+    """
+
+    name: str
+    arguments: Arguments
+    caller: str
+
+
+class Records:
+    """Puts calls on record.
+
+    Args:
+        audit: Where; None to record none.
+    """
+
+    def __init__(self, audit: AuditLog | None) -> None:
+        self._audit = audit
+
+    async def answered(
+        self,
+        call: Call,
+        answer: Callable[[], Awaitable[Answer]],
+        text_for: Callable[[ToolError], str] = str,
+    ) -> Answer:
+        """Answer a call and put it on record, also when it fails or is cancelled.
+
+        Args:
+            call: The call.
+            answer: Answers it.
+            text_for: Returns the text of an error, as the caller gets it.
+
+        Raises:
+            AuditError: An earlier call or this one is not on record, and it was not cancelled.
+            Exception: What `answer` raises.
+        """
+        if self._audit is None:
+            return await answer()
+        self._audit.flush()
+        return await self._recorded(self._audit, call, answer, text_for)
+
+    async def _recorded(
+        self,
+        audit: AuditLog,
+        call: Call,
+        answer: Callable[[], Awaitable[Answer]],
+        text_for: Callable[[ToolError], str],
+    ) -> Answer:
+        begin = time.monotonic()
+        try:
+            answered = await answer()
+        except ToolError as reason:
+            audit.record(_record(call, begin, error=text_for(reason)))
+            raise
+        except Exception as reason:
+            audit.record(_record(call, begin, error=str(reason)))
+            raise
+        except BaseException:
+            # A cancelled call stays cancelled. The audit keeps a record that it can't write.
+            with contextlib.suppress(AuditError):
+                audit.record(_record(call, begin, error="cancelled"))
+            raise
+        audit.record(_record(call, begin, answered))
+        if answered.output is not None and answered.pane_id is not None:
+            audit.capture(answered.pane_id, answered.output)
+        return answered
+
+
+def _record(
+    call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
+) -> dict[str, Any]:
+    """Return a call as it is put on record.
+
+    Args:
+        call: The call.
+        begin: When it began, in seconds of the monotonic clock.
+        answer: The answer, None for a call that failed or was cancelled.
+        error: Why there is no answer.
+    """
+    given = dict(call.arguments)
+    if given.get("secret", False) is not False:  # an invalid value is taken for yes
+        given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
+    if "env" in given:
+        env = given["env"]
+        given["env"] = list(env) if isinstance(env, Mapping) else type(env).__name__
+    now = datetime.now(UTC)
+    record: dict[str, Any] = {
+        "ts": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
+        "tool": call.name.removeprefix("tmux_"),
+    }
+    if call.caller:
+        record["caller"] = call.caller
+    if answer and answer.pane_id:
+        record["pane_id"] = answer.pane_id
+    record |= {key: value for key, value in given.items() if key not in record}
+    if answer and answer.output is not None:
+        record["output_bytes"] = len(answer.output.encode())
+    record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
+    record["ok"] = error is None
+    if error is not None:
+        record["error"] = error
+    return record

@@ -1,0 +1,99 @@
+"""Answers callers of `tmux-debug`: a verb is a call of a tool, audited like any other."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+
+from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
+from tmux_debug_mcp.tools.toolbox import Toolbox
+
+from .answers import REFUSED, Output, output_of, send
+from .following import Followings
+from .parsing import PEOPLES, Request, UsageError, parse
+from .people import People
+from .table import BY_NAME
+
+# Verbs that start a program do so in the caller's directory.
+_STARTING = (BY_NAME["create"].tool, BY_NAME["run"].tool)
+
+
+class Verbs:
+    """Answers verbs.
+
+    Args:
+        debug: The tools of `debug`, which the verbs are.
+        all_tools: The tools that `call` can call.
+        people: Answers the verbs for people.
+        followings: Answers `wait --follow`.
+    """
+
+    def __init__(
+        self, debug: Toolbox, all_tools: Toolbox, people: People, followings: Followings
+    ) -> None:
+        self._people = people
+        self._followings = followings
+        self._debug = debug
+        self._all_tools = all_tools
+        self._schemas = {tool.name: tool.input_schema for tool in all_tools.definitions()}
+
+    async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
+        """Answer a command line. A call is cancelled when its caller is gone.
+
+        Args:
+            caller: Who asks, and gets the answer.
+            wish: `words`, the command line, and `cwd`, the caller's directory.
+
+        Raises:
+            CallerGoneError: The caller is gone, or its wish makes no sense.
+        """
+        words, cwd = wish.get("words"), wish.get("cwd")
+        if not (isinstance(words, list) and isinstance(cwd, str) and _are_texts(words)):
+            raise CallerGoneError
+        try:
+            request = parse(words, self._schemas)
+        except UsageError as error:
+            await send(caller, _usage(error))
+            return
+        if request.verb in PEOPLES:
+            await self._people.answer(caller, request, wish)
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
+            program = program_of(caller.parent_pid)
+            if request.follows:
+                output = await self._followings.answer(caller, request, program)
+            else:
+                output = await self._called(request, cwd, program)
+            await send(caller, output)
+            tasks.cancel_scope.cancel()
+
+    async def _called(self, request: Request, cwd: str, program: str) -> Output:
+        toolbox = self._all_tools if request.verb == "call" else self._debug
+        arguments = _in_directory(request, cwd)
+        result = await toolbox.call(request.tool, arguments, _report_nothing, program)
+        return output_of(request, result)
+
+
+async def _report_nothing(_seconds: float) -> None:
+    """Report no progress: a shell waits as long as it takes."""
+
+
+def _usage(error: UsageError) -> Output:
+    if error.is_help:
+        return Output(f"{error}", "", 0)
+    return Output("", f"tmux-debug: {error}\n", REFUSED)
+
+
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _in_directory(request: Request, cwd: str) -> dict[str, Any]:
+    """Return the arguments, with the caller's directory where a program is started."""
+    arguments = dict(request.arguments)
+    is_in_pane = "pane_id" in arguments
+    if request.verb != "call" and request.tool in _STARTING and not is_in_pane:
+        arguments["cwd"] = os.path.join(cwd, arguments.get("cwd", ""))
+    return arguments

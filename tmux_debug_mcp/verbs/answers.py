@@ -1,0 +1,131 @@
+"""What a result is on a command line: standard output, standard error and an exit status.
+
+Exit statuses, as of timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 timed out; 125 refused
+or wrong; 126 `run` awaits input. `run` has else the exit code of its command.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+import orjson
+
+from tmux_debug_mcp.panes.running.outcomes import RunReason
+from tmux_debug_mcp.panes.waiting.observations import WaitReason
+from tmux_debug_mcp.sockets.listener import Caller
+
+from .parsing import Request
+from .table import BY_NAME, VERBS
+
+DONE = 0
+OTHERWISE = 1
+TIMED_OUT = 124
+REFUSED = 125
+AWAITS_INPUT = 126
+
+_WAIT_STATUSES: Mapping[str, int] = {
+    WaitReason.STOPPED: OTHERWISE,
+    WaitReason.EXITED: OTHERWISE,
+    WaitReason.FLOODED: OTHERWISE,
+    WaitReason.TIMED_OUT: TIMED_OUT,
+}
+_RUN_STATUSES: Mapping[str, int] = {
+    RunReason.TIMED_OUT: TIMED_OUT,
+    RunReason.RUNNING: TIMED_OUT,
+    RunReason.SHELL_INTERRUPTED: TIMED_OUT,
+    RunReason.INPUT: AWAITS_INPUT,
+    RunReason.SHELL_STARTED: AWAITS_INPUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command prints, and how it ends.
+
+    Attributes:
+        out: Text for standard output, with its last line feed.
+        err: Text for standard error, with its last line feed.
+        status: The exit status.
+    """
+
+    out: str
+    err: str
+    status: int
+
+
+async def send(caller: Caller, output: Output) -> None:
+    """Send what a command prints to its caller.
+
+    Raises:
+        CallerGoneError: The caller is gone.
+    """
+    if output.out:
+        await caller.send({"out": output.out})
+    if output.err:
+        await caller.send({"err": output.err})
+    await caller.send({"exit": output.status})
+
+
+def output_of(request: Request, result: types.CallToolResult) -> Output:
+    """Return what a command prints of a result, and how it ends."""
+    status = _status(request, result)
+    if request.is_json:
+        line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return Output(orjson.dumps(line).decode() + "\n", "", status)
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    if result.is_error:
+        return Output("", _lines([in_verbs(text) for text in texts]), status)
+    if request.verb == "call":
+        return Output(_lines(texts), "", status)
+    if request.verb == "list":
+        return Output(_lines([_list(text) for text in texts]), "", status)
+    if request.verb == "run":  # what the command printed, byte for byte
+        return Output("".join(texts[:-1]), _lines(texts[-1:]), status)
+    return Output(_lines(texts[:-1]), _lines(texts[-1:]), status)
+
+
+def in_verbs(text: str) -> str:
+    """Return a sentence of ours with verbs in place of the names of tools."""
+    for verb in VERBS:
+        text = text.replace(verb.tool, f"tmux-debug {verb.name}")
+    return text
+
+
+def _list(text: str) -> str:
+    """Return the list of panes; without panes it is a sentence."""
+    return text if text.startswith("[") else in_verbs(text)
+
+
+def _lines(texts: list[str]) -> str:
+    """Return texts, each ended by a line feed; what a program printed often ends with one."""
+    return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
+
+
+def _status(request: Request, result: types.CallToolResult) -> int:
+    if result.is_error:
+        return REFUSED
+    facts: Mapping[str, Any] = result.meta or {}
+    reason = facts.get("reason", "")
+    if request.tool == BY_NAME["run"].tool:
+        return _run_status(reason, facts.get("exit_code"))
+    if request.tool == BY_NAME["wait"].tool:
+        return _wait_status(reason, request.arguments)
+    # Without a pattern, create and send only look for a moment at what comes of it.
+    if "wait_for" in request.arguments:
+        return _WAIT_STATUSES.get(reason, DONE)
+    return DONE
+
+
+def _run_status(reason: str, exit_code: int | None) -> int:
+    if reason in _RUN_STATUSES:
+        return _RUN_STATUSES[reason]
+    return REFUSED if exit_code is None else exit_code
+
+
+def _wait_status(reason: str, arguments: Mapping[str, Any]) -> int:
+    """Return the status of a wait; the end is what a wait without a condition waits for."""
+    names_condition = any(name in arguments for name in ("pattern", "stop_pattern", "idle_s"))
+    if reason == WaitReason.EXITED and not names_condition:
+        return DONE
+    return _WAIT_STATUSES.get(reason, DONE)
