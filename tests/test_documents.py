@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 import tomllib
@@ -17,7 +16,7 @@ import pytest
 import reference
 from mcp import Client, StdioServerParameters
 from sessions import Call, facts_of, fenced, joined, sessions_of, with_facts
-from support import PATIENCE_S, Tools, in_process, run_directories, run_of, texts
+from support import PATIENCE_S, Tools, in_process, run_of, texts
 
 import tmux_debug_mcp.demo
 from tmux_debug_mcp.audit import AuditLog
@@ -199,23 +198,6 @@ async def test_sessions_are_what_happens(
             facts: dict[str, str] = {"20260130T101546-4711": run_of(tools)}
             for call in session:
                 facts |= await repeated(tools, call, facts, may_look_again=call.tool in readers)
-
-
-async def test_person_reaches_the_panes_by_the_socket_that_is_shown(tools: Tools) -> None:
-    await tools.create("cat")
-    [command] = fenced(page("recipes.md"), "console")
-    assert command.startswith("$ ")
-    assert command.endswith(" attach -r\n")
-
-    [directory] = run_directories(os.getpid())
-    here = (
-        command.removeprefix("$ ")
-        .removesuffix(" attach -r\n")
-        .replace("DIR/", f"{directory.parent}/")
-    )
-    here = here.replace("PID", str(os.getpid()))
-    listed = subprocess.check_output(["sh", "-c", f"{here} list-sessions"], text=True)
-    assert listed.startswith("debug-")
 
 
 async def test_audit_has_the_record_that_is_shown(settings: Settings, tmp_path: Path) -> None:
