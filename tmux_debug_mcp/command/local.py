@@ -49,13 +49,14 @@ def run(words: list[str], wanted: str) -> int:
         return _start(arguments)
     if verb == "completion":
         return _completion(arguments)
-    servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    servers = running(runtime)
     if verb == "stop":
         _check_words(verb, arguments, ())
-        return _stop(choose(servers, wanted, os.getpid()))
+        return _stop(choose(servers, wanted, os.getpid(), runtime))
     _check_words(verb, arguments, ("--follow", "--names"))
     if "--names" in arguments:
-        return _names(choose(servers, wanted, os.getpid()))
+        return _names(choose(servers, wanted, os.getpid(), runtime))
     return _list(follows="--follow" in arguments)
 
 

@@ -5,7 +5,14 @@ import os
 import sys
 
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, choose, running
+from tmux_debug_mcp.sockets.servers import (
+    CommandError,
+    NoServerError,
+    choose,
+    is_held,
+    near,
+    running,
+)
 
 _REFUSED = 125
 # What is done in this process.
@@ -82,15 +89,15 @@ def print_message(message: dict[str, object]) -> int | None:
 
 def _reach(wanted: str, words: list[str]) -> Connection:
     """Return a connection to the server that is meant; some verbs start one where there is none."""
-    servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
-    if len(servers) == 1 and not wanted:
-        try:
-            return Connection(servers[0].socket)
-        except ServerGoneError:  # it was killed
-            servers = []
-    if not servers and not wanted and words[:1] in _STARTING:
-        return _started()
-    return Connection(choose(servers, wanted, os.getpid()).socket)
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    try:
+        return Connection(choose(running(runtime), wanted, os.getpid(), runtime).socket)
+    except (NoServerError, ServerGoneError):
+        # The only one that was found may have been killed.
+        living = [server for server in running(runtime) if is_held(server.directory)]
+        if words[:1] in _STARTING and not wanted and not near(living, runtime):
+            return _started()
+        return Connection(choose(living, wanted, os.getpid(), runtime).socket)
 
 
 def _started() -> Connection:

@@ -98,20 +98,15 @@ def running(runtime: str) -> list[Server]:
     Args:
         runtime: As for `bases`.
     """
-    found = _found(runtime)
+    found = []
+    for directory in directories(runtime):
+        server = read(directory)
+        if server:
+            found.append(server)
     # Whoever connects to a single one sees whether it lives.
     if len(found) > 1:
         found = [server for server in found if is_held(server.directory)]
     return sorted(found, key=lambda server: server.pid)
-
-
-def _found(runtime: str) -> list[Server]:
-    servers = []
-    for directory in directories(runtime):
-        server = read(directory)
-        if server:
-            servers.append(server)
-    return servers
 
 
 def directories(runtime: str) -> list[str]:
@@ -199,16 +194,19 @@ def write_facts(directory: str, facts: dict[str, object]) -> None:
     os.rename(f"{path}.new", path)
 
 
-def choose(servers: list[Server], wanted: str, pid: int) -> Server:
+def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server:
     """Return the server that a caller means.
 
     That is the one that `wanted` names; else the one whose client is the nearest ancestor of the
-    caller, so that an agent's shell finds the agent's own server; else the only one.
+    caller, so that an agent's shell finds the agent's own server; else the only one. A server in
+    another directory than the caller's own is found by its pid or its client: clients often start
+    servers without $XDG_RUNTIME_DIR.
 
     Args:
         servers: The running servers.
         wanted: A pid or a directory, as `--server` has it; "" for none.
         pid: The caller's process id.
+        runtime: As for `bases`.
 
     Raises:
         NoServerError: There is no such server, or there are several.
@@ -222,7 +220,18 @@ def choose(servers: list[Server], wanted: str, pid: int) -> Server:
         own = [server for server in servers if ancestor in server.clients]
         if own:
             return _only(own)
-    return _only(servers)
+    return _only(near(servers, runtime))
+
+
+def near(servers: list[Server], runtime: str) -> list[Server]:
+    """Return the servers whose directories are where a server of the caller's would have its own.
+
+    Args:
+        servers: The running servers.
+        runtime: As for `bases`.
+    """
+    base = bases(runtime)[0]
+    return [server for server in servers if os.path.dirname(server.directory) == base]
 
 
 def _only(servers: list[Server]) -> Server:

@@ -1,0 +1,75 @@
+"""The eight stories again, each as the lines of a shell script that calls `tmux-debug`."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stories.scripts import Story, stories
+
+from tmux_debug_mcp.verbs.table import BY_NAME, VERBS, flag_of
+
+from .conftest import PROGRAM, Shell
+
+
+def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the line of a shell script that does what a call does."""
+    [verb] = [verb for verb in VERBS if verb.tool == f"tmux_{tool}"]
+    flags, words = [], []
+    for name, value in arguments.items():
+        values = value if isinstance(value, list) else [value]
+        if name in verb.words:
+            words += [str(one) for one in values]
+        elif value is True:
+            flags.append(flag_of(name))
+        else:
+            flags += [flag_of(name), str(value)]
+    return shlex.join(["tmux-debug", verb.name, *flags, "--", *words])
+
+
+def script_of(story: Story) -> list[str]:
+    """Return the lines of a story. PID is the pid that an answer has told first."""
+    return [line_of(tool, arguments) for tool, arguments in story.calls]
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, shell: Shell) -> dict[str, str]:
+    program = tmp_path / "bin" / "tmux-debug"
+    program.parent.mkdir()
+    program.write_text(f"#!{PROGRAM[0]}\n{PROGRAM[2]}\n")
+    program.chmod(0o755)
+    return shell.env | {"PATH": f"{program.parent}:{shell.env['PATH']}"}
+
+
+@pytest.mark.parametrize("name", stories())
+def test_story_is_debugged_by_a_shell_script(
+    shell: Shell, on_path: dict[str, str], name: str
+) -> None:
+    story = stories()[name]
+    pid = ""
+    for number, line in enumerate(script_of(story)):
+        done = subprocess.run(
+            ["sh", "-c", line.replace("PID", pid)],
+            env=on_path,
+            cwd=shell.cwd,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        text = done.stdout + done.stderr
+        assert done.returncode != 125, text
+        assert re.search(story.learned.get(number, ""), text), (number, text)
+        pids = re.findall(r"\(pid (\d+)\)", text)
+        if not pid and pids:
+            pid = pids[-1]
+
+
+def test_lines_are_what_a_person_would_write() -> None:
+    assert line_of("send_keys", {"pane_id": "web", "keys": ["a b", "C-c"], "timeout_s": 0}) == (
+        "tmux-debug send --timeout 0 -- web 'a b' C-c"
+    )
+    assert set(BY_NAME) == {verb.name for verb in VERBS}
