@@ -32,5 +32,5 @@ def test_benchmark_tells_samples_and_budgets() -> None:
     )
     assert all(sample >= 0 for samples in told["samples"].values() for sample in samples)
     assert {type(budget["held"]) for budget in told["budgets"]} == {bool}
-    assert len(told["budgets"]) == 14
+    assert len(told["budgets"]) == 16
     assert all(cost["calls"] and cost["bytes"] for cost in told["stories"].values())

@@ -93,6 +93,32 @@ def measure_starts(figures: Figures, rounds: int) -> None:
             server.finish()
 
 
+def measure_commands(figures: Figures, rounds: int) -> None:
+    """Measure a verb, and a client's start through a detached server, beside an interpreter."""
+    verb = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:
+        env = os.environ | {"XDG_RUNTIME_DIR": runtime}
+
+        def run(*command: str) -> None:
+            subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+
+        def start() -> None:
+            servers.append(Server(env, "--keep", "60s"))
+            servers[-1].start()
+            servers[-1].ask("tools/list")
+
+        servers: list[Server] = []
+        start()
+        for _ in range(rounds):
+            figures.time("interpreter", lambda: run(sys.executable, "-I", "-S", "-c", "pass"))
+            figures.time("verb: list", lambda: run(*verb, "list"))
+            figures.time("start through a detached server", start)
+            servers.pop().finish()
+        run(*verb, "stop")
+        for server in servers:
+            server.process.communicate()
+
+
 def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> None:
     """Measure each call beside the floors."""
     server, bare = started(), started(BARE)
@@ -235,6 +261,7 @@ def budgets(figures: Figures) -> list[Budget]:
         Budget(f"{name} / tmux process", median(name) / tmux, 1.0, "×")
         for name in ("send a line", "list 20 panes", "capture 5 lines")
     ]
+    detached = median("start through a detached server") / median("interpreter")
     flood = median("capture 5 lines beside a flood") / median("capture 5 lines")
     return [
         Budget("cold start / bare", median("cold start") / median("bare: cold start"), 1.10, "×"),
@@ -244,6 +271,8 @@ def budgets(figures: Figures) -> list[Budget]:
         *below,
         Budget("create / tmux process", median("create") / tmux, 2.0, "×"),
         Budget("kill / tmux process", median("kill") / tmux, 2.0, "×"),
+        Budget("verb / interpreter", median("verb: list") / median("interpreter"), 3, "×"),
+        Budget("start through a detached server / interpreter", detached, 4, "×"),
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
         Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
@@ -289,6 +318,7 @@ def main() -> int:
         del os.environ[variable]
     figures = Figures()
     measure_starts(figures, options.starts)
+    measure_commands(figures, options.rounds)
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         socket = f"{directory}/tmux"
         subprocess.run(

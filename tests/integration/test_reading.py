@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from support import Tools, python
+from support import Tools, python, until
 
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
 from tmux_debug_mcp.tools.limits import MAX_TEXT_CHARACTERS
@@ -38,7 +38,8 @@ async def test_reads_of_a_program_that_goes_on_are_what_is_new(tools: Tools) -> 
     texts, since = [], 0
     for number in range(5):
         await tools.send(pane_id, f"echo {number}-é-$((0+{number})) Enter")
-        await tools.shows(pane_id, f"{number}-é-{number}")
+        # In the log, which is behind the screen on a busy machine.
+        await tools.blocks("wait", pane_id=pane_id, pattern=f"^{number}-é-{number}$")
         text, meta, _ = await read(tools, pane_id, since)
         since = meta["cursor"]
         texts.append(text)
@@ -95,11 +96,12 @@ async def test_character_and_sequence_that_are_not_finished_wait_for_the_rest(to
         'input(); os.write(1, b"1mb")'
     )
     pane_id = await tools.create("stty -echo; " + python(program))
-    await tools.shows(pane_id, "a")
-    first = await read(tools, pane_id, 0)
+    # The log is behind the screen on a busy machine.
+    first = await until(lambda: read(tools, pane_id, 0), lambda piece: piece[0] == "a")
     await tools.send(pane_id, "Enter")
-    await tools.shows(pane_id, "aé")
-    second = await read(tools, pane_id, first[1]["cursor"])
+    second = await until(
+        lambda: read(tools, pane_id, first[1]["cursor"]), lambda piece: piece[0] == "é"
+    )
     await tools.send(pane_id, "Enter")
     await tools.exited(pane_id)
     third = await read(tools, pane_id, second[1]["cursor"])
