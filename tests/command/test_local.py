@@ -151,6 +151,10 @@ def test_verbs_flags_and_panes_are_completed(
     assert completes(shell, on_path, program, "tmux-debug send w") == {"web", "worker"}
 
 
+@pytest.mark.skipif(
+    subprocess.run(["zsh", "-fc", "autoload +X compinit"], check=False).returncode != 0,
+    reason="this zsh has no functions for completion",
+)
 def test_completion_is_known_to_zsh(shell: Shell, on_path: Path) -> None:
     assert completes(shell, on_path, "zsh", "") == {"_bash_complete", "-F", "_tmux_debug"}
 

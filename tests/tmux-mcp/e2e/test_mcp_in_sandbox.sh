@@ -36,6 +36,14 @@ equal "$(stat -c %u "$ws/made" "$ws/.debug-audit.log" | sort -u)" "$owner"
 equal "$(sed -n 's/.*"tool":"\([a-z_]*\)".*/\1/p' "$ws/.debug-audit.log" | paste -sd ' ')" \
 	"create_pane send_keys wait capture_pane run list_panes kill_pane"
 
+# The command line, which the main session has as well: the first verb starts a server, which ends with the container.
+equal "$(in_sandbox "$ws" sh -c '
+	tmux-debug create --name web "echo up; exec cat" 2>/dev/null | tail -n 1
+	tmux-debug send web hello Enter 2>/dev/null | tail -n 1
+	tmux-debug run "id -u; pwd; exit 3" 2>/dev/null || echo "status $?"
+	tmux-debug stop >/dev/null
+')" $'up\nhello\n1000\n/workspace\nstatus 3'
+
 # A client that is killed takes its container along.
 start_server_in "$SANDBOX_BASE" "$ws" tmux-debug-mcp
 call create_pane '{"command": "sleep 1000"}'

@@ -7,6 +7,7 @@ and is not interrupted.
 
 import anyio
 
+from tmux_debug_mcp.errors import JobNotTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
@@ -45,6 +46,26 @@ async def run_in_shell(
         StorageError: There is no room for the job's files.
     """
     deadline = anyio.current_time() + timeout_s
+    try:
+        return await _run_once(pane, command, deadline, read_output)
+    except JobNotTakenError:
+        # A shell without a line editor takes a late answer of the terminal for the beginning of our
+        # line. Nothing was run then, and the answer is gone.
+        shell = pane.terminal.look().shell
+        if shell is None or shell.dialect.has_editor:
+            raise
+        return await _run_once(pane, command, deadline, read_output)
+
+
+async def _run_once(pane: Pane, command: str, deadline: float, read_output: ReadOutput) -> Outcome:
+    """Give the shell the command, and follow it.
+
+    Args:
+        pane: The pane.
+        command: The command.
+        deadline: When the time is over, on the event loop's clock.
+        read_output: Reads the command's output from the log.
+    """
     await pane.shell.wait_until_free()
     await pane.check_running()
     pane.keyboard.check_free()

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The Nix closure, mounted read-only into a container that has neither Python nor tmux: docs/harnesses.md.
+# shellcheck source=tests/tmux-mcp/e2e/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+package=$(in_sandbox "$ws" realpath /bin/tmux-debug)
+package=${package%/bin/*}
+
+# Nothing but busybox, with the libraries that it may need.
+root=$work/root
+mkdir -p "$root"/{bin,dev,etc,nix/store,proc,sys,tmp}
+busybox=$(command -v busybox)
+cp "$busybox" "$root/bin/busybox"
+{ ldd "$busybox" || true; } | grep -o '/[^ ]*' | sort -u | while read -r library; do
+	mkdir -p "$root$(dirname "$library")"
+	cp -L "$library" "$root$library"
+done
+for name in sh cat echo ls sleep; do ln -s busybox "$root/bin/$name"; done
+
+in_container() {
+	podman run --rm --network none --volume /nix/store:/nix/store:ro --rootfs "$root" "$@"
+}
+
+equal "$(in_container sh -c "command -v python3 tmux; echo neither")" neither
+# shellcheck disable=SC2016
+equal "$(in_container sh -c '
+	alias tmux-debug='"$package/bin/tmux-debug"'
+	tmux-debug create --name cat "echo up; exec cat" 2>/dev/null | tail -n 1
+	tmux-debug send cat hello Enter 2>/dev/null | tail -n 1
+	tmux-debug run "command -v python3 tmux; exit 3" 2>/dev/null || echo "status $?"
+')" $'up\nhello\nstatus 3'
