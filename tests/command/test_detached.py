@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -230,6 +231,34 @@ class TestKeep:
         assert typed == sorted(typed, key=lambda line: int(line.split()[1]))
         assert row["cursor"] == len(text.replace("\n", "\r\n"))
         assert (row["id"], row["status"]) == ("debug-1", "running")
+
+
+def test_other_version_has_a_server_of_its_own_beside_the_old_one(shell: Shell) -> None:
+    shell.out("create", "--name", "old", "cat")
+    upgraded = PROGRAM[2].replace(
+        "from", "import tmux_debug_mcp; tmux_debug_mcp.__version__ = '9.9.9'; from", 1
+    )
+    subprocess.run([PROGRAM[0], "-c", upgraded, "start"], env=shell.env, cwd=shell.cwd, check=True)
+
+    old, new = sorted(shell.servers(), key=lambda server: server.version)
+    assert (old.cwd, new.version) == (new.cwd, "9.9.9")
+    # Both are reached by either command.
+    assert lists(shell, "--server", str(old.pid))[0]["name"] == "old"
+    assert "No active panes" in shell.out("--server", str(new.pid), "list")
+
+
+def test_server_whose_directory_is_removed_ends_when_its_time_is_over(
+    shell: Shell, census: str
+) -> None:
+    """As at a logout, where the runtime directory goes."""
+    shell.out("start", "--keep", "2s")
+    shell.out("create", "sleep 1000")
+    [server] = shell.servers()
+
+    shutil.rmtree(server.directory)
+
+    assert shell.run("list").returncode == 125
+    ask_until(lambda: list(marked(census)), lambda left: left == [])
 
 
 def test_old_directory_of_a_killed_server_does_not_hinder_the_next(shell: Shell) -> None:
