@@ -242,17 +242,15 @@ class RunningServer:
         try:
             fd_in, fd_out = greeting.fds
         except ValueError as error:
-            greeting.close()
             raise CallerGoneError from error
-        try:
-            with self.connected(client):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
-                    await serve_client(self.toolbox, fd_in, fd_out, caller=program_of(client))
-                    await caller.send({"exit": 0})
-                    tasks.cancel_scope.cancel()
-        finally:
-            greeting.close()
+        with self.connected(client):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
+                await serve_client(self.toolbox, fd_in, fd_out, caller=program_of(client))
+                # The client learns of the end by its streams, and the caller by this.
+                greeting.close()
+                await caller.send({"exit": 0})
+                tasks.cancel_scope.cancel()
 
     def end(self) -> NoReturn:
         """End everything at once, and this process."""

@@ -277,3 +277,38 @@ def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
 
     assert not old.exists()
     assert next_one.finish()
+
+
+def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Server) -> None:
+    done = shell.run("stop")
+
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"tmux-debug: Server {server.pid} ends with its MCP client. To end it now, say which: "
+        f"tmux-debug --server {server.pid} stop\n"
+    )
+    assert shell.out("--server", str(server.pid), "stop").startswith("Stopped server ")
+    assert server.process.wait(20) == 0
+
+
+def test_long_runtime_directory_is_passed_over(
+    environment: dict[str, str], tmp_path: Path, shell: Shell
+) -> None:
+    """The path of a socket has at most 107 bytes."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir(mode=0o700)
+    server = Server(environment | {"XDG_RUNTIME_DIR": str(long)}).start()
+
+    assert list(long.iterdir()) == []
+    assert shell.out("--server", str(server.pid), "run", "echo on") == "on\n"
+    assert server.finish() == (b"", b"")
+
+
+def test_file_descriptors_that_nobody_wants_are_closed(shell: Shell, server: Server) -> None:
+    before = len(os.listdir(f"/proc/{server.pid}/fd"))
+    for _ in range(20):
+        with connected(shell) as peer:
+            socket.send_fds(peer, [b'{"want": "nothing"}\n'], [0, 1])
+            assert peer.recv(100) == b""
+
+    ask_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")), lambda number: number <= before)

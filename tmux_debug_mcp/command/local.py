@@ -53,7 +53,13 @@ def run(words: list[str], wanted: str) -> int:
     servers = running(runtime)
     if verb == "stop":
         _check_words(verb, arguments, ())
-        return _stop(choose(servers, wanted, os.getpid(), runtime))
+        server = choose(servers, wanted, os.getpid(), runtime)
+        if server.keep_s is None and not wanted:
+            raise CommandError(
+                f"Server {server.pid} ends with its MCP client. To end it now, say which: "
+                f"tmux-debug --server {server.pid} stop"
+            )
+        return _stop(server)
     _check_words(verb, arguments, ("--follow", "--names"))
     if "--names" in arguments:
         return _names(choose(servers, wanted, os.getpid(), runtime))

@@ -233,15 +233,20 @@ class Listener:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._connected = 0
-        os.mkdir(directory, 0o700)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(0)
-        path = f"{directory}/{servers.SOCKET}"
-        self._socket.bind(path)
-        os.chmod(path, 0o600)
-        self._socket.listen(_BACKLOG)
-        # Last, since a directory that is locked has a socket that is listened to.
-        self._lock = servers.hold(directory)
+        os.mkdir(directory, 0o700)
+        try:
+            path = f"{directory}/{servers.SOCKET}"
+            self._socket.bind(path)
+            os.chmod(path, 0o600)
+            self._socket.listen(_BACKLOG)
+            # Last, since a directory that is locked has a socket that is listened to.
+            self._lock = servers.hold(directory)
+        except OSError:
+            self._socket.close()
+            files.remove(directory)
+            raise
 
     def describe(self, facts: dict[str, object]) -> None:
         """Write what tells this server apart, for callers to choose by; see `servers.Server`.
@@ -278,7 +283,11 @@ class Listener:
 
     async def _serve_one(self, caller: Caller, answer: Answer) -> None:
         try:
-            await answer(caller, await caller.greeting())
+            greeting = await caller.greeting()
+            try:
+                await answer(caller, greeting)
+            finally:
+                greeting.close()
         except* CallerGoneError:  # also out of a task group
             pass
         except* Exception:  # noqa: BLE001  a bug of ours ends this connection and no other

@@ -19,6 +19,8 @@ _FACTS = "server.json"
 # The directories of our tmux servers begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# The path of a socket has at most 107 bytes.
+_MAX_BASE_CHARACTERS = 64
 _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
 
@@ -78,7 +80,11 @@ def bases(runtime: str) -> list[str]:
         runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
     """
     paths = [runtime, f"/run/user/{os.getuid()}"]
-    usable = [path for path in paths if path.startswith("/") and is_private(path)]
+    usable = [
+        path
+        for path in paths
+        if path.startswith("/") and len(path) <= _MAX_BASE_CHARACTERS and is_private(path)
+    ]
     return list(dict.fromkeys([*usable, "/tmp"]))  # noqa: S108  as tmux has it; modes are checked
 
 
