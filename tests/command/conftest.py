@@ -1,6 +1,7 @@
 """Fixtures for `tmux-debug`: servers with sockets in a runtime directory of the test's own."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def shell(environment: dict[str, str], short_path: Path, tmp_path: Path) -> Iter
         if directory.startswith(str(short_path)) and not servers.is_held(directory):
             shutil.rmtree(directory)  # of a server that was killed
     ask_until(shell.left, lambda left: left == [])
+
+
+@pytest.fixture
+def on_path(tmp_path: Path) -> Path:
+    """Return a directory for PATH that has `tmux-debug`."""
+    program = tmp_path / "bin" / "tmux-debug"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
+    program.chmod(0o755)
+    return program.parent
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """The examples of docs/harnesses.md: a benchmark's terminal and an evaluation's tool."""
 
 import importlib.util
-import os
-import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support import ask_until
 
-from .conftest import PROGRAM, Shell
+from .conftest import Shell
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="Nix builds without the documents")
@@ -27,16 +24,11 @@ def example(name: str) -> ModuleType:
 
 
 @pytest.fixture(autouse=True)
-def on_path(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    program = tmp_path / "bin" / "tmux-debug"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n')
-    program.chmod(0o755)
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-        patch.setenv("XDG_RUNTIME_DIR", str(shell.runtime))
-        patch.chdir(tmp_path)
-        yield
+def here(shell: Shell, on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the examples call `tmux-debug` of the test."""
+    monkeypatch.setenv("PATH", str(on_path), prepend=":")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(shell.runtime))
+    monkeypatch.chdir(tmp_path)
 
 
 def test_terminal_of_a_benchmark() -> None:

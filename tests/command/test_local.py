@@ -101,16 +101,6 @@ def test_ps_follows(shell: Shell, server: Server) -> None:
     following.communicate()
 
 
-@pytest.fixture
-def on_path(tmp_path: Path) -> Path:
-    """Return a directory with the command, for completions that call it."""
-    program = tmp_path / "bin" / "tmux-debug"
-    program.parent.mkdir()
-    program.write_text(f"#!{PROGRAM[0]}\n{PROGRAM[2]}\n")
-    program.chmod(0o755)
-    return program.parent
-
-
 BASH = """
 COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 [[ ${{COMP_WORDS[COMP_CWORD]}} == _ ]] && COMP_WORDS[COMP_CWORD]=

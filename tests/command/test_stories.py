@@ -12,7 +12,7 @@ from stories.scripts import Story, stories
 
 from tmux_debug_mcp.verbs.table import BY_NAME, VERBS, flag_of
 
-from .conftest import PROGRAM, Shell
+from .conftest import Shell
 
 
 def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -35,25 +35,15 @@ def script_of(story: Story) -> list[str]:
     return [line_of(tool, arguments) for tool, arguments in story.calls]
 
 
-@pytest.fixture
-def on_path(tmp_path: Path, shell: Shell) -> dict[str, str]:
-    program = tmp_path / "bin" / "tmux-debug"
-    program.parent.mkdir()
-    program.write_text(f"#!{PROGRAM[0]}\n{PROGRAM[2]}\n")
-    program.chmod(0o755)
-    return shell.env | {"PATH": f"{program.parent}:{shell.env['PATH']}"}
-
-
 @pytest.mark.parametrize("name", stories())
-def test_story_is_debugged_by_a_shell_script(
-    shell: Shell, on_path: dict[str, str], name: str
-) -> None:
+def test_story_is_debugged_by_a_shell_script(shell: Shell, on_path: Path, name: str) -> None:
     story = stories()[name]
+    env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
     pid = ""
     for number, line in enumerate(script_of(story)):
         done = subprocess.run(
             ["sh", "-c", line.replace("PID", pid)],
-            env=on_path,
+            env=env,
             cwd=shell.cwd,
             capture_output=True,
             text=True,
