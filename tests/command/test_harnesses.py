@@ -1,6 +1,7 @@
 """The examples of docs/harnesses.md: a benchmark's terminal and an evaluation's tool."""
 
 import importlib.util
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -64,9 +65,8 @@ def test_tool_of_an_evaluation(tmp_path: Path) -> None:
     tool = example("evaluation_tool")
     tool.begin("sample")
 
-    assert "awaits input" in tool.terminal(
-        "sample", f'{sys.executable} -c \'input(); open("x", "w")\''
-    )
+    asks = shlex.join([sys.executable, "-c", "input(); open('x', 'w')"])
+    assert "awaits input" in tool.terminal("sample", asks)
     assert not tool.passes("other", "true")
     tool.terminal("sample", "yes")
     assert tool.passes("sample", "test -e x")

@@ -95,7 +95,7 @@ class Client:
 
     def call(self, words: str) -> str:
         """Run a line in the client's shell, and return the last line that it prints."""
-        program = " ".join(f"'{word}'" for word in PROGRAM)
+        program = shlex.join(PROGRAM)
         assert self.process.stdin
         self.process.stdin.write(f"{program} {words}\n")
         self.process.stdin.flush()
