@@ -116,6 +116,8 @@ def test_killed_server_leaves_no_process_and_is_replaced(shell: Shell, census: s
     os.kill(server.pid, signal.SIGKILL)
 
     ask_until(lambda: list(marked(census)), lambda left: left == [])
+    # A process gives up its environment, by which it is found, before its socket and its lock.
+    ask_until(shell.servers, lambda living: living == [])
     assert shell.out("run", "echo on") == "on\n"
     assert [one.pid for one in shell.servers()] != [server.pid]
 
