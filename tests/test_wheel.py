@@ -1,6 +1,8 @@
 """The wheel has all that the package needs, and says whose work that is."""
 
+import configparser
 import email
+import importlib
 import zipfile
 from pathlib import Path
 
@@ -31,6 +33,17 @@ def test_every_file_of_the_package_is_in_it(wheel: zipfile.ZipFile) -> None:
     names = ("py.typed", "panes/pane.sh", "tmux/tmux.conf", "vt/fonts/unifont.hex.xz")
     assert {f"tmux_debug_mcp/{name}" for name in names} <= files
     assert files <= set(wheel.namelist())
+
+
+def test_both_commands_are_in_it(wheel: zipfile.ZipFile) -> None:
+    [name] = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+    scripts = configparser.ConfigParser()
+    scripts.read_string(wheel.read(name).decode())
+
+    assert set(scripts["console_scripts"]) == {"tmux-debug", "tmux-debug-mcp"}
+    for entry in scripts["console_scripts"].values():
+        module, function = entry.split(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) -> None:
