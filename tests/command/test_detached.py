@@ -209,7 +209,7 @@ class TestKeep:
 
     def test_killed_clients_lose_nothing(self, shell: Shell, launch: Callable[..., Server]) -> None:
         """Each client is killed within a call, at a moment that nobody chose."""
-        count = 40
+        count = 200
         first = launch("--keep", "60s")
         first.call("create_pane", command="cat", name="log")
         moments = random.Random(1)  # noqa: S311
