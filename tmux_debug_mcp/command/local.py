@@ -2,12 +2,14 @@
 
 import json
 import os
+import sys
 import time
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, read, running
 
+from . import looking
 from .starting import DEFAULT_KEEP, connect, directory_for, keep_option
 
 _HELP = ("-h", "--help", "help")
@@ -24,7 +26,9 @@ def show_help(words: list[str]) -> int:
         os.write(2, texts.overview().encode())
         return _REFUSED
     verbs = [word for word in words if word not in _HELP]
-    if verbs:
+    if verbs and verbs[0] in looking.VERBS:
+        _print(looking.help_of(verbs[0]).rstrip("\n"))
+    elif verbs:
         _print(texts.help_of(verbs).rstrip("\n"))
     else:
         _print(texts.overview().rstrip("\n"))
@@ -42,13 +46,8 @@ def run(words: list[str], wanted: str) -> int:
         CommandError: It can't be done.
     """
     verb, *arguments = words
-    if verb == "--version":
-        _print(f"tmux-debug {__version__}")
-        return 0
-    if verb == "start":
-        return _start(arguments)
-    if verb == "completion":
-        return _completion(arguments)
+    if verb in _WITHOUT_SERVERS:
+        return _WITHOUT_SERVERS[verb](arguments)
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     servers = running(runtime)
     if verb == "stop":
@@ -64,6 +63,24 @@ def run(words: list[str], wanted: str) -> int:
     if "--names" in arguments:
         return _names(choose(servers, wanted, os.getpid(), runtime))
     return _list(follows="--follow" in arguments)
+
+
+def _version(_: list[str]) -> int:
+    _print(f"tmux-debug {__version__}")
+    return 0
+
+
+def _demo(words: list[str]) -> int:
+    from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
+    from tmux_debug_mcp.errors import StartError  # noqa: PLC0415
+
+    _check_words("demo", words, ())
+    try:
+        status = cli.run(["demo"], os.environ)
+    except StartError as error:
+        raise CommandError(str(error)) from None
+    sys.stdout.flush()
+    return status
 
 
 def _completion(words: list[str]) -> int:
@@ -152,3 +169,12 @@ def _print(line: str) -> None:
     data = f"{line}\n".encode()
     while data:
         data = data[os.write(1, data) :]
+
+
+# The verbs that don't look for servers.
+_WITHOUT_SERVERS = {
+    "--version": _version,
+    "start": _start,
+    "completion": _completion,
+    "demo": _demo,
+}

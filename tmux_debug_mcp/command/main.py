@@ -14,9 +14,11 @@ from tmux_debug_mcp.sockets.servers import (
     running,
 )
 
+from . import looking
+
 _REFUSED = 125
 # What is done in this process.
-_LOCAL = ("start", "stop", "ps", "completion", "--version")
+_LOCAL = ("start", "stop", "ps", "completion", "demo", "--version")
 # What needs a person and their terminal.
 _PEOPLES = ("attach", "secret")
 # What starts a server where there is none.
@@ -50,6 +52,8 @@ def run(words: list[str]) -> int:
         from . import local  # noqa: PLC0415  verbs of the server don't need it
 
         return local.show_help(words)
+    if words[0] in looking.VERBS:
+        return looking.run(words[0], words[1:])
     if words[0] in _LOCAL:
         from . import local  # noqa: PLC0415
 

@@ -9,17 +9,29 @@ import sys
 
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
 
+from . import looking
 from .starting import connect, keep_option
 
 
 def main() -> None:
     """Run the command and exit."""
+    if sys.argv[1:] and sys.argv[1] in looking.VERBS:
+        sys.exit(_look(sys.argv[1], sys.argv[2:]))
     keep, options = keep_option(sys.argv[1:], os.environ)
     if keep and not _asks_for_text(options):
         os._exit(_relay(options, keep))
     from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
 
     cli.main()
+
+
+def _look(verb: str, words: list[str]) -> int:
+    """Run a verb that a newcomer looks for here; return the exit status."""
+    try:
+        return looking.run(verb, words)
+    except CommandError as error:
+        os.write(2, f"tmux-debug-mcp: {error}\n".encode())
+        return 1
 
 
 def _asks_for_text(options: list[str]) -> bool:

@@ -15,6 +15,13 @@ _SERVERS_SUMMARIES = {
     "start": "start a server that outlives its callers (--keep 60m, and the server's options)",
     "stop": "end a server with everything in its panes",
 }
+_LOOKING_SUMMARIES = {
+    "audit": "show audits as a table, or with --html as a page",
+    "replay": "show a pane as it was at any moment",
+    "doctor": "check what the server needs here, and say what to do",
+    "config": "set up an MCP client: config CLIENT, with --write in its own file",
+    "demo": "watch a client debug a small broken web service",
+}
 _OTHERS_SUMMARIES = {
     "call": "call any tool of the server: call TOOL NAME=VALUE...",
     "completion": "print a script for tab completion: completion bash, zsh or fish",
@@ -45,6 +52,7 @@ def overview() -> str:
         _section("panes", {verb.name: verb.summary for verb in VERBS}),
         _section("people", _PEOPLES_SUMMARIES),
         _section("servers", _SERVERS_SUMMARIES),
+        _section("looking and setting up", _LOOKING_SUMMARIES),
         _section("others", _OTHERS_SUMMARIES),
     ]
     return _OVERVIEW.format(sections="\n".join(sections))

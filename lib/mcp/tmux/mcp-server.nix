@@ -64,6 +64,9 @@ pythonPackages.buildPythonApplication {
     pythonPackages.orjson
     # The extra `screenshot`.
     pythonPackages.pillow
+    pythonPackages.rich
+    pythonPackages.ruamel-yaml
+    pythonPackages.tomlkit
   ];
 
   nativeCheckInputs = [

@@ -27,6 +27,9 @@ PACKAGES = (
         "orjson",
         "pytest",
         "pytest-xdist",
+        "rich",
+        "ruamel-yaml",
+        "tomlkit",
     ),
     *("asciinema", "mypy", "pillow", "ruff", "types-jsonschema", "uv"),
 )

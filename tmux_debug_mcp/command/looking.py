@@ -1,0 +1,34 @@
+"""The verbs for the person who looks, of both programs: `audit`, `replay`, `doctor`, `config`.
+
+Each is a module with `parser()`, which returns its argument parser, and `run(words, environ)`,
+which returns its exit status. They are imported only where they are called.
+"""
+
+import os
+
+_MODULES = {
+    "audit": "tmux_debug_mcp.viewing.audit_verb",
+    "replay": "tmux_debug_mcp.viewing.replay_verb",
+    "doctor": "tmux_debug_mcp.doctor.doctor_verb",
+    "config": "tmux_debug_mcp.clients.config_verb",
+}
+VERBS = tuple(_MODULES)
+
+
+def run(verb: str, words: list[str]) -> int:
+    """Run one of the verbs and return its exit status.
+
+    Raises:
+        CommandError: It can't be done.
+        SystemExit: The command line is wrong, or asks for help.
+    """
+    import importlib  # noqa: PLC0415  verbs of the server don't need it
+
+    return int(importlib.import_module(_MODULES[verb]).run(words, os.environ))
+
+
+def help_of(verb: str) -> str:
+    """Return the help of one of the verbs."""
+    import importlib  # noqa: PLC0415
+
+    return str(importlib.import_module(_MODULES[verb]).parser().format_help())
