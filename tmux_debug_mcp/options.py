@@ -116,7 +116,7 @@ def settings_of(values: Values, environ: Mapping[str, str], tmux: str) -> Settin
         cwd=_working_directory(values["cwd"]),
         tmux=tmux,
         is_subreaper=True,
-        state_dir=_state_directory(environ),
+        state_dir=state_directory(environ),
         runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
         socket=_socket(values["socket"], environ),
         allows_kill=allows_kill,
@@ -242,7 +242,7 @@ def _size(text: str) -> tuple[int, int]:
     )
 
 
-def _state_directory(environ: Mapping[str, str]) -> Path:
+def state_directory(environ: Mapping[str, str]) -> Path:
     """Return our directory for files that outlive us. Source: XDG Base Directory Specification."""
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):

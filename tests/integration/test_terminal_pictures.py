@@ -11,7 +11,7 @@ from support import python
 from toolsets import Terminal
 
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.vt.picture import rgb
+from tmux_debug_mcp.vt.colours import rgb
 from tmux_debug_mcp.vt.rows import cell_width
 
 # Characters at and around all widths that differ from Unicode's tables. They have been in Unicode

@@ -32,7 +32,7 @@ LAYERS = (
 RESERVED = {
     "mcp": {"tools", "server", "demo"},
     "mcp_types": {"tools", "verbs", "server", "wire", "demo"},
-    "PIL": {"vt"},
+    "PIL": {"vt", "viewing"},
     "re2": {"logs"},
     "jsonschema": {"tools"},
     "rich": {"viewing", "doctor"},

@@ -67,6 +67,12 @@ def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
             ["a\n", "C-c", "SIGUSR1"],
             "3 steps; typed 1 character; Enter pressed; pressed C-c; sent SIGUSR1",
         ),
+        (
+            ["break main", "Enter", "run", "Enter", "C-c"],
+            "5 steps; typed 13 characters; Enter pressed 2 times; pressed C-c",
+        ),
+        (["ls", "C-c"], "2 steps; typed 2 characters; Enter not pressed; pressed C-c"),
+        (["Enter", "Enter"], "2 steps; pressed Enter; pressed Enter"),
         ("enter", "typed 5 characters; Enter not pressed; 'Enter' is the key"),
         ("c-c", "typed 3 characters; Enter not pressed; 'C-c' is the key"),
         ("ESC", "typed 3 characters; Enter not pressed; 'Esc' is the key"),

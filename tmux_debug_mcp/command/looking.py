@@ -5,6 +5,7 @@ which returns its exit status. They are imported only where they are called.
 """
 
 import os
+import sys
 
 _MODULES = {
     "audit": "tmux_debug_mcp.viewing.audit_verb",
@@ -15,8 +16,13 @@ _MODULES = {
 VERBS = tuple(_MODULES)
 
 
-def run(verb: str, words: list[str]) -> int:
+def run(verb: str, words: list[str], server: str = "") -> int:
     """Run one of the verbs and return its exit status.
+
+    Args:
+        verb: The verb.
+        words: The command line behind it.
+        server: The server that the command line or the environment names, "" for none.
 
     Raises:
         CommandError: It can't be done.
@@ -24,7 +30,12 @@ def run(verb: str, words: list[str]) -> int:
     """
     import importlib  # noqa: PLC0415  verbs of the server don't need it
 
-    return int(importlib.import_module(_MODULES[verb]).run(words, os.environ))
+    environ = dict(os.environ)
+    if server:
+        environ["TMUX_DEBUG_SERVER"] = server
+    status = importlib.import_module(_MODULES[verb]).run(words, environ)
+    sys.stdout.flush()  # `tmux-debug` ends without it
+    return int(status)
 
 
 def help_of(verb: str) -> str:

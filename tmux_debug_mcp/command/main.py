@@ -53,7 +53,9 @@ def run(words: list[str]) -> int:
 
         return local.show_help(words)
     if words[0] in looking.VERBS:
-        return looking.run(words[0], words[1:])
+        return looking.run(words[0], words[1:], wanted)
+    if _asks_for_earlier(words):
+        return looking.run("replay", words[1:], wanted)
     if words[0] in _LOCAL:
         from . import local  # noqa: PLC0415
 
@@ -71,6 +73,13 @@ def run(words: list[str]) -> int:
         if status is not None:
             return status
     raise ServerGoneError("The server has ended.")
+
+
+def _asks_for_earlier(words: list[str]) -> bool:
+    """Tell whether a capture is to show what was there earlier, which a replay does."""
+    if words[0] != "capture":
+        return False
+    return any(word == "--at" or word.startswith("--at=") for word in words)
 
 
 def _asks_for_help(words: list[str]) -> bool:

@@ -5,7 +5,7 @@
     DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
     DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program
     ended
-    DIR/20260130T101546-4711/debug-1.timing  when it grew, for scriptreplay(1)
+    DIR/20260130T101546-4711/debug-1.timing  when it grew, as of script(1)
 
 The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
 run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
@@ -52,7 +52,7 @@ class ArchivedPane:
 
     target: str
     entry: Entry
-    log: Log
+    log: KeptLog
     is_held: bool
 
 

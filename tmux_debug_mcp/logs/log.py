@@ -283,6 +283,25 @@ class KeptLog(Log):
                 self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
 
 
+class SharedLog(KeptLog):
+    """A log that a server has open, read by another process of the same user.
+
+    Args:
+        path: What the log's `writable` says.
+        timing: The log's timing.
+
+    Raises:
+        OSError: The server has closed it.
+    """
+
+    def __init__(self, path: Path, timing: Timing) -> None:
+        super().__init__(path, "")
+        self.timing = timing
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def unlinked_log(path: Path, nonce: str) -> Log:
     """Return a new log whose file has lost its name, so that it vanishes like an `UnnamedLog`.
 

@@ -1,6 +1,6 @@
 r"""When a log grew, and when the size of its terminal changed. No I/O.
 
-As text it has script(1)'s advanced format of timing files, so that scriptreplay(1) can play it::
+As text it has script(1)'s advanced format of timing files::
 
     H 0.000000 START_TIME 2026-01-30 10:15:46.250000+00:00
     H 0.000000 COLUMNS 80

@@ -113,20 +113,21 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
     return text.split("\n"), bool(facts["alternate_on"])
 
 
-async def capture_rows(pane: Pane, start: int, end: int) -> str:
+async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:
     """Return rows of the screen and its history, without blanks at their ends.
 
     Args:
         pane: The pane.
         start: The first row: 0 is the screen's first row, -1 the last row of the history.
         end: The last row.
+        ansi: Keep colours and attributes as escape sequences.
 
     Raises:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the capture.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
-    return with_commands("\n".join(captured_lines(data)), pane.shell.commands)
+    return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.shell.commands)
 
 
 async def capture_screen_as_text(pane: Pane) -> str:

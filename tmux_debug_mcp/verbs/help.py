@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from .parsing import PEOPLES, UsageError, parser
+from .parsing import UsageError, parser
 from .table import VERBS
 
 _PEOPLES_SUMMARIES = {
@@ -28,8 +28,18 @@ _OTHERS_SUMMARIES = {
 }
 SHELLS = ("bash", "zsh", "fish")
 # The words behind a verb that are panes.
-_WITH_PANES = ("send", "capture", "wait", "kill", "attach", "secret")
-_LOCAL_FLAGS = {"ps": ["--follow"], "start": ["--keep"], "stop": [], "completion": []}
+_WITH_PANES = ("send", "capture", "wait", "kill", "attach", "secret", "replay")
+_LOCAL_FLAGS = {
+    "ps": ["--follow"],
+    "start": ["--keep"],
+    "stop": [],
+    "completion": [],
+    "audit": [],
+    "replay": ["--at", "--speed", "--idle", "--cast", "--png", "--svg", "--json", "--log-dir"],
+    "doctor": ["--json"],
+    "config": ["--write", "--remove"],
+    "demo": [],
+}
 
 _OVERVIEW = """\
 usage: tmux-debug [--server PID] VERB ...
@@ -77,7 +87,7 @@ def help_of(words: Sequence[str]) -> str:
 def completion(shell: str) -> str:
     """Return the script that completes words in a shell, one of `SHELLS`."""
     flags = {verb.name: _flags_of(verb.name) for verb in VERBS}
-    flags |= {verb: _flags_of(verb) for verb in (*PEOPLES, "call")}
+    flags |= {verb: _flags_of(verb) for verb in ("attach", "secret", "call")}
     flags |= _LOCAL_FLAGS
     if shell == "fish":
         return _fish(flags)

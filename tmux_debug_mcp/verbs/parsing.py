@@ -23,7 +23,7 @@ _VALUES = {
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
 _PROGRAM = "tmux-debug"
 # Verbs for people, which are no tools.
-PEOPLES = ("attach", "secret")
+PEOPLES = ("attach", "secret", "replay")
 
 
 class UsageError(Exception):
@@ -126,6 +126,9 @@ def _add_peoples(verbs: Any) -> None:  # noqa: ANN401  as below
         allow_abbrev=False,
     )
     secret.add_argument("pane_id", metavar="PANE", help="pane id or name")
+    # The command line has the flags of this one, and asks the server for the log alone.
+    replay = verbs.add_parser("replay", allow_abbrev=False)
+    replay.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
 
 
 def _add_verb(verbs: Any, verb: Verb) -> None:  # noqa: ANN401  argparse has no name for it

@@ -1,6 +1,7 @@
-"""The verbs for people: `attach`, to watch a pane or to work in it, and `secret`."""
+"""The verbs for people: `attach`, to watch a pane or to work in it, `secret`, and `replay`."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ class People:
         self._records = records
 
     async def answer(self, caller: Caller, request: Request, wish: Mapping[str, Any]) -> None:
-        """Answer `attach` or `secret`.
+        """Answer `attach`, `secret` or `replay`.
 
         Args:
             caller: Who asks.
@@ -57,6 +58,8 @@ class People:
         pane = await self._pane(request.arguments["pane_id"])
         if request.verb == "secret":
             await self._type_secret(caller, pane)
+        elif request.verb == "replay":
+            await self._show_log(caller, pane)
         elif request.writes:
             await self._attach(caller, pane, person)
         else:
@@ -76,7 +79,7 @@ class People:
         if len(panes) == 1:
             return panes[0]
         names = ", ".join(pane.name for pane in panes) or "none"
-        raise ArgumentError(f"Give the pane to attach to. There is: {names}.")
+        raise ArgumentError(f"Give the pane. There is: {names}.")
 
     async def _attach(self, caller: Caller, pane: Pane, person: str | None) -> None:
         async with session_for(pane, person) as arguments:
@@ -92,3 +95,18 @@ class People:
             raise CallerGoneError
         await type_secret(pane, secret)
         await send(caller, Output(f"Typed into pane '{pane.id}'.\n", "", DONE))
+
+    async def _show_log(self, caller: Caller, pane: Pane) -> None:
+        """Tell the caller where the log of a pane is; it reads the log itself."""
+        await pane.ensure_log_writer()
+        pane.log.note_growth()
+        facts = {
+            "id": pane.id,
+            "name": pane.name,
+            "command": pane.command,
+            "path": pane.log.writable,
+            "timing": asdict(pane.log.timing),
+        }
+        await caller.send({"log": facts})
+        # The log must stay open until the caller has opened it.
+        await caller.wait_until_gone()

@@ -1,15 +1,256 @@
-"""The verb `replay`."""
+"""The verb `replay`: shows a pane of this or an earlier run as it was."""
 
 import argparse
+import getpass
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import anyio
+import orjson
+
+from tmux_debug_mcp.errors import ToolError
+from tmux_debug_mcp.options import pane_environment, path_of, state_directory
+from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
+from tmux_debug_mcp.panes.people import session_for
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.sockets.servers import CommandError
+
+from . import logs
+from .casts import cast, steps
+from .moments import cursor_of
+from .replaying import Replay, open_replay
+
+_DESCRIPTION = """\
+Show a pane as it was at a moment, or play what it has printed. The pane is one of a running server,
+or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere its end is printed.
+"""
+# The number of pictures that an animation has at most.
+_MAX_FRAMES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is wanted of a replay.
+
+    Attributes:
+        found: The log.
+        cursor: Up to which cursor.
+        arguments: The command line.
+        settings: The configuration for tmux.
+    """
+
+    found: logs.FoundLog
+    cursor: int
+    arguments: argparse.Namespace
+    settings: Settings
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    return argparse.ArgumentParser(prog="tmux-debug replay", description="Shows a pane as it was.")
+    replay = argparse.ArgumentParser(
+        prog="tmux-debug replay", description=_DESCRIPTION, allow_abbrev=False
+    )
+    add = replay.add_argument
+    add("pane", metavar="PANE", nargs="?", default="", help="pane id or name, or RUN/ID")
+    add(
+        "--at",
+        metavar="WHEN",
+        help="a cursor (4711), a time since the start (12.5s, 1m30s) or before the end (-5s), or "
+        "a time of day (14:05:30)",
+    )
+    add("--speed", metavar="N", type=_positive, default=1.0, help="play N times as fast")
+    add(
+        "--idle",
+        metavar="SECONDS",
+        type=_positive,
+        default=2.0,
+        help="the longest pause to keep (default 2)",
+    )
+    files = replay.add_mutually_exclusive_group()
+    files.add_argument("--png", metavar="FILE", help="write a picture")
+    files.add_argument("--svg", metavar="FILE", help="write a picture, without --at an animation")
+    files.add_argument("--cast", metavar="FILE", help="write a recording, asciicast v2")
+    files.add_argument("--json", action="store_true", help="print the screen as JSON")
+    add("--log-dir", metavar="DIR", help="where the logs are kept (TMUX_DEBUG_LOG_DIR)")
+    return replay
 
 
-def run(words: list[str], environ: Mapping[str, str]) -> int:  # noqa: ARG001
-    """Run it, and return its exit status."""
-    parser().parse_args(words)
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:  # noqa: PLR2004  also no NaN
+        raise ValueError
+    return value
+
+
+def run(words: list[str], environ: Mapping[str, str]) -> int:
+    """Run it, and return its exit status.
+
+    Raises:
+        CommandError: There is no such pane or moment, or a file can't be written.
+    """
+    arguments = parser().parse_args(_joined(words))
+    given = arguments.log_dir or environ.get("TMUX_DEBUG_LOG_DIR", "")
+    directory = path_of(given) or state_directory(environ) / "logs"
+    found = logs.find(arguments.pane, directory, getpass.getuser(), environ)
+    cursor = found.log.size
+    if arguments.at is not None:
+        cursor = cursor_of(arguments.at, found.timing, cursor)
+    wish = _Wish(found, cursor, arguments, _settings(environ))
+    try:
+        return _shown(wish)
+    except ToolError as error:
+        raise CommandError(str(error)) from error
+    finally:
+        found.log.close()
+
+
+def _joined(words: list[str]) -> list[str]:
+    """Return the words with `--at -5s` as one: argparse takes the second word for a flag."""
+    if "--at" not in words[:-1]:
+        return words
+    place = words.index("--at")
+    return [*words[:place], f"--at={words[place + 1]}", *words[place + 2 :]]
+
+
+def _settings(environ: Mapping[str, str]) -> Settings:
+    tmux = environ.get("TMUX_DEBUG_TMUX") or "tmux"
+    return Settings(
+        env=pane_environment(environ, ["TMUX*"]),
+        cwd=Path("/"),
+        tmux=shutil.which(tmux) or tmux,
+        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
+    )
+
+
+def _shown(wish: _Wish) -> int:
+    arguments = wish.arguments
+    if arguments.cast:
+        pieces = cast(wish.found.log, wish.found.name, arguments.idle)
+        _write(arguments.cast, b"".join(pieces))
+        return 0
+    if arguments.png:
+        _check_pillow()
+    is_file = arguments.png or arguments.svg or arguments.json
+    plays = arguments.at is None and not is_file and os.isatty(0) and os.isatty(1)
+    if plays:
+        return anyio.run(_play, wish)
+    if arguments.svg and arguments.at is None:
+        return anyio.run(_animate, wish)
+    return anyio.run(_show_moment, wish)
+
+
+def _check_pillow() -> None:
+    try:
+        import PIL  # noqa: F401, PLC0415
+    except ImportError:
+        raise CommandError(
+            "Pictures need Pillow. Install it: pip install 'tmux-debug-mcp[screenshot]'; "
+            "--svg needs nothing."
+        ) from None
+
+
+async def _show_moment(wish: _Wish) -> int:
+    arguments = wish.arguments
+    async with open_replay(wish.found.log, wish.settings) as replay:
+        await replay.advance(wish.cursor)
+        screen = await capture_screen(replay.pane)
+        if arguments.png:
+            from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it needs Pillow
+
+            _write(arguments.png, draw(screen))
+        elif arguments.svg:
+            from .svg import svg  # noqa: PLC0415
+
+            _write(arguments.svg, svg(screen, title=wish.found.name).encode())
+        else:
+            in_colour = sys.stdout.isatty() and not arguments.json
+            text = await capture_rows(replay.pane, 0, screen.height - 1, ansi=in_colour)
+            _print_moment(wish, text.rstrip("\n"), (screen.columns, screen.height))
     return 0
+
+
+def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
+    timing = wish.found.timing
+    at_s = min(timing.time_of(wish.cursor), timing.times[-1] if timing.times else 0.0)
+    moment = datetime.fromtimestamp(timing.began_at + at_s).astimezone()
+    columns, rows = size
+    if wish.arguments.json:
+        facts = {
+            "pane": wish.found.id,
+            "cursor": wish.cursor,
+            "ts": moment.isoformat(timespec="milliseconds"),
+            "columns": columns,
+            "rows": rows,
+            "text": text,
+        }
+        sys.stdout.write(orjson.dumps(facts).decode() + "\n")
+        return
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    status = (
+        f"[{wish.found.id} {wish.found.name} at cursor {wish.cursor} of {wish.found.log.size}, "
+        f"{at_s:.1f} s after its start, {moment:%Y-%m-%d %H:%M:%S}; screen {columns}x{rows}]"
+    )
+    sys.stderr.write(status + "\n")
+
+
+async def _animate(wish: _Wish) -> int:
+    from .svg import animation  # noqa: PLC0415
+
+    frames = []
+    log, arguments = wish.found.log, wish.arguments
+    at_s = 0.0
+    last_s = 0.0
+    cursors = steps(log)
+    every = len(cursors) // _MAX_FRAMES + 1
+    async with open_replay(log, wish.settings) as replay:
+        for cursor in cursors[::every] + cursors[-1:]:
+            await replay.advance(cursor)
+            now_s = log.timing.time_of(cursor)
+            at_s += min(now_s - last_s, arguments.idle) / arguments.speed
+            last_s = now_s
+            frames.append((at_s, await capture_screen(replay.pane)))
+    _write(arguments.svg, animation(frames, title=wish.found.name).encode())
+    return 0
+
+
+async def _play(wish: _Wish) -> int:
+    """Play the log in this terminal until it ends, and stay until the person leaves."""
+    async with AsyncExitStack() as stack:
+        replay = await stack.enter_async_context(open_replay(wish.found.log, wish.settings))
+        watching = await stack.enter_async_context(session_for(replay.pane, None))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_advance_in_time, replay, wish)
+            argv = [wish.settings.tmux, *watching]
+            env = dict(wish.settings.env)
+            status = await anyio.to_thread.run_sync(
+                lambda: subprocess.run(argv, env=env, check=False).returncode
+            )
+            tasks.cancel_scope.cancel()
+    return status
+
+
+async def _advance_in_time(replay: Replay, wish: _Wish) -> None:
+    last_s = 0.0
+    for cursor in steps(wish.found.log):
+        now_s = wish.found.timing.time_of(cursor)
+        await anyio.sleep(min(now_s - last_s, wish.arguments.idle) / wish.arguments.speed)
+        last_s = now_s
+        await replay.advance(cursor)
+
+
+def _write(path: str, data: bytes) -> None:
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"{path} can't be written ({error.strerror}). Name another.") from error

@@ -150,17 +150,21 @@ def _hint(string: str) -> str:
     return ""
 
 
+_ENTER_PRESSED = pressed(("Enter",)).done
+
+
 def summary(done: Sequence[Keystrokes]) -> str:
     """Return the confirmation for steps that were sent."""
     if len(done) == 1:
         return done[0].done
     parts = [f"{len(done)} steps"]
-    texts = [step for step in done if step.is_text]
-    if texts:
-        characters = sum(len(step.text) for step in done)
-        enters = sum(step.keys.count("Enter") for step in texts)
-        parts.append(typing_done(characters, enters))
     others = [step.done for step in done if not step.is_text]
+    if any(step.is_text for step in done):
+        characters = sum(len(step.text) for step in done)
+        # A step of its own may press the Enter that a text wants.
+        enters = sum(step.keys.count("Enter") for step in done)
+        parts.append(typing_done(characters, enters))
+        others = [step for step in others if step != _ENTER_PRESSED]
     parts += others[:_MAX_SUMMARY_STEPS]
     if len(others) > _MAX_SUMMARY_STEPS:
         parts.append("…")

@@ -1,0 +1,193 @@
+"""`tmux-debug replay`, and `capture --at`: a pane of this or an earlier run, as it was."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from .conftest import Shell
+from .test_people import Person
+
+THREE = "for word in one two three; do echo $word; read; done"
+
+
+@pytest.fixture
+def pane(shell: Shell) -> str:
+    """Return the name of a pane whose program has printed three words, one after the other."""
+    shell.out("create", "--name", "words", THREE)
+    for _ in range(2):
+        time.sleep(0.6)
+        shell.out("send", "words", "Enter")
+    return "words"
+
+
+@pytest.fixture
+def kept(shell: Shell, tmp_path: Path) -> Callable[[str], str]:
+    """Return what runs a command in a server that keeps logs, kills it, and returns `RUN/ID`."""
+
+    def run(command: str) -> str:
+        shell.out("start", "--log-dir", str(tmp_path / "logs"))
+        shell.out("create", command)
+        time.sleep(0.6)
+        [server] = shell.servers()
+        os.kill(server.pid, signal.SIGKILL)
+        ask_until(shell.servers, lambda living: living == [])
+        [directory] = (tmp_path / "logs").iterdir()
+        return f"{directory.name}/debug-1"
+
+    return run
+
+
+def at(shell: Shell, *words: str) -> list[str]:
+    """Return the lines that a replay shows."""
+    return shell.out("replay", *words).split()
+
+
+def test_pane_as_it_was_at_a_cursor(shell: Shell, pane: str) -> None:
+    done = shell.run("replay", pane, "--at", "5")
+
+    assert done.stdout == "one\n"
+    assert done.stderr.startswith("[debug-1 words at cursor 5 of ")
+    assert done.stderr.endswith("; screen 200x50]\n")
+    assert at(shell, pane) == ["one", "two", "three"]
+    assert at(shell, pane, "--at", "999999") == ["one", "two", "three"]
+    assert at(shell, pane, "--at", "0") == []
+
+
+def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
+    assert at(shell, pane, "--at", "0.5s") == ["one"]
+    assert at(shell, pane, "--at", "-0.3s") == ["one", "two"]
+    assert at(shell, pane, "--at", "1h2m3s") == ["one", "two", "three"]
+    assert at(shell, pane, "--at", "2000-01-01T00:00:00Z") == []
+    assert at(shell, pane, "--at", time.strftime("%H:%M:59")) == ["one", "two", "three"]
+
+
+def test_capture_shows_earlier_moments_too(shell: Shell, pane: str) -> None:
+    assert shell.out("capture", pane, "--at", "5") == "one\n"
+    assert shell.out("capture", "--at=5", pane) == "one\n"
+
+
+@pytest.mark.usefixtures("pane")
+def test_only_pane_need_not_be_named(shell: Shell) -> None:
+    assert at(shell) == ["one", "two", "three"]
+
+
+def test_json_has_the_screen_and_the_moment(shell: Shell, pane: str) -> None:
+    facts = json.loads(shell.out("replay", pane, "--at", "5", "--json"))
+
+    assert facts.pop("ts").startswith("20")
+    assert facts == {"pane": "debug-1", "cursor": 5, "columns": 200, "rows": 50, "text": "one"}
+
+
+def test_files(shell: Shell, pane: str, tmp_path: Path) -> None:
+    shell.out("replay", pane, "--cast", str(tmp_path / "words.cast"))
+    shell.out("replay", pane, "--png", str(tmp_path / "words.png"))
+    shell.out("replay", pane, "--svg", str(tmp_path / "words.svg"))
+
+    header, *events = (tmp_path / "words.cast").read_text().splitlines()
+    assert json.loads(header)["title"] == "words"
+    assert "".join(json.loads(event)[2] for event in events).split() == ["one", "two", "three"]
+    assert (tmp_path / "words.png").read_bytes().startswith(b"\x89PNG")
+    *_, last = re.findall('<g transform="(.*?)</g>', (tmp_path / "words.svg").read_text())
+    assert last.count("<use") == 3
+    assert "three" in shell.out("replay", pane, "--at", "-0s", "--svg", "-")
+    assert shell.out("replay", pane, "--cast", "-").splitlines()[0] == header
+
+
+def test_pane_of_a_run_whose_server_was_killed(
+    shell: Shell, kept: Callable[[str], str], tmp_path: Path
+) -> None:
+    target = kept("echo first; sleep 0.4; echo second; sleep 100")
+    logs = ["--log-dir", str(tmp_path / "logs")]
+
+    assert at(shell, target, *logs) == ["first", "second"]
+    assert at(shell, target, *logs, "--at", "0.3s") == ["first"]
+    done = shell.run("replay", target, TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
+    assert done.stdout == "first\nsecond\n"
+
+
+def test_times_of_a_kept_log_are_those_of_script(
+    kept: Callable[[str], str], tmp_path: Path
+) -> None:
+    """So that scriptreplay(1) plays it, behind the header line that it skips."""
+    log = tmp_path / "logs" / f"{kept('echo first; sleep 0.4; echo second; sleep 100')}.log"
+    typescript = tmp_path / "typescript"
+    typescript.write_bytes(b"header\n" + log.read_bytes())
+
+    done = subprocess.run(
+        ["scriptreplay", "--timing", log.with_suffix(".timing"), "--log-out", typescript],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+
+    assert b"first" in done.stdout
+    assert b"second" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nope"], "Pane 'nope' not found"),
+        (["words", "--at", "soon"], "--at is 'soon', which is no moment. Give a cursor such as"),
+        (["words", "--at", "25:00:00"], "--at is '25:00:00', which is no moment."),
+        (["20260101T000000-1/debug-1", "--log-dir", "/nope"], "There are no kept logs in /nope."),
+        (["20260101T000000-1/debug-1", "--log-dir", "/"], "There is no log of '20260101T000000-1"),
+        (["words", "--cast", "/nope/x"], "/nope/x can't be written (No such file or directory)."),
+    ],
+)
+@pytest.mark.usefixtures("pane")
+def test_what_can_not_be_shown_is_refused_with_a_sentence(
+    shell: Shell, words: list[str], complaint: str
+) -> None:
+    done = shell.run("replay", *words)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"tmux-debug: {complaint}")
+
+
+def test_replay_is_on_record(shell: Shell, tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    shell.out("start", "--audit", str(audit))
+    shell.out("create", "--name", "words", "echo one")
+    shell.out("replay", "words")
+
+    ask_until(audit.read_text, lambda text: '"tool":"replay"' in text)
+    record = json.loads(audit.read_text().splitlines()[-1])
+    assert record["pane_id"] == "debug-1"
+    assert record["ok"] is True
+
+
+def test_nothing_is_left_of_a_killed_replay(shell: Shell, pane: str) -> None:
+    before = shell.left()
+    for after_s in (0.0, 0.2, 0.4, 0.6):
+        process = shell.start("replay", pane, "--at", "5")
+        time.sleep(after_s)
+        process.kill()
+        process.communicate()
+
+    ask_until(shell.left, lambda left: left == before)
+
+
+def test_pane_is_played_in_a_terminal(shell: Shell, pane: str) -> None:
+    with closing(Person(shell, "replay", pane, "--speed", "2")) as person:
+        person.sees("three")
+        assert person.leaves() == 0
+
+
+def test_client_of_the_server_is_not_disturbed(shell: Shell, launch: Callable[..., Server]) -> None:
+    server = launch()
+    server.call("create_pane", command="cat", name="c")
+    server.call("send_keys", pane_id="c", keys="hello Enter")
+
+    assert at(shell, "c") == ["hello", "hello"]
+    assert "hello" in server.text("capture_pane", pane_id="c")

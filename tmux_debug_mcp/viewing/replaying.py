@@ -1,0 +1,130 @@
+"""Replays a log in a terminal of tmux's own, so that it shows what tmux showed then.
+
+The bytes of the log go through a pipe into a pane of a private tmux server, up to the cursor that
+is wanted, and the terminal is resized where it was resized. Nothing that the log has reaches the
+terminal of the person who looks, but by way of tmux.
+"""
+
+import contextlib
+import os
+import shlex
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes.creation import NewPane
+from tmux_debug_mcp.panes.display import resize
+from tmux_debug_mcp.panes.engine import open_engine
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.settings import Settings
+
+_PIECE_BYTES = 1 << 16
+_POLL_S = 0.002
+# Time for the pane's program to open the pipe.
+_START_S = 10.0
+
+
+class Replay:
+    """A log, replayed in a pane up to a cursor. Make one with `open_replay`.
+
+    Args:
+        log: The log.
+        pane: The pane.
+        pipe: The pipe whose bytes the pane prints, open for writing.
+
+    Attributes:
+        pane: The pane.
+        cursor: How much of the log the pane shows.
+    """
+
+    def __init__(self, log: Log, pane: Pane, pipe: int) -> None:
+        self.pane = pane
+        self.cursor = log.kept_from
+        self._log = log
+        self._pipe = pipe
+        self._before = pane.log.size
+        self._fed = 0
+        self._resizes = list(log.timing.resizes)
+
+    async def advance(self, cursor: int) -> None:
+        """Show the log up to a cursor, which is not before the present one.
+
+        Raises:
+            PaneLostError: The pane is gone.
+        """
+        while self._resizes and self._resizes[0].cursor <= cursor:
+            change = self._resizes.pop(0)
+            await self._feed(change.cursor)
+            await resize(self.pane, change.columns, change.rows)
+        await self._feed(cursor)
+
+    async def _feed(self, end: int) -> None:
+        while self.cursor < end:
+            data = self._log.read(self.cursor, min(_PIECE_BYTES, end - self.cursor))
+            if not data:
+                break
+            await self._write(data)
+            self.cursor += len(data)
+        while self.pane.log.size - self._before < self._fed:
+            await self.pane.check_running()
+            await anyio.sleep(_POLL_S)
+
+    async def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.write(self._pipe, view)
+            except BlockingIOError:
+                await anyio.wait_writable(self._pipe)
+                continue
+            view = view[written:]
+            self._fed += written
+
+
+@asynccontextmanager
+async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
+    """Open a replay at the beginning of what is kept of a log. Nothing is left after the block.
+
+    Args:
+        log: The log.
+        settings: The configuration for tmux.
+
+    Raises:
+        TmuxStartError: tmux does not start.
+        StorageError: There is no room.
+    """
+    timing = log.timing
+    with tempfile.TemporaryDirectory(prefix="tmux-debug-replay-") as directory:
+        fifo = Path(directory) / "log"
+        os.mkfifo(fifo, 0o600)
+        # As the bytes came out of the terminal that they were written to.
+        command = f"stty raw -echo && exec cat {shlex.quote(str(fifo))}"
+        async with open_engine(settings) as engine:
+            pane = await engine.create(
+                NewPane(
+                    "replay",
+                    program=("sh", "-c", command),
+                    columns=timing.columns,
+                    rows=timing.rows,
+                )
+            )
+            pipe = await _opened(fifo)
+            try:
+                yield Replay(log, pane, pipe)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.close(pipe)
+
+
+async def _opened(fifo: Path) -> int:
+    """Return the pipe, open for writing once the pane's program reads it."""
+    with anyio.fail_after(_START_S):
+        while True:
+            try:
+                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:  # nobody reads it yet
+                await anyio.sleep(_POLL_S)
