@@ -1,0 +1,242 @@
+"""Audits as text: as lines of JSON, as plain aligned text, and as a table in a terminal.
+
+Rows are printed as they come and never kept, so the widths of columns are fixed.
+"""
+
+from datetime import datetime
+from typing import BinaryIO, Protocol
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .audits import Line, Record
+from .filters import PaneNames
+from .phrases import describe
+from .visible import visible
+
+_COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
+_PLAIN = "{:<19}  {:<10}  {:>7}  {:<6}  {}\n"
+# Widths of all columns but the last.
+_TIME_WIDTH = 8
+_PANE_WIDTH = 10
+_TOOK_WIDTH = 7
+_RESULT_WIDTH = 6
+_GAP = 2
+# In a narrower terminal the columns TOOK and RESULT are left out.
+_NARROW = 60
+# A phrase or an error with more characters is cut in a terminal; plain text has all of it.
+_MAX_CELL_CHARACTERS = 600
+# Rows that are drawn together: rich takes long to begin a table.
+_MAX_ROWS = 200
+_MINUTE_S = 60
+
+
+class Output(Protocol):
+    """Prints calls."""
+
+    def show(self, line: Line) -> None:
+        """Print a call, or keep it for a moment."""
+
+    def flush(self) -> None:
+        """Print what is kept."""
+
+
+class JsonOutput:
+    """Prints the lines of calls as they are in the audit.
+
+    Args:
+        file: Where to.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def show(self, line: Line) -> None:
+        """Print a call."""
+        self._file.write(line.data + b"\n")
+
+    def flush(self) -> None:
+        """Print what is kept."""
+        self._file.flush()
+
+
+class PlainOutput:
+    """Prints a line for each call, as long as it is.
+
+    Args:
+        file: Where to.
+        names: The names of panes.
+    """
+
+    def __init__(self, file: BinaryIO, names: PaneNames) -> None:
+        self._file = file
+        self._names = names
+        self._clock = Clock()
+        self._has_head = False
+
+    def show(self, line: Line) -> None:
+        """Print a call."""
+        if not self._has_head:
+            self._has_head = True
+            self._write(_PLAIN.format(*_COLUMNS))
+        record = line.record()
+        day, moment = self._clock.local(record.ended_at)
+        phrase = visible(_phrase(record, self._names))
+        if record.caller:
+            phrase = f"{phrase}  {visible(_by(record))}"
+        if record.error:
+            phrase = f"{phrase}  error: {visible(record.error)}"
+        pane = _padded(visible(record.pane), _PANE_WIDTH)
+        took = duration(record.duration_s)
+        self._write(_PLAIN.format(f"{day} {moment}", pane, took, _result(record), phrase))
+
+    def flush(self) -> None:
+        """Print what is kept."""
+        self._file.flush()
+
+    def _write(self, text: str) -> None:
+        self._file.write(text.encode())
+
+
+class TableOutput:
+    """Draws a table in a terminal.
+
+    Args:
+        console: The terminal.
+        names: The names of panes.
+    """
+
+    def __init__(self, console: Console, names: PaneNames) -> None:
+        self._console = console
+        self._names = names
+        self._clock = Clock()
+        self._day = ""
+        self._has_head = False
+        self._table: Table | None = None
+
+    def show(self, line: Line) -> None:
+        """Keep a call for the next piece of the table."""
+        record = line.record()
+        if self._table is None:
+            self._table = self._new_table()
+        day, moment = self._clock.local(record.ended_at)
+        if day != self._day:
+            self._day = day
+            self._add("", "", "", "", Text(day, "bold"))
+        self._add(
+            Text(moment, "dim"),
+            Text(visible(record.pane), "cyan"),
+            Text(duration(record.duration_s), "dim"),
+            Text(_result(record), "green" if record.is_ok else "bold red"),
+            self._call(record),
+        )
+        if self._table.row_count >= _MAX_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Draw the calls that are kept."""
+        if self._table is not None:
+            self._console.print(self._table)
+            self._console.file.flush()
+            self._table = None
+            self._has_head = True
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self._console.width < _NARROW
+
+    def _new_table(self) -> Table:
+        """Return an empty table, as wide as the terminal is now."""
+        table = Table(
+            box=None,
+            pad_edge=False,
+            padding=(0, _GAP, 0, 0),
+            show_header=not self._has_head,
+            header_style="bold",
+        )
+        widths = [_TIME_WIDTH, _PANE_WIDTH, _TOOK_WIDTH, _RESULT_WIDTH]
+        columns = list(_COLUMNS)
+        if self._is_narrow:
+            del widths[2:], columns[2:4]
+        rest = self._console.width - sum(widths) - _GAP * len(widths)
+        for column, width in zip(columns, [*widths, max(rest, 1)], strict=True):
+            table.add_column(
+                column,
+                width=width,
+                overflow="fold",
+                justify="right" if column == "TOOK" else "left",
+            )
+        return table
+
+    def _add(self, *cells: Text | str) -> None:
+        if self._table is not None:
+            self._table.add_row(*(cells[:2] + cells[4:] if self._is_narrow else cells))
+
+    def _call(self, record: Record) -> Text:
+        text = Text(_cut(visible(_phrase(record, self._names))))
+        if record.caller:
+            text.append(f"  {visible(_by(record))}", "dim")
+        if record.error:
+            text.append(f"\n{_cut(visible(record.error))}", "red")
+        return text
+
+
+class Clock:
+    """Tells the local time of moments, fast for many within a minute."""
+
+    def __init__(self) -> None:
+        self._minute = -1
+        self._day = ""
+        self._begin = ""
+
+    def local(self, moment: float) -> tuple[str, str]:
+        """Return the local date and time of a moment in seconds since the epoch."""
+        minute, second = divmod(int(moment), _MINUTE_S)
+        if minute != self._minute:
+            local = datetime.fromtimestamp(minute * _MINUTE_S).astimezone()
+            self._minute = minute
+            self._day = f"{local:%Y-%m-%d}"
+            self._begin = f"{local:%H:%M}"
+        return self._day, f"{self._begin}:{second:02d}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in at most seven characters, up to a year; "" for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.0995:  # noqa: PLR2004  what rounds to less than 100 ms
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 99.95:  # noqa: PLR2004  what rounds to less than 100.0 s
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE_S)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 100:  # noqa: PLR2004
+        return f"{hours}h {minutes:02d}m"
+    return f"{seconds / 86_400:.3g} d"
+
+
+def _phrase(record: Record, names: PaneNames) -> str:
+    return describe(record, names.of(record.path, record.pane))
+
+
+def _by(record: Record) -> str:
+    return f"by {record.caller}"
+
+
+def _result(record: Record) -> str:
+    return "ok" if record.is_ok else "failed"
+
+
+def _padded(text: str, width: int) -> str:
+    """Return a text with blanks to a width in cells."""
+    return text + " " * (width - cell_len(text))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_CELL_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CELL_CHARACTERS]}…"
