@@ -9,6 +9,7 @@ from pathlib import Path
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from .audits import Line
+from .visible import visible
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")
@@ -128,8 +129,8 @@ def time_of(word: str, now: datetime) -> float:
         return _time_of(word.strip(), now)
     except (ValueError, OverflowError):
         raise CommandError(
-            f"--since has '{word}', which is no time. Give one such as 2026-01-30T10:15, 10:15, or "
-            "how long ago: 90s, 10m, 2h, 1d."
+            f"--since has '{visible(word)}', which is no time. Give one such as "
+            "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None
 
 

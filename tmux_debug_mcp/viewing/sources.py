@@ -11,6 +11,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from .audits import Damage, Line, Parser
+from .visible import visible
 
 STANDARD_INPUT = "-"
 _CHUNK_BYTES = 1 << 18
@@ -37,12 +38,9 @@ class Source:
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
         self._before_waiting = before_waiting
-        if word == STANDARD_INPUT:
-            self.path = Path("standard input")
-            self.fd = 0
-        else:
-            self.path = Path(word)
-            self.fd = self._open()
+        self._is_input = word == STANDARD_INPUT
+        self.path = Path("standard input" if self._is_input else word)
+        self.fd = self._open()
         self._parser = Parser(self.path)
         self._position = 0
         self._is_regular = stat.S_ISREG(os.fstat(self.fd).st_mode)
@@ -53,10 +51,10 @@ class Source:
         Raises:
             CommandError: It is not.
         """
-        if self.fd == 0 or not self._is_regular:
+        if self._is_input or not self._is_regular:
             raise CommandError(
-                f"--follow follows regular files, and {self.path} is none. It is read to its end "
-                "without --follow, as it comes."
+                f"--follow follows regular files, and {visible(str(self.path))} is none. Without "
+                "--follow it is read to its end, as it comes."
             )
 
     def to_end(self) -> Iterator[Line | Damage]:
@@ -108,14 +106,16 @@ class Source:
 
     def _open(self) -> int:
         try:
+            if self._is_input:
+                return os.dup(0)
             return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
         except OSError as error:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: OSError) -> CommandError:
         return CommandError(
-            f"{self.path} can't be read: {error.strerror}. Give the path of an audit, as --audit "
-            "of the server has it."
+            f"{visible(str(self.path))} can't be read: {error.strerror}. Give the path of an "
+            "audit, as --audit of the server has it."
         )
 
 

@@ -17,15 +17,13 @@ from .phrases import describe
 from .visible import visible
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
-_PLAIN = "{:<19}  {:<10}  {:>7}  {:<6}  {}\n"
-# Widths of all columns but the last.
-_TIME_WIDTH = 8
+_PLAIN = "{:<19}  {}  {:>7}  {:<6}  {}\n"
 _PANE_WIDTH = 10
-_TOOK_WIDTH = 7
-_RESULT_WIDTH = 6
+# In cells. The last column has the rest of the terminal.
+_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 6}
 _GAP = 2
-# In a narrower terminal the columns TOOK and RESULT are left out.
-_NARROW = 60
+# The cells that a terminal must have for a column to be shown.
+_NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
 # A phrase or an error with more characters is cut in a terminal; plain text has all of it.
 _MAX_CELL_CHARACTERS = 600
 # Rows that are drawn together: rich takes long to begin a table.
@@ -80,7 +78,7 @@ class PlainOutput:
         """Print a call."""
         if not self._has_head:
             self._has_head = True
-            self._write(_PLAIN.format(*_COLUMNS))
+            self._write_row(*_COLUMNS)
         record = line.record()
         day, moment = self._clock.local(record.ended_at)
         phrase = visible(_phrase(record, self._names))
@@ -88,16 +86,16 @@ class PlainOutput:
             phrase = f"{phrase}  {visible(_by(record))}"
         if record.error:
             phrase = f"{phrase}  error: {visible(record.error)}"
-        pane = _padded(visible(record.pane), _PANE_WIDTH)
         took = duration(record.duration_s)
-        self._write(_PLAIN.format(f"{day} {moment}", pane, took, _result(record), phrase))
+        self._write_row(f"{day} {moment}", visible(record.pane), took, _result(record), phrase)
 
     def flush(self) -> None:
         """Print what is kept."""
         self._file.flush()
 
-    def _write(self, text: str) -> None:
-        self._file.write(text.encode())
+    def _write_row(self, *cells: str) -> None:
+        moment, pane, *rest = cells
+        self._file.write(_PLAIN.format(moment, _padded(pane, _PANE_WIDTH), *rest).encode())
 
 
 class TableOutput:
@@ -114,24 +112,28 @@ class TableOutput:
         self._clock = Clock()
         self._day = ""
         self._has_head = False
+        self._columns: list[str] = []
         self._table: Table | None = None
 
     def show(self, line: Line) -> None:
         """Keep a call for the next piece of the table."""
         record = line.record()
         if self._table is None:
+            width = self._console.width
+            self._columns = [name for name in _COLUMNS if width >= _NEEDED.get(name, 0)]
             self._table = self._new_table()
         day, moment = self._clock.local(record.ended_at)
         if day != self._day:
             self._day = day
-            self._add("", "", "", "", Text(day, "bold"))
-        self._add(
-            Text(moment, "dim"),
-            Text(visible(record.pane), "cyan"),
-            Text(duration(record.duration_s), "dim"),
-            Text(_result(record), "green" if record.is_ok else "bold red"),
-            self._call(record),
-        )
+            self._table.add_row(*[""] * (len(self._columns) - 1), Text(day, "bold"))
+        cells = {
+            "TIME": Text(moment, "dim"),
+            "PANE": Text(visible(record.pane), "cyan"),
+            "TOOK": Text(duration(record.duration_s), "dim"),
+            "RESULT": Text(_result(record), "green" if record.is_ok else "bold red"),
+            "CALL": self._call(record),
+        }
+        self._table.add_row(*(cells[name] for name in self._columns))
         if self._table.row_count >= _MAX_ROWS:
             self.flush()
 
@@ -143,10 +145,6 @@ class TableOutput:
             self._table = None
             self._has_head = True
 
-    @property
-    def _is_narrow(self) -> bool:
-        return self._console.width < _NARROW
-
     def _new_table(self) -> Table:
         """Return an empty table, as wide as the terminal is now."""
         table = Table(
@@ -156,23 +154,15 @@ class TableOutput:
             show_header=not self._has_head,
             header_style="bold",
         )
-        widths = [_TIME_WIDTH, _PANE_WIDTH, _TOOK_WIDTH, _RESULT_WIDTH]
-        columns = list(_COLUMNS)
-        if self._is_narrow:
-            del widths[2:], columns[2:4]
-        rest = self._console.width - sum(widths) - _GAP * len(widths)
-        for column, width in zip(columns, [*widths, max(rest, 1)], strict=True):
+        rest = self._console.width - sum(_WIDTHS[name] + _GAP for name in self._columns[:-1])
+        for name in self._columns:
             table.add_column(
-                column,
-                width=width,
+                name,
+                width=_WIDTHS.get(name, max(rest, 1)),
                 overflow="fold",
-                justify="right" if column == "TOOK" else "left",
+                justify="right" if name == "TOOK" else "left",
             )
         return table
-
-    def _add(self, *cells: Text | str) -> None:
-        if self._table is not None:
-            self._table.add_row(*(cells[:2] + cells[4:] if self._is_narrow else cells))
 
     def _call(self, record: Record) -> Text:
         text = Text(_cut(visible(_phrase(record, self._names))))
