@@ -5,19 +5,27 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
 import termios
+import threading
 from collections.abc import Callable, Iterator
 from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from support import ask_until
+from sessions import fenced
+from support import PATIENCE_S, ask_until
 from wire import Server
 
+from tmux_debug_mcp.viewing import audit_verb
+
 from .conftest import PROGRAM, Shell
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+documented = pytest.mark.skipif(not PAGE.exists(), reason="Nix builds without the documents")
 
 HEAD = "TIME                 PANE           TOOK  RESULT  CALL\n"
 HOSTILE = "\x1b]0;owned\a\x1b[2J\x9b31m\u202edlrow\r\n[red]x[/red]\x1b[?1049h"
@@ -36,6 +44,41 @@ def ran(second: int, command: str) -> str:
     return f"2026-01-30 10:15:{second:02d}                 2 ms  ok      run {command}\n"
 
 
+# The audit that the page shows.
+DOCUMENTED = "".join(
+    [
+        record(
+            46,
+            "create_pane",
+            pane_id="debug-1",
+            command="python3 shop.py serve",
+            name="shop",
+            wait_for="listening",
+            duration_ms=131.2,
+        ),
+        record(48, pane_id="debug-2", command="python3 shop.py order cake 2", duration_ms=148.9),
+        record(49, "capture_pane", caller="bash (pid 4711)", pane_id="debug-1", pattern="Error"),
+        record(
+            52,
+            "send_keys",
+            pane_id="web",
+            keys=["C-c"],
+            duration_ms=0.2,
+            ok=False,
+            error="Pane 'web' not found. Use tmux_list_panes to see active panes.",
+        ),
+        record(
+            53,
+            "send_keys",
+            pane_id="debug-1",
+            keys=["C-c", "python3 shop.py serve Enter"],
+            wait_for="listening",
+            duration_ms=309.4,
+        ),
+    ]
+)
+
+
 @pytest.fixture
 def audit(shell: Shell) -> Path:
     """Return the path of an audit to be, `audit.log`, in the directory of the shell."""
@@ -47,15 +90,24 @@ def audit(shell: Shell) -> Path:
 def follow(shell: Shell) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
     """Return what starts `audit --follow` with these words."""
     started: list[subprocess.Popen[str]] = []
+    # What waits for a line that does not come gets the end instead.
+    ends: list[threading.Timer] = []
 
     def follow(*words: str) -> "subprocess.Popen[str]":
-        started.append(shell.start("audit", "--follow", *words))
-        return started[-1]
+        process = shell.start("audit", "--follow", *words)
+        started.append(process)
+        ends.append(threading.Timer(PATIENCE_S, process.kill))
+        ends[-1].start()
+        return process
 
     yield follow
-    for process in started:
+    for process, end in zip(started, ends, strict=True):
+        end.cancel()
         process.kill()
-        process.communicate()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream
+            stream.close()
 
 
 def read_line(process: "subprocess.Popen[str]") -> str:
@@ -449,6 +501,17 @@ def test_nothing_hostile_reaches_the_terminal(shell: Shell, audit: Path, field: 
     assert r"\x1b]0;" in "".join(drawn(seen))
 
 
+def test_nothing_hostile_reaches_the_terminal_with_json(shell: Shell, audit: Path) -> None:
+    line = json.dumps({"ts": "2026-01-30T10:15:01Z", "tool": "run", "command": HOSTILE + "\x7f"})
+    raw = re.sub(r"\\u(009b|202e|007f)", lambda found: chr(int(found[1], 16)), line)
+    audit.write_text(raw.replace(" ", "\r\t") + "\n")
+
+    seen = in_terminal(shell, "--json", "audit.log", columns=1000)
+
+    assert seen.rstrip("\r\n").isprintable()
+    assert json.loads(seen) == json.loads(line)
+
+
 def test_hostile_name_of_a_file_does_not_reach_the_terminal(shell: Shell, audit: Path) -> None:
     path = audit.with_name("\x1b[2Jaudit")
     path.write_text("junk\n")
@@ -467,3 +530,30 @@ def test_terminal_of_a_pane_shows_what_hostile_records_have(server: Server, audi
     assert screen.splitlines()[0].startswith("TIME ")
     assert f"run {SHOWN}" in screen
     ask_until(lambda: server.text("list_panes"), lambda text: '"exited"' in text)
+
+
+@documented
+def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audit: Path) -> None:
+    page = PAGE.read_text()
+    audit.write_text(DOCUMENTED)
+    env = shell.env | {"PATH": f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"}
+    sessions = fenced(page, "console")
+    parts = [part for session in sessions for part in session.split("$ ") if part]
+
+    assert len(parts) == 4
+    for part in parts:
+        line, shown = part.split("\n", 1)
+        if "jq" in line and shutil.which("jq") is None:
+            continue
+        done = subprocess.run(
+            ["sh", "-c", line], env=env, cwd=shell.cwd, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == shown
+
+
+@documented
+def test_page_has_every_flag() -> None:
+    flags = set(re.findall("--[a-z]+", audit_verb.parser().format_help()))
+
+    for flag in flags - {"--help", "--audit"}:
+        assert f"`{flag}" in PAGE.read_text()

@@ -29,7 +29,7 @@ from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
 from tmux_debug_mcp.viewing.sources import merged
 from tmux_debug_mcp.viewing.table import Clock, duration
-from tmux_debug_mcp.viewing.visible import visible
+from tmux_debug_mcp.viewing.visible import visible, visible_json
 
 AUDIT = Path("audit.log")
 NOW = datetime(2026, 1, 30, 12, 0, tzinfo=UTC)
@@ -352,6 +352,13 @@ class TestShowing:
             assert character.isprintable() or character.isspace()
             assert character not in string.whitespace.replace(" ", "")
         shown.encode()
+
+    @given(st.dictionaries(st.text(), st.text() | st.integers()))
+    def test_json_that_is_shown_means_the_same(self, value: dict[str, object]) -> None:
+        shown = visible_json(json.dumps(value, ensure_ascii=False, indent="\t").replace("\n", "\r"))
+
+        assert json.loads(shown) == value
+        assert shown.isprintable()
 
     @pytest.mark.parametrize(
         ("seconds", "shown"),

@@ -14,7 +14,7 @@ from rich.text import Text
 from .audits import Line, Record
 from .filters import PaneNames
 from .phrases import describe
-from .visible import visible
+from .visible import visible, visible_json
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
 _PLAIN = "{:<19}  {}  {:>7}  {:<6}  {}\n"
@@ -45,15 +45,19 @@ class JsonOutput:
     """Prints the lines of calls as they are in the audit.
 
     Args:
-        file: Where to.
+        file: Where to. To a terminal, characters that it might obey are escaped.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._is_terminal = file.isatty()
 
     def show(self, line: Line) -> None:
         """Print a call."""
-        self._file.write(line.data + b"\n")
+        data = line.data
+        if self._is_terminal:
+            data = visible_json(data.decode()).encode()
+        self._file.write(data + b"\n")
 
     def flush(self) -> None:
         """Print what is kept."""

@@ -4,6 +4,7 @@ What a file holds may have been printed by any program. A terminal would obey it
 and characters that reorder or hide text would show something other than what is there.
 """
 
+import json
 import re
 import unicodedata
 
@@ -24,6 +25,27 @@ def visible(text: str) -> str:
     return "".join(
         character if character.isprintable() else _escaped(character) for character in text
     )
+
+
+def visible_json(text: str) -> str:
+    r"""Return JSON that means the same, with escapes such as `\u009b` for what is not printable.
+
+    Args:
+        text: Valid JSON in one line. Its control characters below U+0020 are blanks between tokens.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else _escaped_in_json(character) for character in text
+    )
+
+
+def _escaped_in_json(character: str) -> str:
+    if character < " ":
+        return " "
+    if character == "\x7f":
+        return r"\u007f"  # which `dumps` leaves as it is
+    return json.dumps(character)[1:-1]
 
 
 def _escaped(character: str) -> str:
