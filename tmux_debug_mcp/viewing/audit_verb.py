@@ -37,7 +37,10 @@ def parser() -> argparse.ArgumentParser:
         prog="tmux-debug audit", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
     )
     made.add_argument(
-        "files", nargs="+", metavar="FILE", help="an audit, as --audit has it, or - for stdin"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="an audit, which --audit of a server names; - is standard input",
     )
     made.add_argument(
         "--pane",

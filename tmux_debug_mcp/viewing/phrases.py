@@ -25,6 +25,18 @@ _MAX_KEYS_CHARACTERS = 1000
 _SAID = frozenset({"pane_id", "window_id", "session", "name", "secret"})
 
 
+def _text(value: object) -> str:
+    """Return an argument of any type as text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # half a surrogate pair
+        return repr(value)
+
+
 class _Wording(NamedTuple):
     """How the calls of a tool are told.
 
@@ -36,7 +48,7 @@ class _Wording(NamedTuple):
 
     verb: str
     main: str = ""
-    shown: Callable[[object], str] = lambda value: _text(value)  # noqa: PLW0108  defined below
+    shown: Callable[[object], str] = _text
 
 
 def describe(record: Record, name: str = "") -> str:
@@ -79,18 +91,6 @@ def _detail(argument: str, value: object) -> str:
     if argument in _DETAILS:
         return _DETAILS[argument].format(_text(value))
     return f"{argument}={_text(value)}"
-
-
-def _text(value: object) -> str:
-    """Return an argument of any type as text."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # half a surrogate pair
-        return repr(value)
 
 
 def _quoted(value: object) -> str:

@@ -14,6 +14,7 @@ from .audits import Damage, Line, Parser
 from .visible import visible
 
 STANDARD_INPUT = "-"
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK_BYTES = 1 << 18
 # No event tells that a file was moved away and made anew, or written from another machine.
 _LOOK_MS = 1000
@@ -70,10 +71,12 @@ class Source:
         if os.fstat(self.fd).st_size < self._position:
             self._begin()
         yield from self._written()
-        while self._was_made_anew():
-            # What was written to it between our last look and its move.
+        while True:
+            fd = self._made_anew()
+            if fd < 0:
+                return
+            # What was written to the old file between our last look and its move.
             yield from self.to_end()
-            fd = self._open()
             os.close(self.fd)
             self.fd = fd
             self._begin()
@@ -97,18 +100,26 @@ class Source:
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def _was_made_anew(self) -> bool:
-        """Tell whether the path leads to another file. Where it leads nowhere, one will be made."""
+    def _made_anew(self) -> int:
+        """Open the file that the path leads to, if it is another one.
+
+        Returns:
+            Its descriptor; -1 if the path leads to the open file, or nowhere yet.
+        """
         try:
-            return not os.path.samestat(self.path.stat(), os.fstat(self.fd))
+            if os.path.samestat(self.path.stat(), os.fstat(self.fd)):
+                return -1
+            return os.open(self.path, _OPEN_FLAGS | os.O_NONBLOCK)
         except FileNotFoundError:
-            return False
+            return -1
+        except OSError as error:
+            raise self._unreadable(error) from None
 
     def _open(self) -> int:
         try:
             if self._is_input:
                 return os.dup(0)
-            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+            return os.open(self.path, _OPEN_FLAGS)
         except OSError as error:
             raise self._unreadable(error) from None
 
