@@ -1,17 +1,203 @@
-"""The verb `audit`."""
+"""The verb `audit`: shows audits as a table, as they are and as they grow."""
 
 import argparse
-from collections.abc import Mapping
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.console import Console
+
+from tmux_debug_mcp.sockets.servers import CommandError
+
+from .audits import Damage, Line
+from .filters import Filter, PaneNames, time_of, tools_of
+from .sources import Growth, Source, merged
+from .table import JsonOutput, Output, PlainOutput, TableOutput
+from .visible import visible
+
+_ALL_READ = 0
+_DAMAGED = 1
+# Lines of an audit that are reported one by one. More of them are counted: it is no audit.
+_MAX_REPORTED = 100
+
+_DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
+_EPILOG = """\
+In a terminal the table has colours and fits; elsewhere each call is a line of plain text. Times are
+local, and those at which calls were answered. A line that is no record is reported on standard
+error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refused or wrong.
+"""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    return argparse.ArgumentParser(
-        prog="tmux-debug audit", description="Shows audits, the records of calls."
+    made = argparse.ArgumentParser(
+        prog="tmux-debug audit", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
+    )
+    made.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="an audit, which --audit of a server names; - is standard input",
+    )
+    made.add_argument(
+        "--pane",
+        action="append",
+        default=[],
+        metavar="PANE",
+        help="only calls about this pane, by id or name (repeatable)",
+    )
+    made.add_argument(
+        "--tool",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="only calls of this tool or verb, such as tmux_run or send (repeatable)",
+    )
+    made.add_argument(
+        "--caller", default="", metavar="TEXT", help="only calls by callers whose name has TEXT"
+    )
+    made.add_argument("--failed", action="store_true", help="only calls that failed")
+    made.add_argument(
+        "--since",
+        metavar="WHEN",
+        help="only calls answered since then: 2026-01-30T10:15, 10:15, or 10m, 2h, 1d ago",
+    )
+    made.add_argument("--follow", action="store_true", help="go on as calls are made, until C-c")
+    made.add_argument(
+        "--json", action="store_true", help="print the records as they are, as lines of JSON"
+    )
+    return made
+
+
+def run(words: list[str], environ: Mapping[str, str]) -> int:
+    """Run it, and return its exit status.
+
+    Raises:
+        CommandError: A file can't be read, an option has no valid value, or nothing can be written.
+    """
+    options = parser().parse_args(words)
+    wanted = _filter_of(options)
+    names = PaneNames()
+    output = _output(environ, names, is_json=options.json)
+    damages = _Damages()
+    sources = [Source(word, output.flush) for word in options.files]
+    view = _View(sources, damages, wanted, names, output)
+    try:
+        if options.follow:
+            view.follow()
+        else:
+            view.show_all()
+    except OSError as error:
+        raise CommandError(f"The output can't be written: {error.strerror}.") from None
+    return damages.summed_up()
+
+
+class _Damages:
+    """Reports damaged lines on standard error."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def sound(self, lines: Iterator[Line | Damage]) -> Iterator[Line]:
+        """Yield the lines that are records, and report the others."""
+        for line in lines:
+            if isinstance(line, Line):
+                yield line
+            else:
+                self._report(line)
+
+    def summed_up(self) -> int:
+        """Report how many more there were than were reported; return the exit status."""
+        for path, count in self._counts.items():
+            if count > _MAX_REPORTED:
+                _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
+        return _DAMAGED if self._counts else _ALL_READ
+
+    def _report(self, damage: Damage) -> None:
+        path = str(damage.path)
+        self._counts[path] += 1
+        if self._counts[path] <= _MAX_REPORTED:
+            _complain(str(damage))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Shows what is wanted of audits.
+
+    Attributes:
+        sources: The audits.
+        damages: Reports damaged lines.
+        wanted: What to show.
+        names: The names of panes.
+        output: Where to.
+    """
+
+    sources: Sequence[Source]
+    damages: _Damages
+    wanted: Filter
+    names: PaneNames
+    output: Output
+
+    def show_all(self) -> None:
+        """Show the audits to their ends."""
+        self._show([source.to_end() for source in self.sources])
+
+    def follow(self) -> None:
+        """Show the audits, and what is written to them, until nobody reads the output any more.
+
+        Raises:
+            CommandError: An audit is no regular file.
+        """
+        for source in self.sources:
+            source.check_can_be_followed()
+        growth = Growth(self.sources)
+        is_read = True
+        while is_read:
+            self._show([source.new() for source in self.sources])
+            growth.watch()
+            is_read = growth.wait()
+
+    def _show(self, audits: Sequence[Iterator[Line | Damage]]) -> None:
+        for line in merged(self.damages.sound(lines) for lines in audits):
+            self.names.note(line)
+            if self.wanted.accepts(line, self.names):
+                self.output.show(line)
+        self.output.flush()
+
+
+def _filter_of(options: argparse.Namespace) -> Filter:
+    """Return what the options want.
+
+    Raises:
+        CommandError: The time is none.
+    """
+    since = 0.0
+    if options.since is not None:
+        since = time_of(options.since, datetime.now().astimezone())
+    return Filter(
+        panes=tuple(options.pane),
+        tools=tools_of(options.tool),
+        caller=options.caller,
+        since=since,
+        failed_only=options.failed,
     )
 
 
-def run(words: list[str], environ: Mapping[str, str]) -> int:  # noqa: ARG001
-    """Run it, and return its exit status."""
-    parser().parse_args(words)
-    return 0
+def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> Output:
+    if is_json:
+        return JsonOutput(sys.stdout.buffer)
+    console = Console(_environ=environ, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        return PlainOutput(sys.stdout.buffer, names)
+    # A terminal may have an encoding with fewer characters.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    return TableOutput(console, names)
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"tmux-debug: {visible(text)}\n")
+    sys.stderr.flush()

@@ -1,0 +1,150 @@
+"""Which calls of an audit are wanted, and which names its panes have. No I/O."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tmux_debug_mcp.sockets.servers import CommandError
+
+from .audits import Line
+from .visible import visible
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")
+_TIME_OF_DAY = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+
+# The tools that make a pane and may name it.
+_MAKING = frozenset({"create_pane", "create_tab"})
+# What the tools of `debug` are called on the command line, where it is not the tool's own name.
+_VERBS = {
+    "create": "create_pane",
+    "send": "send_keys",
+    "capture": "capture_pane",
+    "kill": "kill_pane",
+    "list": "list_panes",
+}
+
+
+class PaneNames:
+    """The names of panes, as the calls that made them are on record.
+
+    Several servers that share an audit may have a pane of the same id each. Then the newest one's
+    name is taken.
+    """
+
+    def __init__(self) -> None:
+        # By audit, so that the servers of two audits are not taken for each other; and for all, as
+        # an audit that was rotated has the beginning of its successor.
+        self._by_audit: dict[tuple[Path, str], str] = {}
+        self._by_id: dict[str, str] = {}
+
+    def note(self, line: Line) -> None:
+        """Remember the name of a pane, if the call made one. Call it with every line, in order."""
+        if line.tool not in _MAKING or not line.is_ok:
+            return
+        name = line.fields.get("name")
+        if not isinstance(name, str):
+            name = ""
+        for pane in line.panes:
+            self._by_audit[line.path, pane] = name
+            self._by_id[pane] = name
+
+    def of(self, path: Path, pane: str) -> str:
+        """Return the name of a pane, "" if it has none.
+
+        Args:
+            path: The audit that has the call.
+            pane: The pane's id.
+        """
+        name = self._by_audit.get((path, pane))
+        if name is None:
+            return self._by_id.get(pane, "")
+        return name
+
+    def are_same(self, line: Line, pane: str, wanted: str) -> bool:
+        """Tell whether a pane of a call is the one that an id or a name means."""
+        if wanted in (pane, self.of(line.path, pane)):
+            return True
+        # A call that failed has the pane as the caller gave it, perhaps by name.
+        return pane != "" and self.of(line.path, wanted) == pane
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is wanted of an audit.
+
+    Attributes:
+        panes: Ids or names of panes, one of which a call must concern; empty for all calls.
+        tools: The names of tools on record, one of which must be called; empty for all.
+        caller: A part of the caller's name, "" for all calls.
+        since: The time at which a call must have been answered at the earliest, in seconds since
+            the epoch; 0 for all calls.
+        failed_only: Only calls that failed.
+    """
+
+    panes: tuple[str, ...] = ()
+    tools: frozenset[str] = frozenset()
+    caller: str = ""
+    since: float = 0.0
+    failed_only: bool = False
+
+    def accepts(self, line: Line, names: PaneNames) -> bool:
+        """Tell whether a call is wanted."""
+        if line.ended_at < self.since:
+            return False
+        if self.failed_only and line.is_ok:
+            return False
+        if self.tools and line.tool not in self.tools:
+            return False
+        if self.caller and self.caller not in line.caller:
+            return False
+        return not self.panes or self._concerns(line, names)
+
+    def _concerns(self, line: Line, names: PaneNames) -> bool:
+        return any(
+            names.are_same(line, pane, wanted) for pane in line.panes for wanted in self.panes
+        )
+
+
+def tools_of(words: Iterable[str]) -> frozenset[str]:
+    """Return the names on record of tools, which may be given with `tmux_` or as verbs."""
+    tools = {word.removeprefix("tmux_") for word in words}
+    return frozenset(tools | {_VERBS[word] for word in tools & _VERBS.keys()})
+
+
+def time_of(word: str, now: datetime) -> float:
+    """Return the time that a word means, in seconds since the epoch.
+
+    Args:
+        word: A time of ISO 8601, local if it names no zone; a time of day, which is the last one
+            that was; or how long ago, such as `10m`.
+        now: The time now, in the local zone.
+
+    Raises:
+        CommandError: It is none of these.
+    """
+    try:
+        return _time_of(word.strip(), now)
+    except (ValueError, OverflowError):
+        raise CommandError(
+            f"--since has '{visible(word)}', which is no time. Give one such as "
+            "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
+        ) from None
+
+
+def _time_of(word: str, now: datetime) -> float:
+    ago = _AGO.fullmatch(word)
+    if ago:
+        return now.timestamp() - float(ago[1]) * _UNITS_S[ago[2]]
+    time_of_day = _TIME_OF_DAY.fullmatch(word)
+    if not time_of_day:
+        # Without a zone it is local.
+        return datetime.fromisoformat(word).timestamp()
+    hour, minute, second = (int(part or 0) for part in time_of_day.groups())
+    local = now.replace(tzinfo=None)
+    moment = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    if moment > local:
+        moment -= timedelta(days=1)
+    return moment.timestamp()

@@ -1,0 +1,236 @@
+"""Audits as text: as lines of JSON, as plain aligned text, and as a table in a terminal.
+
+Rows are printed as they come and never kept, so the widths of columns are fixed.
+"""
+
+from datetime import datetime
+from typing import BinaryIO, Protocol
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .audits import Line, Record
+from .filters import PaneNames
+from .phrases import describe
+from .visible import visible, visible_json
+
+_COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
+_PLAIN = "{:<19}  {}  {:>7}  {:<6}  {}\n"
+_PANE_WIDTH = 10
+# In cells. The last column has the rest of the terminal.
+_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 6}
+_GAP = 2
+# The cells that a terminal must have for a column to be shown.
+_NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
+# A phrase or an error with more characters is cut in a terminal; plain text has all of it.
+_MAX_CELL_CHARACTERS = 600
+# Rows that are drawn together: rich takes long to begin a table.
+_MAX_ROWS = 200
+_MINUTE_S = 60
+
+
+class Output(Protocol):
+    """Prints calls."""
+
+    def show(self, line: Line) -> None:
+        """Print a call, or keep it for a moment."""
+
+    def flush(self) -> None:
+        """Print what is kept."""
+
+
+class JsonOutput:
+    """Prints the lines of calls as they are in the audit.
+
+    Args:
+        file: Where to. To a terminal, characters that it might obey are escaped.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._is_terminal = file.isatty()
+
+    def show(self, line: Line) -> None:
+        """Print a call."""
+        data = line.data
+        if self._is_terminal:
+            data = visible_json(data.decode()).encode()
+        self._file.write(data + b"\n")
+
+    def flush(self) -> None:
+        """Print what is kept."""
+        self._file.flush()
+
+
+class PlainOutput:
+    """Prints a line for each call, as long as it is.
+
+    Args:
+        file: Where to.
+        names: The names of panes.
+    """
+
+    def __init__(self, file: BinaryIO, names: PaneNames) -> None:
+        self._file = file
+        self._names = names
+        self._clock = Clock()
+        self._has_head = False
+
+    def show(self, line: Line) -> None:
+        """Print a call."""
+        if not self._has_head:
+            self._has_head = True
+            self._write_row(*_COLUMNS)
+        record = line.record()
+        day, moment = self._clock.local(record.ended_at)
+        phrase = visible(_phrase(record, self._names))
+        if record.caller:
+            phrase = f"{phrase}  {visible(_by(record))}"
+        if record.error:
+            phrase = f"{phrase}  error: {visible(record.error)}"
+        took = duration(record.duration_s)
+        self._write_row(f"{day} {moment}", visible(record.pane), took, _result(record), phrase)
+
+    def flush(self) -> None:
+        """Print what is kept."""
+        self._file.flush()
+
+    def _write_row(self, *cells: str) -> None:
+        moment, pane, *rest = cells
+        self._file.write(_PLAIN.format(moment, _padded(pane, _PANE_WIDTH), *rest).encode())
+
+
+class TableOutput:
+    """Draws a table in a terminal.
+
+    Args:
+        console: The terminal.
+        names: The names of panes.
+    """
+
+    def __init__(self, console: Console, names: PaneNames) -> None:
+        self._console = console
+        self._names = names
+        self._clock = Clock()
+        self._day = ""
+        self._has_head = False
+        self._columns: list[str] = []
+        self._table: Table | None = None
+
+    def show(self, line: Line) -> None:
+        """Keep a call for the next piece of the table."""
+        record = line.record()
+        if self._table is None:
+            width = self._console.width
+            self._columns = [name for name in _COLUMNS if width >= _NEEDED.get(name, 0)]
+            self._table = self._new_table()
+        day, moment = self._clock.local(record.ended_at)
+        if day != self._day:
+            self._day = day
+            self._table.add_row(*[""] * (len(self._columns) - 1), Text(day, "bold"))
+        cells = {
+            "TIME": Text(moment, "dim"),
+            "PANE": Text(visible(record.pane), "cyan"),
+            "TOOK": Text(duration(record.duration_s), "dim"),
+            "RESULT": Text(_result(record), "green" if record.is_ok else "bold red"),
+            "CALL": self._call(record),
+        }
+        self._table.add_row(*(cells[name] for name in self._columns))
+        if self._table.row_count >= _MAX_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Draw the calls that are kept."""
+        if self._table is not None:
+            self._console.print(self._table)
+            self._console.file.flush()
+            self._table = None
+            self._has_head = True
+
+    def _new_table(self) -> Table:
+        """Return an empty table, as wide as the terminal is now."""
+        table = Table(
+            box=None,
+            pad_edge=False,
+            padding=(0, _GAP, 0, 0),
+            show_header=not self._has_head,
+            header_style="bold",
+        )
+        rest = self._console.width - sum(_WIDTHS[name] + _GAP for name in self._columns[:-1])
+        for name in self._columns:
+            table.add_column(
+                name,
+                width=_WIDTHS.get(name, max(rest, 1)),
+                overflow="fold",
+                justify="right" if name == "TOOK" else "left",
+            )
+        return table
+
+    def _call(self, record: Record) -> Text:
+        text = Text(_cut(visible(_phrase(record, self._names))))
+        if record.caller:
+            text.append(f"  {visible(_by(record))}", "dim")
+        if record.error:
+            text.append(f"\n{_cut(visible(record.error))}", "red")
+        return text
+
+
+class Clock:
+    """Tells the local time of moments, fast for many within a minute."""
+
+    def __init__(self) -> None:
+        self._minute = -1
+        self._day = ""
+        self._begin = ""
+
+    def local(self, moment: float) -> tuple[str, str]:
+        """Return the local date and time of a moment in seconds since the epoch."""
+        minute, second = divmod(int(moment), _MINUTE_S)
+        if minute != self._minute:
+            local = datetime.fromtimestamp(minute * _MINUTE_S).astimezone()
+            self._minute = minute
+            self._day = f"{local:%Y-%m-%d}"
+            self._begin = f"{local:%H:%M}"
+        return self._day, f"{self._begin}:{second:02d}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in at most seven characters, up to a year; "" for None."""
+    if seconds is None:
+        return ""
+    if seconds < 0.0995:  # noqa: PLR2004  what rounds to less than 100 ms
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 99.95:  # noqa: PLR2004  what rounds to less than 100.0 s
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE_S)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes}m {rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 100:  # noqa: PLR2004
+        return f"{hours}h {minutes:02d}m"
+    return f"{seconds / 86_400:.3g} d"
+
+
+def _phrase(record: Record, names: PaneNames) -> str:
+    return describe(record, names.of(record.path, record.pane))
+
+
+def _by(record: Record) -> str:
+    return f"by {record.caller}"
+
+
+def _result(record: Record) -> str:
+    return "ok" if record.is_ok else "failed"
+
+
+def _padded(text: str, width: int) -> str:
+    """Return a text with blanks to a width in cells."""
+    return text + " " * (width - cell_len(text))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_CELL_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CELL_CHARACTERS]}…"
