@@ -33,6 +33,8 @@ from tmux_debug_mcp.tools.toolset import choose
 T = TypeVar("T")
 
 # Everything here takes milliseconds. A test that waits this long has failed.
+# What the audit calls the server in this process.
+RUN = "20260130T101546-4711"
 PATIENCE_S = 20.0
 # Between two looks at something that no event tells of.
 POLL_S = 0.005
@@ -176,7 +178,7 @@ async def in_process(
     chosen = choose(toolsets)
     async with (
         open_engine(settings, archive) as engine,
-        Client(build(Toolbox(chosen, engine, Records(audit)))) as client,
+        Client(build(Toolbox(chosen, engine, Records(audit, RUN)))) as client,
     ):
         yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")
 

@@ -145,25 +145,30 @@ class AuditLog:
                 f"calls are refused until it can. Fix {self._path}."
             ) from error
 
-    def capture(self, pane_id: str, text: str) -> None:
+    def capture(self, pane_id: str, text: str) -> str:
         """Write the text that a call returned to a new file, `<pane>-capture-NNN.txt`.
+
+        Returns:
+            The name of the file, "" if none is to be kept.
 
         Raises:
             AuditError: It can't be written.
         """
         if self._captures is None:
-            return
+            return ""
         try:
             with contextlib.ExitStack() as stack:
                 directory = _open_directory(self._captures)
                 stack.callback(os.close, directory)
-                file = stack.enter_context(open(_new_capture(directory, pane_id), "wb"))
+                name, fd = _new_capture(directory, pane_id)
+                file = stack.enter_context(open(fd, "wb"))
                 file.write(text.encode())
         except OSError as error:
             raise AuditError(
                 f"The call was made, but its text can't be kept in {self._captures} "
                 f"({error.strerror}). Fix that directory."
             ) from error
+        return name
 
     def _write_unwritten(self) -> None:
         while self._unwritten and self._path is not None:
@@ -215,15 +220,15 @@ def _open_directory(path: Path) -> int:
     return fd
 
 
-def _new_capture(directory: int, pane_id: str) -> int:
-    """Open a new file, numbered behind those that exist."""
+def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
+    """Open a new file, numbered behind those that exist; return its name and its descriptor."""
     prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
     number = max(_capture_numbers(directory, prefix), default=0)
     while True:
         number += 1
         name = f"{prefix}-capture-{number:03d}.txt"
         with contextlib.suppress(FileExistsError):  # another server was faster
-            return os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
+            return name, os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
 
 
 def _capture_numbers(directory: int, prefix: str) -> Iterator[int]:

@@ -22,7 +22,7 @@ from mcp.server.stdio import stdio_server
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
-from tmux_debug_mcp.logs.archive import Archive
+from tmux_debug_mcp.logs.archive import Archive, new_run
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
@@ -167,7 +167,8 @@ class RunningServer:
         self._clients: list[int] = []
         self._keep_s = keep_s
         self.lease = Lease()
-        self._records = Records(configuration.audit)
+        archive = configuration.archive
+        self._records = Records(configuration.audit, archive.run if archive else new_run())
         self.toolbox = Toolbox(configuration.toolsets, engine, self._records)
         self._describe()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import Tools, eventually, in_process, python, records
+from support import RUN, Tools, eventually, in_process, python, records
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.logs.archive import Archive
@@ -16,7 +16,10 @@ from tmux_debug_mcp.settings import Settings
 
 def plain(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record without what differs from run to run."""
-    return {key: value for key, value in record.items() if key not in ("ts", "duration_ms")}
+    assert record["run"] == RUN
+    assert record.get("cursor", 0) >= 0
+    varying = ("ts", "run", "cursor", "duration_ms")
+    return {key: value for key, value in record.items() if key not in varying}
 
 
 async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(

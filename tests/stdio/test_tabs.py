@@ -198,5 +198,6 @@ def test_logs_are_where_a_users_state_is(tabs: TabsServer, tmp_path: Path) -> No
     tabs.create()
     [run] = (tmp_path / "state" / "tmux-debug-mcp" / "logs").iterdir()
 
-    assert {path.name for path in run.iterdir()} == {"index.jsonl", "debug-1.log"}
+    names = {path.name for path in run.iterdir()}
+    assert names == {"index.jsonl", "debug-1.log", "debug-1.timing"}
     assert tabs.call("list_tabs")["log_dir"] == str(run)

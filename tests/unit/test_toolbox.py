@@ -47,7 +47,7 @@ class _Audited:
         self._audit = AuditLog(path, None)
         toolset: Toolset[Any] = Toolset("test", lambda _engine: _Tools(), _TABLE, "")
         engine: Any = None  # none of these tools needs one
-        self.toolbox = Toolbox([toolset], engine, Records(self._audit))
+        self.toolbox = Toolbox([toolset], engine, Records(self._audit, "20260130T101546-4711"))
 
     def break_audit(self) -> None:
         self._path.rename(self._path.with_suffix(".1"))

@@ -64,6 +64,11 @@ class _Index:
     entries: list[Entry]
 
 
+def new_run() -> str:
+    """Return the name of a server run that begins now."""
+    return f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+
+
 def names_run(target: str) -> bool:
     """Tell whether a target is a pane of a run, `RUN/ID`; names may contain slashes, too."""
     run, slash, _ = target.partition("/")
@@ -85,7 +90,7 @@ class Archive:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.run = f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+        self.run = new_run()
         self._directory = directory
         self._lock = -1
         self._closed: deque[tuple[Path, int]] = deque()  # killed panes' logs, with their bytes

@@ -39,10 +39,12 @@ class Records:
 
     Args:
         audit: Where; None to record none.
+        run: The name of this server run, which tells its panes from those of other runs.
     """
 
-    def __init__(self, audit: AuditLog | None) -> None:
+    def __init__(self, audit: AuditLog | None, run: str) -> None:
         self._audit = audit
+        self._run = run
 
     async def answered(
         self,
@@ -74,56 +76,68 @@ class Records:
         text_for: Callable[[ToolError], str],
     ) -> Answer:
         begin = time.monotonic()
+        capture = ""
         try:
             answered = await answer()
+            if answered.output is not None and answered.pane_id is not None:
+                capture = audit.capture(answered.pane_id, answered.output)
         except ToolError as reason:
-            audit.record(_record(call, begin, error=text_for(reason)))
+            audit.record(self._record(call, begin, error=text_for(reason)))
             raise
         except Exception as reason:
-            audit.record(_record(call, begin, error=str(reason)))
+            audit.record(self._record(call, begin, error=str(reason)))
             raise
         except BaseException:
             # A cancelled call stays cancelled. The audit keeps a record that it can't write.
             with contextlib.suppress(AuditError):
-                audit.record(_record(call, begin, error="cancelled"))
+                audit.record(self._record(call, begin, error="cancelled"))
             raise
-        audit.record(_record(call, begin, answered))
-        if answered.output is not None and answered.pane_id is not None:
-            audit.capture(answered.pane_id, answered.output)
+        record = self._record(call, begin, answered)
+        if capture:
+            record["capture"] = capture
+        audit.record(record)
         return answered
 
+    def _record(
+        self, call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
+    ) -> dict[str, Any]:
+        """Return a call as it is put on record.
 
-def _record(
-    call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
-) -> dict[str, Any]:
-    """Return a call as it is put on record.
+        Args:
+            call: The call.
+            begin: When it began, in seconds of the monotonic clock.
+            answer: The answer, None for a call that failed or was cancelled.
+            error: Why there is no answer.
+        """
+        now = datetime.now(UTC)
+        record: dict[str, Any] = {
+            "ts": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
+            "run": self._run,
+            "tool": call.name.removeprefix("tmux_"),
+        }
+        if call.caller:
+            record["caller"] = call.caller
+        if answer and answer.pane_id:
+            record["pane_id"] = answer.pane_id
+        given = _without_secrets(call.arguments)
+        record |= {key: value for key, value in given.items() if key not in record}
+        if answer and answer.output is not None:
+            record["output_bytes"] = len(answer.output.encode())
+        if answer and "cursor" in answer.meta:
+            record["cursor"] = answer.meta["cursor"]
+        record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
+        record["ok"] = error is None
+        if error is not None:
+            record["error"] = error
+        return record
 
-    Args:
-        call: The call.
-        begin: When it began, in seconds of the monotonic clock.
-        answer: The answer, None for a call that failed or was cancelled.
-        error: Why there is no answer.
-    """
-    given = dict(call.arguments)
+
+def _without_secrets(arguments: Arguments) -> dict[str, Any]:
+    """Return the arguments that are put on record; of `env` only the names."""
+    given = dict(arguments)
     if given.get("secret", False) is not False:  # an invalid value is taken for yes
         given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
     if "env" in given:
         env = given["env"]
         given["env"] = list(env) if isinstance(env, Mapping) else type(env).__name__
-    now = datetime.now(UTC)
-    record: dict[str, Any] = {
-        "ts": now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z",
-        "tool": call.name.removeprefix("tmux_"),
-    }
-    if call.caller:
-        record["caller"] = call.caller
-    if answer and answer.pane_id:
-        record["pane_id"] = answer.pane_id
-    record |= {key: value for key, value in given.items() if key not in record}
-    if answer and answer.output is not None:
-        record["output_bytes"] = len(answer.output.encode())
-    record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
-    record["ok"] = error is None
-    if error is not None:
-        record["error"] = error
-    return record
+    return given

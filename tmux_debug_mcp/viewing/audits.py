@@ -28,7 +28,7 @@ _MAX_TIME_S = 253_402_214_400.0
 
 # The fields of a record that are not arguments of the call.
 _FACTS = frozenset(
-    {"ts", "tool", "caller", "pane_id", "output_bytes", "capture", "cursor"}
+    {"ts", "run", "tool", "caller", "pane_id", "output_bytes", "capture", "cursor"}
     | {"duration_ms", "ok", "error"}
 )
 # What names the pane of a call: the answer, else the arguments of the toolsets.
@@ -43,6 +43,7 @@ class Record:
         path: The audit.
         line: The number of its line, from 1.
         ended_at: When the call was answered, in seconds since the epoch.
+        run: The server run, "" where an older version has not recorded it.
         tool: The tool, without `tmux_`, or the verb.
         pane: The pane's id or name as the record has it, several of them with a comma and a blank
             between them, "" if the call concerned none.
@@ -59,6 +60,7 @@ class Record:
     path: Path
     line: int
     ended_at: float
+    run: str
     tool: str
     pane: str
     caller: str
@@ -140,6 +142,7 @@ class Line(NamedTuple):
             path=self.path,
             line=self.number,
             ended_at=self.ended_at,
+            run=_text(self.fields.get("run")),
             tool=self.tool,
             pane=", ".join(self.panes),
             caller=self.caller,

@@ -4,6 +4,7 @@ import argparse
 import getpass
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere
 """
 # The number of pictures that an animation has at most.
 _MAX_FRAMES = 400
+# As a shell has it in `$?` of a program that SIGPIPE ends.
+_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,14 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     if arguments.at is not None:
         cursor = cursor_of(arguments.at, found.timing, cursor)
     wish = _Wish(found, cursor, arguments, _settings(environ))
+    # A pipe whose reader has ended must not end this process, which has a tmux server to end.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         return _shown(wish)
     except ToolError as error:
         raise CommandError(str(error)) from error
+    except BrokenPipeError:  # of standard output
+        os._exit(_BROKEN_PIPE)
     finally:
         found.log.close()
 

@@ -98,7 +98,7 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
         StorageError: There is no room.
     """
     timing = log.timing
-    with tempfile.TemporaryDirectory(prefix="tmux-debug-replay-") as directory:
+    with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         fifo = Path(directory) / "log"
         os.mkfifo(fifo, 0o600)
         # As the bytes came out of the terminal that they were written to.
