@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from .clients import Client, Entry, clients_found
-from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, warning
+from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
 from .options import faults_of
 from .probe import LateError, Probe, ProbeError, Surroundings, environment
 
@@ -71,7 +71,7 @@ def _of_files(client: Client) -> list[Finding]:
     found = [
         warning(
             client.name,
-            f"{_shown(path)} can't be read: {reason}.",
+            f"{shown(path)} can't be read: {reason}.",
             f"Correct it, since {client.name} can't read it either.",
         )
         for path, reason in client.faults
@@ -180,10 +180,4 @@ def _outcome(trial: Trial, here: Surroundings) -> list[Finding]:
 
 
 def _where(entry: Entry) -> str:
-    return f"{_shown(entry.path)} ('{entry.name}')"
-
-
-def _shown(path: Path) -> str:
-    """Return a path with `~` for the home directory."""
-    home = os.path.expanduser("~")
-    return f"~{str(path).removeprefix(home)}" if str(path).startswith(f"{home}/") else str(path)
+    return f"{shown(entry.path)} ('{entry.name}')"

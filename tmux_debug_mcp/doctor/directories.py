@@ -13,7 +13,7 @@ from tmux_debug_mcp.options import path_of
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.tmux import supervisor
 
-from .finding import Finding, ok, problem, warning
+from .finding import Finding, ok, problem, shown, warning
 
 # Panes' logs are in the private directory.
 _MIN_FREE_BYTES = 64 << 20
@@ -45,11 +45,12 @@ def private_directory(environ: Mapping[str, str]) -> list[Finding]:
     free = _free_bytes(base)
     status = base.stat()
     longest = len(os.fsencode(base)) + len(_LONGEST_NAME)
-    facts = f"mode {stat.S_IMODE(status.st_mode):04o}, {_size(free)} free"
-    text = f"In {base} ({facts}); sockets' paths have {longest} of {_MAX_SOCKET_BYTES} bytes."
+    mode = stat.S_IMODE(status.st_mode)
+    paths = f"paths of {longest} bytes (of {_MAX_SOCKET_BYTES})"
+    text = f"{base}: mode {mode:04o}, {_size(free)} free, {paths}"
     if free < _MIN_FREE_BYTES:
         advice = f"Make room there, for the logs of panes: du -xh {base} | sort -h | tail"
-        return [warning(name, text, advice)]
+        return [warning(name, f"{text}.", advice)]
     return [ok(name, text)]
 
 
@@ -62,8 +63,8 @@ def socket_directory(environ: Mapping[str, str]) -> list[Finding]:
     if refusal:
         advice = f"Set {_RUNTIME} to a directory of yours, mode 0700. Until then tmux-debug finds "
         return [warning(name, f"{base} {refusal}.", f"{advice}no server.")]
-    others = f"; also looked for in {', '.join(bases[1:])}" if bases[1:] else ""
-    return [ok(name, f"In {base}{others}.")]
+    others = f", also looked for in {', '.join(bases[1:])}" if bases[1:] else ""
+    return [ok(name, f"{base}{others}")]
 
 
 def state_directory(state: Path) -> list[Finding]:
@@ -72,7 +73,7 @@ def state_directory(state: Path) -> list[Finding]:
     if refusal:
         advice = f"Give yourself the rights, or set XDG_STATE_HOME: ls -ld {_quoted(state.parent)}"
         return [warning("state directory", f"{state}: {refusal}.", advice)]
-    return [ok("state directory", f"{state}{_made_later(state)}")]
+    return [ok("state directory", f"{shown(state)}{_made_later(state)}")]
 
 
 def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
@@ -86,14 +87,14 @@ def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
         advice = "Give a directory that can be written: export TMUX_DEBUG_LOG_DIR=~/logs"
         return [problem(name, f"{directory}: {refusal}.", advice)]
     if not directory.is_dir():
-        return [ok(name, f"None yet in {directory}; {limits}.")]
+        return [ok(name, f"none yet ({limits}) in {shown(directory)}")]
     try:
         runs = [one for one in os.listdir(directory) if names_run(f"{one}/")]
     except OSError as error:
         advice = f"Give yourself the rights: ls -ld {_quoted(directory)}"
         return [warning(name, f"{directory} can't be listed: {error.strerror}.", advice)]
     used = sum(_disk_bytes(directory / run) for run in runs)
-    return [ok(name, f"{len(runs)} runs, {_size(used)} in {directory}; {limits}.")]
+    return [ok(name, f"{len(runs)} runs, {_size(used)} ({limits}) in {shown(directory)}")]
 
 
 def audit(environ: Mapping[str, str]) -> list[Finding]:
@@ -122,12 +123,13 @@ def _why_unused(path: str) -> tuple[str, str]:
     try:
         status = os.stat(path)
     except OSError as error:
+        reason = f"can't be entered ({error.strerror})"
         own = f"/run/user/{os.getuid()}"
-        return f"can't be entered ({error.strerror})", f"Log in anew, or: export {_RUNTIME}={own}"
-    if not stat.S_ISDIR(status.st_mode):
-        return "is no directory", f"Leave it out: unset {_RUNTIME}"
-    if status.st_uid != os.getuid():
-        return "belongs to another user", f"Leave it out: unset {_RUNTIME}"
+        if servers.is_private(own):
+            return reason, f"Use yours: export {_RUNTIME}={own}"
+        return reason, f"Leave it out: unset {_RUNTIME}"
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+        return "is no directory of yours", f"Leave it out: unset {_RUNTIME}"
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         return f"is open to others (mode {mode:04o})", f"Close it: chmod 700 {quoted}"

@@ -18,6 +18,7 @@ from . import directories, installation, kernel, options, tmux_findings
 from .client_findings import clients
 from .finding import Check, Finding, State, findings_of
 from .probe import Surroundings, sparing_stale_directories
+from .programs import Programs
 from .report import as_json, show, worst
 
 _TIMEOUT_S = 3.0
@@ -85,8 +86,12 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
     found = Check("servers", partial(installation.running_servers, environ))
     findings = findings_of([found], timeout_s)
     deadline = time.monotonic() + timeout_s * (1 - _ENDING_PART)
-    with _directory(runtime) as directory, sparing_stale_directories(runtime):
-        here = Surroundings(environ, directory, timeout_s, deadline)
+    with (
+        _directory(runtime) as directory,
+        sparing_stale_directories(runtime),
+        Programs() as programs,
+    ):
+        here = Surroundings(environ, programs, directory, timeout_s, deadline)
         return [*findings_of(_checks(tmux, here), timeout_s), *findings]
 
 
@@ -112,7 +117,7 @@ def _checks(tmux: str, here: Surroundings) -> list[Check]:
         Check("awaits input", kernel.awaits),
         Check("ending processes", kernel.process_calls),
         Check("options", partial(options.variables, environ)),
-        Check("podman", partial(installation.podman, environ)),
+        Check("podman", partial(installation.podman, here)),
         Check("clients", partial(clients, here)),
     ]
 

@@ -1,10 +1,12 @@
 """A finding, and how checks are made at the same time without one holding up the others."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 MORE_TIME = "Give it more time: tmux-debug doctor --timeout 30"
 
@@ -48,6 +50,13 @@ def warning(name: str, found: str, advice: str) -> Finding:
 def problem(name: str, found: str, advice: str) -> Finding:
     """Return a finding of something that the server does not work without."""
     return Finding(name, State.PROBLEM, found, advice)
+
+
+def shown(path: Path) -> str:
+    """Return a path as a report has it: with `~` for the home directory."""
+    home = os.path.expanduser("~")
+    text = str(path)
+    return f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,18 +14,17 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets import servers
 
-from .finding import Finding, ok, warning
-from .probe import stale_servers, stale_supervisors
+from .finding import MORE_TIME, Finding, ok, shown, warning
+from .probe import Surroundings, stale_servers, stale_supervisors
 
 _PROGRAM = "tmux-debug-mcp"
-_PODMAN_S = 1.5
 _ID_MAPS = (Path("/etc/subuid"), Path("/etc/subgid"))
 
 
 def package(environ: Mapping[str, str]) -> list[Finding]:
     """Return which package this is, in which Python."""
     root = Path(tmux_debug_mcp.__file__).parent
-    text = f"{__version__} in {root}"
+    text = f"{__version__} in {shown(root)}"
     python = ok("python", f"{platform.python_version()}, {sys.executable}")
     on_path = shutil.which(_PROGRAM, path=environ.get("PATH"))
     own = Path(sys.prefix) / "bin" / _PROGRAM
@@ -35,7 +33,7 @@ def package(environ: Mapping[str, str]) -> list[Finding]:
         advice = f"Give clients the full path: {shlex.quote(str(own))}"
         return [python, warning("package", text, advice)]
     if on_path is None and own.exists():
-        text += f"; clients need the full path, {own}"
+        text += f"; clients need the full path {shown(own)}"
     return [python, ok("package", text)]
 
 
@@ -43,7 +41,7 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
     """Return the servers that run, and the directories of those that were killed."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     living = [server for server in servers.running(runtime) if servers.is_held(server.directory)]
-    found = [_server(server) for server in living] or [ok("servers", "none is running")]
+    found = [_server(server) for server in living] or [ok("running servers", "none")]
     stale = [*stale_servers(runtime), *stale_supervisors(runtime)]
     if stale:
         text = f"The next server removes what killed ones left: {', '.join(stale)}"
@@ -51,23 +49,17 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-def podman(environ: Mapping[str, str]) -> list[Finding]:
+def podman(here: Surroundings) -> list[Finding]:
     """Return whether the sandbox could run here; everything else goes without podman."""
+    environ = here.environ
     program = shutil.which("podman", path=environ.get("PATH"))
     if program is None:
         return [ok("podman", "not there; only the sandbox needs it")]
-    done = subprocess.run(
-        [program, "--version"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env=dict(environ),
-        timeout=_PODMAN_S,
-        check=False,
-    )
+    try:
+        version = here.programs.output([program, "--version"], environ, here.seconds_left)
+    except TimeoutError:
+        return [warning("podman", f"'{program} --version' does not answer.", MORE_TIME)]
     reason, advice = _why_not_rootless(environ)
-    version = done.stdout.strip() or "podman, which does not say its version"
     if reason:
         text = f"{version}; without root it can't run: {reason}. Only the sandbox needs it."
         return [warning("podman", text, advice)]
@@ -79,9 +71,9 @@ def _server(server: servers.Server) -> Finding:
     of = f"of {', '.join(filter(None, clients))}" if any(clients) else "without a client"
     text = f"{server.pid} {of}, in {server.cwd}, version {server.version}"
     if server.version == __version__:
-        return ok("server", text)
+        return ok("running server", text)
     advice = f"Restart its client to have {__version__}, or: tmux-debug --server {server.pid} stop"
-    return warning("server", text, advice)
+    return warning("running server", text, advice)
 
 
 def _why_not_rootless(environ: Mapping[str, str]) -> tuple[str, str]:

@@ -18,11 +18,11 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.tmux import supervisor
 
+from .programs import Programs
+
 _VARIABLES = "TMUX_DEBUG_"
 _MAX_ANSWER_BYTES = 4 << 20
 _READ_BYTES = 1 << 16
-# A server ends within half a second of the end of its input.
-_END_S = 1.0
 _MAX_COMPLAINT_CHARACTERS = 300
 
 
@@ -43,12 +43,14 @@ class Surroundings:
 
     Attributes:
         environ: The environment of the caller.
+        programs: What starts programs.
         directory: A private directory for what is started; None where none can be made.
         timeout_s: Seconds that everything may take.
         deadline: When everything must be done, on the clock of time.monotonic().
     """
 
     environ: Mapping[str, str]
+    programs: Programs
     directory: Path | None
     timeout_s: float
     deadline: float
@@ -99,26 +101,20 @@ class Probe:
             ProbeError: It does not start, ends too early, or answers too late.
         """
         begin = time.monotonic()
-        directory = cast("Path", self.here.directory)
+        here, directory = self.here, cast("Path", self.here.directory)
         with (directory / f"errors-{os.urandom(4).hex()}").open("w+b") as errors:
             try:
-                process = subprocess.Popen(
-                    self.words,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=dict(self.env),
-                    cwd=directory,
-                )
+                with here.programs.running(self.words, self.env, directory, errors) as process:
+                    version, tools, output = self._ask(_Dialogue(process, here))
+                    elapsed_s = time.monotonic() - begin
+                    _end(process, here)
+            except _EndedError:
+                raise ProbeError(_last_words(errors.fileno())) from None
+            except (LookupError, TypeError) as error:
+                raise ProbeError("It answers something other than MCP.") from error
             except (OSError, ValueError) as error:
                 raise ProbeError(f"It can't be started: {error}.") from error
-            with _ending(process):
-                dialogue = _Dialogue(process, self.here)
-                try:
-                    version, tools, output = self._ask(dialogue)
-                except _EndedError:
-                    raise ProbeError(_last_words(process, errors.fileno())) from None
-            return Answers(version, tools, output, time.monotonic() - begin)
+        return Answers(version, tools, output, elapsed_s)
 
     def _ask(self, dialogue: "_Dialogue") -> tuple[str, int, str]:
         client = {"name": "tmux-debug doctor", "version": "1"}
@@ -271,28 +267,17 @@ class _Dialogue:
         return self._unread
 
 
-@contextlib.contextmanager
-def _ending(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """End a server after the block: by the end of its input, or else by SIGKILL."""
-    try:
-        yield
-    finally:
-        for stream in (process.stdin, process.stdout):
-            if stream:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _last_words(process: "subprocess.Popen[bytes]", errors: int) -> str:
-    """Return why a server that has closed its output ended."""
+def _end(process: "subprocess.Popen[bytes]", here: Surroundings) -> None:
+    """Have a server end by the end of its input, as long as there is time."""
+    with contextlib.suppress(BrokenPipeError):
+        cast("IO[bytes]", process.stdin).close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
+        process.wait(here.seconds_left)
+
+
+def _last_words(errors: int) -> str:
+    """Return why a server that has closed its output ended."""
     text = os.pread(errors, _READ_BYTES, 0).decode(errors="replace").strip()
     if text:
         return text.splitlines()[-1][:_MAX_COMPLAINT_CHARACTERS]
-    return f"It ended with status {process.returncode} before it answered."
+    return "It ended before it answered."

@@ -5,7 +5,6 @@ import locale
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 
@@ -15,6 +14,7 @@ from tmux_debug_mcp.options import LOCALE_VARIABLES
 from .finding import MORE_TIME, Finding, ok, problem, warning
 from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environment
 
+_START = "server start"
 _NEEDED = "3.3"
 _WORD = "doctor"
 # Time for `tmux -V`, which takes some milliseconds.
@@ -96,35 +96,27 @@ def _installer(environ: Mapping[str, str]) -> str:
 
 
 def _untried(reason: str) -> Finding:
-    return warning("server", f"Not started, because {reason}.", "")
+    return warning(_START, f"Not tried, because {reason}.", "Correct that first.")
 
 
 def _version(program: str, here: Surroundings) -> Finding:
     """Return what `tmux -V` says. It has advice if this tmux can't be used."""
     name = "tmux"
+    wait_s = max(min(_VERSION_S, here.seconds_left), _MIN_S)
     try:
-        done = subprocess.run(
-            [program, "-V"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=dict(here.environ),
-            timeout=max(min(_VERSION_S, here.seconds_left), _MIN_S),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        answer = here.programs.output([program, "-V"], here.environ, wait_s)
+    except TimeoutError:
         text = f"'{program} -V' does not answer."
         return problem(name, text, f"Look what it waits for: {shlex.quote(program)} -V")
     except OSError as error:
         text = f"'{program}' can't be started: {error.strerror}."
         return problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")
-    answer = done.stdout.decode(errors="replace").strip()
-    complaint = done.stderr.decode(errors="replace").strip()
     if is_new_enough(answer):
         return ok(name, f"{answer}, {program}")
-    if _NO_UTF_8 in complaint:
-        text = f"'{program} -V' says: {complaint}."
+    if _NO_UTF_8 in answer:
+        text = f"'{program} -V' says: {answer}."
         return problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")
-    text = f"'{program}' is {answer or complaint or 'no tmux'}; {_NEEDED} or newer is needed."
+    text = f"'{program}' is {answer or 'no tmux'}; {_NEEDED} or newer is needed."
     advice = "Install a newer one, and name it: export TMUX_DEBUG_TMUX=/path/to/tmux"
     return problem(name, text, advice)
 
@@ -144,10 +136,10 @@ def _server(program: str, here: Surroundings) -> list[Finding]:
         answers = probe.answers()
     except LateError:
         text = f"A server was started and did not answer within {here.timeout_s:g} s."
-        return [warning("server", text, MORE_TIME)]
+        return [warning(_START, text, MORE_TIME)]
     except ProbeError as error:
         advice = "See what it says: tmux-debug-mcp demo"
-        return [problem("server", f"A server does not work here. {error}", advice)]
+        return [problem(_START, f"A server does not work here. {error}", advice)]
     return _seen(answers)
 
 
@@ -156,9 +148,9 @@ def _seen(answers: Answers) -> list[Finding]:
     word, _, term = answers.output.strip().partition(" ")
     if word != _WORD:
         text = f"A pane printed '{answers.output.strip()[:80]}' instead of '{_WORD}'."
-        return [problem("server", text, "See what it says: tmux-debug-mcp demo")]
-    text = f"Started, printed a word in a pane and ended, in {answers.elapsed_s:.1f} s."
-    return [ok("server", text), _described(term)]
+        return [problem(_START, text, "See what it says: tmux-debug-mcp demo")]
+    text = f"started, ran a command in a pane and ended, in {answers.elapsed_s:.1f} s"
+    return [ok(_START, text), _described(term)]
 
 
 def _described(term: str) -> Finding:
