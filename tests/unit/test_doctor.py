@@ -86,6 +86,10 @@ class TestReport:
         for character in ("\x9b", "\u202e", "\x07", "\udc80", "\x1b[31mb"):
             assert character not in out.getvalue()
 
+    def test_text_is_cut(self) -> None:
+        assert len(plain("x" * 1_000_000)) == 603
+        assert plain("x" * 600) == "x" * 600
+
     def test_json_is_a_list_of_objects(self) -> None:
         assert json.loads(as_json([problem("tmux", "é\x1b", "x")])) == [
             {"name": "tmux", "state": "problem", "found": "é\x1b", "advice": "x"}
@@ -144,15 +148,15 @@ class TestOptions:
 
     def test_every_option_is_taken_in_a_command_line(self) -> None:
         words = [f"--{one.flag}" for one in OPTIONS if not one.value]
-        assert [*options.faults_of(words, {})] == []
+        assert [*options.faults_of(words, {}, {})] == []
 
     def test_faults_of_a_command_line(self) -> None:
         words = ["--toolset=debug", "--size", "1x1", "--audit", "/x", "--allow-kill"]
-        unknown, size = options.faults_of(words, {})
+        unknown, size = options.faults_of(words, {}, {})
 
         assert unknown == ("It does not know '--toolset=debug'.", "Did you mean --toolsets?")
         assert "1x1" in size[0]
-        [of_env] = options.faults_of([], {"TMUX_DEBUG_SIZE": "big"})
+        [of_env] = options.faults_of([], {"TMUX_DEBUG_SIZE": "big"}, {"TMUX_DEBUG_SIZE": "small"})
         assert "big" in of_env[0]
 
     def test_panes_have_an_environment_although_options_are_wrong(self) -> None:

@@ -97,7 +97,7 @@ def _judged(place: tuple[str, Entry], environ: Mapping[str, str]) -> Finding | T
         return ok(name, f"{where} starts it with {entry.words[0]}; not tried")
     start, options = parts
     added = {} if entry.is_of_project else entry.env
-    for fault, advice in faults_of(options, {**environ, **added}):
+    for fault, advice in faults_of(options, added, environ):
         return problem(name, f"{where}: {fault}", advice)
     if entry.is_of_project and not _is_trusted(program, environ):
         text = f"{where} names {entry.words[0]}; not tried, since the file is the project's"

@@ -54,15 +54,12 @@ def parser() -> argparse.ArgumentParser:
 def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Print what is found, and return the exit status: 1 if there is a problem."""
     arguments = parser().parse_args(words)
-    # So that C-c, too, removes the directory of what is tried.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    tmux = arguments.tmux or environ.get("TMUX_DEBUG_TMUX") or "tmux"
     try:
-        tmux = arguments.tmux or environ.get("TMUX_DEBUG_TMUX") or "tmux"
-        findings = look(tmux, environ, arguments.timeout)
+        with _signals():
+            findings = look(tmux, environ, arguments.timeout)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    finally:
-        signal.signal(signal.SIGINT, before)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if arguments.json:
@@ -120,6 +117,20 @@ def _checks(tmux: str, here: Surroundings) -> list[Check]:
         Check("podman", partial(installation.podman, here)),
         Check("clients", partial(clients, here)),
     ]
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Have C-c unwind this process, which removes what was made, and no closed pipe end it."""
+    before = [
+        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
+        (signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN)),
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.sockets import servers
 
 from .finding import MORE_TIME, Finding, ok, shown, warning
-from .probe import Surroundings, stale_servers, stale_supervisors
+from .probe import Surroundings, environment, stale_servers, stale_supervisors
 
 _PROGRAM = "tmux-debug-mcp"
 _ID_MAPS = (Path("/etc/subuid"), Path("/etc/subgid"))
@@ -44,7 +44,7 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
     found = [_server(server) for server in living] or [ok("running servers", "none")]
     stale = [*stale_servers(runtime), *stale_supervisors(runtime)]
     if stale:
-        text = f"The next server removes what killed ones left: {', '.join(stale)}"
+        text = f"the next server removes what they left: {', '.join(stale)}"
         found.append(ok("killed servers", text))
     return found
 
@@ -55,10 +55,16 @@ def podman(here: Surroundings) -> list[Finding]:
     program = shutil.which("podman", path=environ.get("PATH"))
     if program is None:
         return [ok("podman", "not there; only the sandbox needs it")]
+    if here.directory is None:
+        return [ok("podman", f"{program}, for the sandbox")]
+    # It makes directories at home even to tell its version.
+    env = environment(environ, here.directory, {"HOME": str(here.directory)})
     try:
-        version = here.programs.output([program, "--version"], environ, here.seconds_left)
+        printed = here.programs.output([program, "--version"], env, here.seconds_left)
     except TimeoutError:
         return [warning("podman", f"'{program} --version' does not answer.", MORE_TIME)]
+    told = [line for line in printed.splitlines() if line.startswith("podman")]
+    version = told[0] if told else f"{program}, which does not tell its version"
     reason, advice = _why_not_rootless(environ)
     if reason:
         text = f"{version}; without root it can't run: {reason}. Only the sandbox needs it."

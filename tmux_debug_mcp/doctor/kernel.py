@@ -13,6 +13,8 @@ from .finding import Finding, ok, problem, warning
 
 # A pane takes two files in tmux and one in the server; there may be 512 panes.
 _MIN_OPEN_FILES = 1200
+# What the server has open without panes.
+_OWN_FILES = 32
 _MIN_PROCESSES_LEFT = 100
 _MIN_TERMINALS_LEFT = 16
 _MIN_MEMORY_LEFT = 256 << 20
@@ -30,7 +32,7 @@ def open_files() -> list[Finding]:
     if hard == resource.RLIM_INFINITY:
         return [ok("open files", "no limit")]
     if hard < _MIN_OPEN_FILES:
-        text = f"At most {hard}, which is enough for some {max(hard - 64, 0) // 3} panes."
+        text = f"At most {hard}, which is enough for some {max(hard - _OWN_FILES, 0) // 3} panes."
         advice = "Raise it: prlimit --nofile=65536 --pid $$, or LimitNOFILE= in systemd"
         return [warning("open files", text, advice)]
     return [ok("open files", f"at most {hard:,}")]
@@ -120,6 +122,8 @@ def process_calls() -> list[Finding]:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:
+        if error.errno in processes.OUT_OF_FILES:
+            raise
         text = f"pidfd_open(2) fails: {error.strerror}."
         advice = "Use Linux 5.3 or newer, and a container whose seccomp profile allows it."
         return [problem(name, text, advice)]

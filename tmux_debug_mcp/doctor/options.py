@@ -35,13 +35,18 @@ def variables(environ: Mapping[str, str]) -> list[Finding]:
     return [ok("options", ", ".join(sorted(ours)) or f"no {PREFIX} variable is set")]
 
 
-def faults_of(words: Sequence[str], env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def faults_of(
+    words: Sequence[str], added: Mapping[str, str], environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a server's options, each with what to do.
 
     Args:
         words: The arguments of the server's command.
-        env: The variables that its client adds.
+        added: The variables that its client adds.
+        environ: The variables that the client itself has. Those of ours among them are left alone.
     """
+    env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
+    env |= added
     remaining = iter(words)
     for word in remaining:
         flag, has_value, value = word.removeprefix("--").partition("=")

@@ -21,8 +21,11 @@ from tmux_debug_mcp.tmux import supervisor
 from .programs import Programs
 
 _VARIABLES = "TMUX_DEBUG_"
+_OWN_NAME = "tmux-debug-mcp: "
 _MAX_ANSWER_BYTES = 4 << 20
 _READ_BYTES = 1 << 16
+# As for the server, which spares directories that may not be locked yet.
+_MIN_STALE_AGE_S = 10.0
 _MAX_COMPLAINT_CHARACTERS = 300
 
 
@@ -173,15 +176,26 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
 
 
 def stale_servers(runtime: str) -> list[str]:
-    """Return the directories of servers that were killed. Arguments: as above."""
-    return [one for one in servers.directories(runtime) if not servers.is_held(one)]
+    """Return the directories of killed servers that the next one removes. Arguments: as above."""
+    old = [directory for directory in servers.directories(runtime) if _is_old(directory)]
+    return [directory for directory in old if not servers.is_held(directory)]
 
 
 def stale_supervisors(runtime: str) -> list[str]:
-    """Return the directories of supervisors that were killed. Arguments: as above."""
+    """Return such directories of supervisors. Arguments: as above."""
     bases = supervisor.runtime_directories(runtime)
     paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
-    return [path for path in paths if servers.is_private(path) and _is_unheld(path)]
+    return [
+        path for path in paths if servers.is_private(path) and _is_old(path) and _is_unheld(path)
+    ]
+
+
+def _is_old(directory: str) -> bool:
+    """Tell whether a directory is no new one, which its server has yet to lock."""
+    try:
+        return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
+    except OSError:
+        return False
 
 
 def _is_unheld(directory: str) -> bool:
@@ -279,5 +293,5 @@ def _last_words(errors: int) -> str:
     """Return why a server that has closed its output ended."""
     text = os.pread(errors, _READ_BYTES, 0).decode(errors="replace").strip()
     if text:
-        return text.splitlines()[-1][:_MAX_COMPLAINT_CHARACTERS]
+        return text.splitlines()[-1].removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS]
     return "It ended before it answered."

@@ -17,6 +17,8 @@ _STYLES = {State.OK: "green", State.WARNING: "yellow", State.PROBLEM: "bold red"
 _NAME_COLUMNS = 17
 # Beyond this, lines are hard to read.
 _MAX_COLUMNS = 100
+# Of a text that a file or a program chose.
+_MAX_CHARACTERS = 600
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -77,7 +79,10 @@ def plain(text: str) -> str:
 
     Files and programs chose it, and it must not act on the terminal.
     """
-    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))
+    line = " ".join(text[: _MAX_CHARACTERS + 1].split())
+    if len(line) > _MAX_CHARACTERS:
+        line = f"{line[:_MAX_CHARACTERS]}..."
+    return "".join(one if one.isprintable() else "?" for one in line)
 
 
 def _counted(number: int, noun: str) -> str:

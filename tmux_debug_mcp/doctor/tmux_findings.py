@@ -1,6 +1,7 @@
 """tmux: the program, a server that really starts, and what programs in its panes get to know."""
 
 import ctypes
+import errno
 import locale
 import os
 import shlex
@@ -17,8 +18,8 @@ from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environm
 _START = "server start"
 _NEEDED = "3.3"
 _WORD = "doctor"
-# Time for `tmux -V`, which takes some milliseconds.
-_VERSION_S = 1.5
+# Time for `tmux -V`, which takes some milliseconds: this, and at most half of what there is.
+_VERSION_S = 5.0
 _MIN_S = 0.1
 # Newer tmux says "need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968".
 _NO_UTF_8 = "UTF-8"
@@ -102,7 +103,7 @@ def _untried(reason: str) -> Finding:
 def _version(program: str, here: Surroundings) -> Finding:
     """Return what `tmux -V` says. It has advice if this tmux can't be used."""
     name = "tmux"
-    wait_s = max(min(_VERSION_S, here.seconds_left), _MIN_S)
+    wait_s = max(min(_VERSION_S, here.seconds_left / 2), _MIN_S)
     try:
         answer = here.programs.output([program, "-V"], here.environ, wait_s)
     except TimeoutError:
@@ -110,6 +111,8 @@ def _version(program: str, here: Surroundings) -> Finding:
         return problem(name, text, f"Look what it waits for: {shlex.quote(program)} -V")
     except OSError as error:
         text = f"'{program}' can't be started: {error.strerror}."
+        if error.errno == errno.EAGAIN:
+            return problem(name, text, "See what is said of processes.")
         return problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")
     if is_new_enough(answer):
         return ok(name, f"{answer}, {program}")
