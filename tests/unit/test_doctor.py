@@ -404,6 +404,27 @@ class TestDirectories:
         assert found.state is State.PROBLEM
         assert str(file) in found.found
 
+    @pytest.mark.parametrize(
+        ("text", "state"),
+        [('{"ts": 1}\n', State.OK), ("", State.OK), ("#!/bin/sh\n", State.PROBLEM)],
+    )
+    def test_audit_that_is_there(self, tmp_path: Path, text: str, state: State) -> None:
+        file = write(tmp_path / "audit.jsonl", text)
+        [found] = directories.audit({"TMUX_DEBUG_AUDIT": str(file)})
+
+        assert found.state is state
+        assert file.read_text() == text
+
+    def test_audit_that_is_a_link_or_a_pipe(self, tmp_path: Path) -> None:
+        link, pipe = tmp_path / "link", tmp_path / "pipe"
+        link.symlink_to(write(tmp_path / "file", ""))
+        os.mkfifo(pipe)
+
+        for path, kind in [(link, "symbolic link"), (pipe, "named pipe")]:
+            [found] = directories.audit({"TMUX_DEBUG_AUDIT": str(path)})
+            assert found.state is State.PROBLEM
+            assert kind in found.found
+
     def test_directories_that_are_missing_are_not_made(self, tmp_path: Path) -> None:
         environ = {
             "TMUX_DEBUG_AUDIT": f"{tmp_path}/a/audit.jsonl",

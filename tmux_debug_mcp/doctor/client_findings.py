@@ -40,7 +40,7 @@ class Trial:
 
     words: Sequence[str]
     env: Mapping[str, str]
-    places: Sequence[tuple[str, Entry]]
+    places: list[tuple[str, Entry]]
 
 
 def clients(here: Surroundings) -> list[Finding]:
@@ -57,9 +57,8 @@ def clients(here: Surroundings) -> list[Finding]:
             if isinstance(outcome, Finding):
                 found.append(outcome)
                 continue
-            key = (tuple(outcome.words), tuple(sorted(outcome.env.items())))
-            places = [*trials[key].places, place] if key in trials else [place]
-            trials[key] = Trial(outcome.words, outcome.env, places)
+            key = (*outcome.words, *sorted(outcome.env.items()))
+            trials.setdefault(key, outcome).places.append(place)
     if not present:
         return [ok("clients", "none found on PATH, and no configuration of one")]
     found += _tried(list(trials.values()), here)
@@ -99,8 +98,8 @@ def _judged(place: tuple[str, Entry], environ: Mapping[str, str]) -> Finding | T
     added = {} if entry.is_of_project else entry.env
     for fault, advice in faults_of(options, added, environ):
         return problem(name, f"{where}: {fault}", advice)
-    if entry.is_of_project and not _is_trusted(program, environ):
-        text = f"{where} names {entry.words[0]}; not tried, since the file is the project's"
+    if _is_of_project(entry) and not _is_trusted(program, environ):
+        text = f"{where} names {entry.words[0]}; not tried, since it is the project's"
         return ok(name, text)
     return Trial([program, *start[1:]], added, [])
 
@@ -131,6 +130,12 @@ def _program(entry: Entry, environ: Mapping[str, str]) -> str | None:
     path = entry.env.get("PATH") or environ.get("PATH")
     found = shutil.which(entry.words[0], path=path)
     return os.path.abspath(found) if found else None
+
+
+def _is_of_project(entry: Entry) -> bool:
+    """Tell whether the current directory decides what an entry starts."""
+    is_relative = "/" in entry.words[0] and not os.path.isabs(entry.words[0])
+    return entry.is_of_project or is_relative
 
 
 def _is_trusted(program: str, environ: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tmux_debug_mcp.audit import why_unfit
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.logs.archive import MAX_KEPT_BYTES, MAX_SERVER_RUNS, names_run
 from tmux_debug_mcp.options import path_of
@@ -103,17 +104,24 @@ def audit(environ: Mapping[str, str]) -> list[Finding]:
     records = _path(environ.get("TMUX_DEBUG_AUDIT", ""))
     if records:
         advice = "Give a file of its own: export TMUX_DEBUG_AUDIT=~/tmux-debug-audit.jsonl"
-        found.append(_audit("audit", records, _unwritable_file(records), advice))
+        fault = why_unfit(records) if os.path.lexists(records) else _fault(records.parent)
+        found.append(_audit("audit", records, fault, advice))
     captures = _path(environ.get("TMUX_DEBUG_AUDIT_FULL", ""))
     if captures:
         advice = "Give a directory: export TMUX_DEBUG_AUDIT_FULL=~/tmux-debug-captures"
-        found.append(_audit("audit's captures", captures, _unmakeable(captures), advice))
+        found.append(_audit("audit's captures", captures, _fault(captures), advice))
     return found
 
 
-def _audit(name: str, path: Path, refusal: str, advice: str) -> Finding:
-    if refusal:
-        return problem(name, f"{path}: {refusal}.", advice)
+def _fault(directory: Path) -> str:
+    """Return as a sentence why nothing can be written to a directory; "" if it can."""
+    reason = _unmakeable(directory)
+    return f"{directory}: {reason}." if reason else ""
+
+
+def _audit(name: str, path: Path, fault: str, advice: str) -> Finding:
+    if fault:
+        return problem(name, fault, advice)
     return ok(name, f"{path}{_made_later(path)}")
 
 
@@ -162,16 +170,6 @@ def _unmakeable(directory: Path) -> str:
         return f"{nearest} is no directory"
     if not os.access(nearest, os.W_OK | os.X_OK):
         return f"{nearest} can't be written"
-    return ""
-
-
-def _unwritable_file(path: Path) -> str:
-    if not os.path.lexists(path):
-        return _unmakeable(path.parent)
-    if not stat.S_ISREG(path.lstat().st_mode) and str(path) != os.devnull:
-        return "it is no regular file"
-    if not os.access(path, os.R_OK | os.W_OK):
-        return "it can't be written"
     return ""
 
 

@@ -154,6 +154,9 @@ def environment(
         for name, value in both.items()
         if not name.startswith(_VARIABLES) or name == f"{_VARIABLES}TMUX"
     }
+    tmux = kept.get(f"{_VARIABLES}TMUX", "")
+    if "/" in tmux:  # perhaps relative to the directory of the caller
+        kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux))
     own = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR")
     return kept | dict.fromkeys(own, str(directory)) | {"PYTHONDONTWRITEBYTECODE": "1"}
 

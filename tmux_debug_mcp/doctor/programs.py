@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
+# A server of ours ends within this time.
+_GRACE_S = 0.4
+
 
 class Programs:
     """The programs that were started, each in a process group of its own.
@@ -87,8 +90,14 @@ class Programs:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a program's process group, unless the program has ended by itself."""
-    if process.poll() is None:
+    """End a program's process group, unless the program has ended by itself.
+
+    SIGTERM comes first: a server of ours then takes its panes and files with it.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)

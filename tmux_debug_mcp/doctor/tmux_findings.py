@@ -139,7 +139,7 @@ def _server(program: str, here: Surroundings) -> list[Finding]:
         answers = probe.answers()
     except LateError:
         text = f"A server was started and did not answer within {here.timeout_s:g} s."
-        return [warning(_START, text, MORE_TIME)]
+        return [problem(_START, text, MORE_TIME)]
     except ProbeError as error:
         advice = "See what it says: tmux-debug-mcp demo"
         return [problem(_START, f"A server does not work here. {error}", advice)]
@@ -160,7 +160,8 @@ def _described(term: str) -> Finding:
     """Return whether programs in panes can look up their terminal."""
     if terminfo(term) is False:
         text = f"Panes have TERM={term}, which terminfo does not have here. vim and less need it."
-        return warning("terminal", text, f"Install ncurses-term or ncurses-base; infocmp {term}")
+        advice = f"Install ncurses-base or ncurses-term, until this finds it: infocmp {term}"
+        return warning("terminal", text, advice)
     return ok("terminal", f"TERM={term}")
 
 
