@@ -209,6 +209,17 @@ def test_tmux_that_does_not_start(shell: Shell, tmp_path: Path) -> None:
     assert "no such luck" in report["server start"]["found"]
 
 
+def test_tmux_that_hangs_at_its_start_is_ended(shell: Shell, tmp_path: Path) -> None:
+    text = 'if [ "$1" = -V ]; then echo tmux 3.4; else exec sleep 1000; fi'
+    hanging = str(script(tmp_path / "tmux", text))
+    done = shell.run("doctor", "--json", "--timeout", "6", TMUX_DEBUG_TMUX=hanging)
+
+    report = Report(done.returncode, json.loads(done.stdout))
+    assert report.problems == ["server start"]
+    assert report["server start"]["advice"].endswith("--timeout 30")
+    assert shell.left() == []
+
+
 def test_variables_with_typos_and_wrong_values(shell: Shell) -> None:
     report = examine(shell, TMUX_DEBUG_TOOLSET="tmux", TMUX_DEBUG_SIZE="huge")
 
