@@ -263,6 +263,25 @@ def _open(path: Path) -> int:
     return fd
 
 
+def why_unfit(path: Path) -> str:
+    """Return why an existing file can't be an audit, in sentences; "" if it can.
+
+    The file stays as it is.
+    """
+    try:
+        _check_type(path, path.lstat())
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
+        finally:
+            os.close(fd)
+    except _UnfitError as error:
+        return error.sentence
+    except OSError as error:
+        return f"{path} can't be opened: {error.strerror}."
+    return ""
+
+
 def _check_type(path: Path, status: os.stat_result) -> None:
     """Raise _UnfitError unless the file is a regular one or /dev/null."""
     mode = status.st_mode

@@ -214,7 +214,7 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
     output, errors = version_query.communicate()
     answer = output.decode(errors="replace").strip()
     complaint = errors.decode(errors="replace").strip()
-    if _is_new_enough(answer):
+    if is_new_enough(answer):
         return
     if "UTF-8" in complaint:
         raise StartError(
@@ -227,7 +227,7 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
     )
 
 
-def _is_new_enough(answer: str) -> bool:
+def is_new_enough(answer: str) -> bool:
     """Tell whether an answer of `tmux -V` names a version that we can use."""
     number = version(answer)
     if number:

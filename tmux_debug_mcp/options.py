@@ -18,7 +18,7 @@ from .vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_
 
 # The size of the terminal that the server was started in is not that of a pane.
 _NEVER_INHERITED = ("COLUMNS", "LINES")
-_LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
+LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
 _SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
@@ -163,7 +163,7 @@ def pane_environment(
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
     env = {name: value for name, value in environ.items() if not _matches(name, patterns)}
     env |= added or {}
-    if not any(env.get(name) for name in _LOCALE_VARIABLES):
+    if not any(env.get(name) for name in LOCALE_VARIABLES):
         env["LC_CTYPE"] = "C.UTF-8"
     return env
 

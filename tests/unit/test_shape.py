@@ -36,7 +36,7 @@ RESERVED = {
     "re2": {"logs"},
     "jsonschema": {"tools"},
     "rich": {"viewing", "doctor"},
-    "ruamel": {"clients"},
+    "ruamel": {"clients", "doctor"},
     "tomlkit": {"clients"},
 }
 # What a room may not import: `vt` does no I/O, and `linux` runs without our dependencies.

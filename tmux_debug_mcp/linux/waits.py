@@ -68,6 +68,11 @@ class Wait(NamedTuple):
     reads_a_byte: bool = False
 
 
+def is_known_machine() -> bool:
+    """Tell whether the numbers of system calls are known for this machine."""
+    return bool(_CALLS)
+
+
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     """Return what a thread waits for, or None if the kernel does not let us see it.
 

@@ -1,0 +1,463 @@
+"""`doctor` on machines that are well, and on such that are not."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from tmux_debug_mcp import __version__
+
+from .conftest import PROGRAM, Shell
+
+Finding = dict[str, Any]
+
+PAGE = Path(__file__).parents[2] / "docs/doctor.md"
+# A machine under load takes seconds for what usually takes one.
+PATIENT = ("--timeout", "60")
+NOT_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+
+
+class Report:
+    """What `doctor --json` has printed.
+
+    Args:
+        status: Its exit status.
+        findings: Its findings.
+    """
+
+    def __init__(self, status: int, findings: list[Finding]) -> None:
+        self.status = status
+        self.findings = findings
+
+    def named(self, name: str) -> list[Finding]:
+        """Return the findings of a name."""
+        return [finding for finding in self.findings if finding["name"] == name]
+
+    def __getitem__(self, name: str) -> Finding:
+        """Return the only finding of a name."""
+        [finding] = self.named(name)
+        return finding
+
+    @property
+    def problems(self) -> list[str]:
+        """The names of the findings that are problems."""
+        return [finding["name"] for finding in self.findings if finding["state"] == "problem"]
+
+
+def examine(shell: Shell, *words: str, **env: str) -> Report:
+    """Run `doctor`, and check what is so of every report."""
+    done = shell.run("doctor", "--json", *PATIENT, *words, **env)
+    assert done.stderr == ""
+    report = Report(done.returncode, json.loads(done.stdout))
+    assert report.status == int(bool(report.problems)), report.findings
+    for finding in report.findings:
+        assert list(finding) == ["name", "state", "found", "advice"]
+        assert finding["found"]
+        assert finding["state"] == "ok" or finding["advice"], finding
+    return report
+
+
+def script(path: Path, text: str) -> Path:
+    """Write a program for /bin/sh."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """Return a command as a client's configuration names it."""
+    server = shlex.join([sys.executable, "-m", "tmux_debug_mcp"])
+    return script(tmp_path / "ours/tmux-debug-mcp", f'exec {server} "$@"')
+
+
+def configure(home: Path, **server: object) -> Path:
+    """Write the user's configuration of Cursor."""
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": {"tmux-debug": server}}))
+    return path
+
+
+@pytest.fixture
+def home(shell: Shell) -> Path:
+    return Path(shell.env["HOME"])
+
+
+def test_machine_with_all_that_is_needed_is_well(shell: Shell, home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    report = examine(shell)
+
+    assert report.status == 0
+    assert report["tmux"]["found"].startswith("tmux ")
+    assert report["server start"]["state"] == "ok"
+    assert report["ending processes"]["state"] == "ok"
+    assert report["pseudo terminals"]["state"] == "ok"
+    assert __version__ in report["package"]["found"]
+    assert str(shell.runtime) in report["private directory"]["found"]
+    # Looking has changed nothing.
+    assert shell.left() == []
+    assert sorted(home.rglob("*")) == before
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="Nix builds without the documents")
+def test_page_names_every_finding(shell: Shell, home: Path, ours: Path) -> None:
+    configure(home, command=str(ours))
+    env = {"TMUX_DEBUG_AUDIT": f"{home}/audit.jsonl", "TMUX_DEBUG_AUDIT_FULL": f"{home}/captures"}
+    report = examine(shell, **env)
+
+    text = PAGE.read_text()
+    for finding in report.findings:
+        assert f"`{finding['name']}`" in text, finding
+
+
+def test_report_ends_with_the_verdict(shell: Shell) -> None:
+    done = shell.run("doctor", *PATIENT)
+
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith("tmux-debug-mcp works here")
+    assert "\x1b" not in done.stdout
+    assert any(line.startswith("ok       tmux: tmux ") for line in lines)
+
+
+def test_both_programs_have_it(shell: Shell) -> None:
+    program = "from tmux_debug_mcp.command.serve import main; main()"
+    words = [sys.executable, "-c", program, "doctor", "--tmux", "/nonexistent", *PATIENT]
+    done = subprocess.run(words, env=shell.env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("1 problem")
+
+
+@pytest.mark.parametrize(("no_color", "has_colour"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_without_no_color(
+    shell: Shell, no_color: str, *, has_colour: bool
+) -> None:
+    outer, inner = os.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, "doctor", "--tmux", "/nonexistent", *PATIENT],
+        env=shell.env | {"NO_COLOR": no_color, "TERM": "xterm-256color"},
+        stdout=inner,
+        cwd=shell.cwd,
+    )
+    os.close(inner)
+    text = b""
+    try:
+        while data := os.read(outer, 4096):
+            text += data
+    except OSError:  # the other side is closed
+        pass
+    os.close(outer)
+
+    assert process.wait() == 1
+    assert (b"\x1b[32m" in text) == has_colour
+    assert b"/nonexistent" in text
+
+
+def test_path_without_tmux(shell: Shell, tmp_path: Path) -> None:
+    installer = script(tmp_path / "bin/apt-get", "exit 1").parent
+    report = examine(shell, PATH=str(installer))
+
+    assert report.problems == ["tmux"]
+    assert report["tmux"]["found"] == "tmux is not on PATH."
+    assert report["tmux"]["advice"] == "Install it: sudo apt-get install tmux"
+    assert report["server start"]["state"] == "warning"
+
+
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_tmux_that_is_too_old(shell: Shell, tmp_path: Path, *, by_flag: bool) -> None:
+    old = str(script(tmp_path / "old/tmux", "echo tmux 2.9a"))
+    report = examine(shell, "--tmux", old) if by_flag else examine(shell, TMUX_DEBUG_TMUX=old)
+
+    assert report.problems == ["tmux"]
+    assert "tmux 2.9a" in report["tmux"]["found"]
+    assert "TMUX_DEBUG_TMUX=" in report["tmux"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("exec sleep 1000", "does not answer"),
+        ("echo need UTF-8 locale >&2; exit 1", "need UTF-8 locale"),
+        (r"printf '\033]0;evil\a' >&2; exit 1", "\\u001b]0;evil"),
+    ],
+)
+def test_tmux_that_does_not_tell_its_version(
+    shell: Shell, tmp_path: Path, text: str, found: str
+) -> None:
+    report = examine(shell, TMUX_DEBUG_TMUX=str(script(tmp_path / "tmux", text)))
+
+    assert report.problems == ["tmux"]
+    assert found in json.dumps(report["tmux"]["found"])
+
+
+def test_tmux_that_does_not_start(shell: Shell, tmp_path: Path) -> None:
+    text = 'if [ "$1" = -V ]; then echo tmux 3.4; else echo no such luck; exit 1; fi'
+    report = examine(shell, TMUX_DEBUG_TMUX=str(script(tmp_path / "tmux", text)))
+
+    assert report.problems == ["server start"]
+    assert "no such luck" in report["server start"]["found"]
+
+
+def test_tmux_that_hangs_at_its_start_is_ended(shell: Shell, tmp_path: Path) -> None:
+    text = 'if [ "$1" = -V ]; then echo tmux 3.4; else exec sleep 1000; fi'
+    hanging = str(script(tmp_path / "tmux", text))
+    done = shell.run("doctor", "--json", "--timeout", "6", TMUX_DEBUG_TMUX=hanging)
+
+    report = Report(done.returncode, json.loads(done.stdout))
+    assert report.problems == ["server start"]
+    assert report["server start"]["advice"].endswith("--timeout 30")
+    assert shell.left() == []
+
+
+def test_variables_with_typos_and_wrong_values(shell: Shell) -> None:
+    report = examine(shell, TMUX_DEBUG_TOOLSET="tmux", TMUX_DEBUG_SIZE="huge")
+
+    wrong, unknown = report.named("options")
+    assert wrong["state"] == "problem"
+    assert "huge" in wrong["found"]
+    assert unknown["state"] == "warning"
+    assert unknown["advice"] == "Did you mean TMUX_DEBUG_TOOLSETS?"
+    assert report["server start"]["state"] == "ok"  # which gets other options
+
+
+def test_runtime_directory_that_is_missing(shell: Shell, tmp_path: Path) -> None:
+    report = examine(shell, XDG_RUNTIME_DIR=f"{tmp_path}/missing")
+
+    assert report.status == 0
+    assert report["runtime directory"]["state"] == "warning"
+    assert "missing" in report["runtime directory"]["found"]
+
+
+def test_machine_without_a_runtime_directory_is_well(shell: Shell) -> None:
+    report = examine(Shell({**shell.env, "XDG_RUNTIME_DIR": ""}, shell.cwd))
+
+    assert report.status == 0
+    assert report.named("runtime directory") == []
+
+
+def test_runtime_directory_with_a_path_too_long_for_sockets(shell: Shell, tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 80)
+    long.mkdir(mode=0o700)
+    report = examine(shell, XDG_RUNTIME_DIR=str(long))
+
+    assert report.status == 0
+    assert "too long" in report["runtime directory"]["found"]
+    assert list(long.iterdir()) == []
+
+
+def test_state_directory_below_a_file(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    env = {"XDG_STATE_HOME": f"{tmp_path}/file", "TMUX_DEBUG_AUDIT": f"{tmp_path}/file/audit"}
+    report = examine(shell, TMUX_DEBUG_LOG_DIR=f"{tmp_path}/file/logs", **env)
+
+    assert report["state directory"]["state"] == "warning"
+    assert report.problems == ["kept logs", "audit"]
+
+
+@NOT_ROOT
+def test_directories_without_rights(shell: Shell, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(0o500)
+    report = examine(shell, XDG_STATE_HOME=str(closed), TMUX_DEBUG_AUDIT=f"{closed}/audit.jsonl")
+
+    assert "can't be written" in report["state directory"]["found"]
+    assert report.problems == ["audit"]
+
+
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(getattr(resource, sys.argv[1]), (int(sys.argv[2]), int(sys.argv[2])))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def limited(shell: Shell, limit: str, value: int) -> Report:
+    """Run `doctor` with a limit of this name in `resource`."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, limit, str(value), *PROGRAM, "doctor", "--json", *PATIENT],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return Report(done.returncode, json.loads(done.stdout))
+
+
+def test_low_limit_of_open_files(shell: Shell) -> None:
+    report = limited(shell, "RLIMIT_NOFILE", 256)
+
+    assert report.status == 0
+    assert report["open files"]["state"] == "warning"
+    assert "256" in report["open files"]["found"]
+    assert "prlimit" in report["open files"]["advice"]
+
+
+def test_limit_of_open_files_below_what_looking_takes(shell: Shell) -> None:
+    report = limited(shell, "RLIMIT_NOFILE", 12)
+
+    assert report.status == int(bool(report.problems))
+    assert "12" in report["open files"]["found"]
+
+
+@NOT_ROOT
+def test_no_process_may_be_started(shell: Shell) -> None:
+    report = limited(shell, "RLIMIT_NPROC", 1)
+
+    assert report.status == 1
+    assert report["processes"]["state"] == "warning"
+
+
+class TestServers:
+    def test_running_server_is_listed(self, shell: Shell, launch: Callable[..., Server]) -> None:
+        server = launch()
+        report = examine(shell)
+
+        [found] = [
+            one
+            for one in report.named("running server")
+            if one["found"].startswith(f"{server.pid} ")
+        ]
+        assert found["state"] == "ok"
+        assert f"version {__version__}" in found["found"]
+
+    def test_directory_of_a_killed_server_is_told_and_stays(
+        self, shell: Shell, home: Path, ours: Path
+    ) -> None:
+        stale = [
+            shell.runtime / "tmux-debug-999999-abcdef01",
+            shell.runtime / "tmux-debug-mcp-999999-abcdef01",
+        ]
+        for directory in stale:
+            directory.mkdir(mode=0o700)
+            os.utime(directory, (1, 1))
+        configure(home, command=str(ours))  # a server that starts would remove them
+        report = examine(shell)
+        left = shell.left()
+        for directory in stale:
+            shutil.rmtree(directory)
+
+        assert report["cursor"]["state"] == "ok"
+        for directory in stale:
+            assert str(directory) in report["killed servers"]["found"]
+        assert left == [directory.name for directory in stale]
+
+
+class TestClients:
+    def test_configuration_whose_command_works(self, shell: Shell, home: Path, ours: Path) -> None:
+        path = configure(home, command=str(ours), args=["--size", "100x40"])
+        report = examine(shell)
+
+        assert report["cursor"]["state"] == "ok"
+        assert f"works: version {__version__}" in report["cursor"]["found"]
+        assert str(path).removeprefix(str(home)) in report["cursor"]["found"]
+
+    def test_two_clients_with_the_same_command(self, shell: Shell, home: Path, ours: Path) -> None:
+        configure(home, command=str(ours))
+        (home / ".codex").mkdir()
+        (home / ".codex/config.toml").write_text(f'[mcp_servers.t]\ncommand = "{ours}"\n')
+        report = examine(shell)
+
+        for name in ("codex", "cursor"):
+            assert "works" in report[name]["found"]
+
+    def test_configuration_whose_command_is_missing(self, shell: Shell, home: Path) -> None:
+        configure(home, command="/nonexistent/tmux-debug-mcp")
+        report = examine(shell)
+
+        assert report.problems == ["cursor"]
+        assert "/nonexistent/tmux-debug-mcp" in report["cursor"]["found"]
+        assert "Name this one there: " in report["cursor"]["advice"]
+
+    def test_configuration_with_an_option_that_is_not_known(
+        self, shell: Shell, home: Path, ours: Path
+    ) -> None:
+        configure(home, command=str(ours), args=["--toolset", "debug"])
+        report = examine(shell)
+
+        assert report.problems == ["cursor"]
+        assert report["cursor"]["advice"] == "Did you mean --toolsets?"
+
+    def test_command_that_ends_at_once(self, shell: Shell, home: Path, tmp_path: Path) -> None:
+        text = "echo 'no module: \033]0;evil\a' >&2; exit 3"
+        configure(home, command=str(script(tmp_path / "broken/tmux-debug-mcp", text)))
+        report = examine(shell)
+
+        assert report.problems == ["cursor"]
+        assert "no module" in report["cursor"]["found"]
+        assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
+
+    def test_command_that_does_not_answer_is_ended(
+        self, shell: Shell, home: Path, tmp_path: Path
+    ) -> None:
+        configure(home, command=str(script(tmp_path / "mute/tmux-debug-mcp", "exec sleep 1000")))
+        done = shell.run("doctor", "--json", "--timeout", "6")
+
+        report = Report(done.returncode, json.loads(done.stdout))
+        assert report["cursor"]["state"] == "warning"
+        assert "did not answer" in report["cursor"]["found"]
+
+    def test_program_of_the_project_is_not_started(self, shell: Shell, tmp_path: Path) -> None:
+        evil = script(tmp_path / "tmux-debug-mcp", f"touch {tmp_path}/started")
+        server = {"command": str(evil)}
+        (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"t": server}}))
+        report = examine(shell)
+
+        assert "not tried" in report["claude"]["found"]
+        assert not (tmp_path / "started").exists()
+
+    def test_launcher_is_not_started(self, shell: Shell, home: Path, tmp_path: Path) -> None:
+        launcher = script(tmp_path / "bin/uvx", f"touch {tmp_path}/started")
+        configure(home, command=str(launcher), args=["tmux-debug-mcp"])
+        report = examine(shell)
+
+        assert "not tried" in report["cursor"]["found"]
+        assert not (tmp_path / "started").exists()
+
+    def test_options_and_directories_of_the_configuration_are_left_alone(
+        self, shell: Shell, home: Path, ours: Path, tmp_path: Path
+    ) -> None:
+        audit, logs = tmp_path / "audit.jsonl", tmp_path / "logs"
+        configure(
+            home,
+            command=str(ours),
+            args=["--audit", str(audit)],
+            env={"TMUX_DEBUG_LOG_DIR": str(logs)},
+        )
+        report = examine(shell)
+
+        assert "works" in report["cursor"]["found"]
+        assert not audit.exists()
+        assert not logs.exists()
+
+    def test_client_that_is_not_set_up(self, shell: Shell, tmp_path: Path) -> None:
+        path = script(tmp_path / "clients/goose", f"touch {tmp_path}/started").parent
+        report = examine(shell, PATH=f"{path}:{shell.env['PATH']}")
+
+        assert report.status == 0
+        assert "not set up" in report["goose"]["found"]
+        assert not (tmp_path / "started").exists()
+
+
+def test_interrupt_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
+    slow = script(tmp_path / "tmux", f"touch {tmp_path}/asked; exec sleep 1000")
+    process = shell.start("doctor", *PATIENT, TMUX_DEBUG_TMUX=str(slow))
+    ask_until((tmp_path / "asked").exists, lambda is_asked: is_asked)
+    process.send_signal(2)
+    process.communicate()
+
+    assert process.returncode == 130
+    assert shell.left() == []

@@ -1,0 +1,121 @@
+"""A finding, and how checks are made at the same time without one holding up the others."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+MORE_TIME = "Give it more time: tmux-debug doctor --timeout 30"
+
+
+class State(StrEnum):
+    """What a finding means for the server."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one thing.
+
+    Attributes:
+        name: The thing, in a few words.
+        state: `OK`; `WARNING`: the server works, with less than it could do; `PROBLEM`: it does
+            not work, or a client can't start it.
+        found: What was found. It may have any characters, also those of files and programs.
+        advice: What to do: a line to type or a setting to change; "" for nothing.
+    """
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def ok(name: str, found: str) -> Finding:
+    """Return a finding that all is well."""
+    return Finding(name, State.OK, found)
+
+
+def warning(name: str, found: str, advice: str) -> Finding:
+    """Return a finding of something that the server works without."""
+    return Finding(name, State.WARNING, found, advice)
+
+
+def problem(name: str, found: str, advice: str) -> Finding:
+    """Return a finding of something that the server does not work without."""
+    return Finding(name, State.PROBLEM, found, advice)
+
+
+def shown(path: Path) -> str:
+    """Return a path as a report has it: with `~` for the home directory."""
+    home = os.path.expanduser("~")
+    text = str(path)
+    return f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A look at one part of the machine.
+
+    Attributes:
+        name: The part, which names the finding when the look fails.
+        look: Returns what was found.
+    """
+
+    name: str
+    look: Callable[[], list[Finding]]
+
+
+def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
+    """Make all checks at the same time, and return their findings in the order of the checks.
+
+    A check that fails is a finding, and so is one that is not done in time. Its thread goes on
+    until this process ends: a look at a file system that hangs can't be cancelled.
+
+    Args:
+        checks: The checks.
+        timeout_s: How long to wait for all of them.
+    """
+    results: list[list[Finding] | None] = [None for _ in checks]
+    done = threading.Semaphore(0)
+
+    def work(number: int, check: Check) -> None:
+        results[number] = _looked(check)
+        done.release()
+
+    deadline = time.monotonic() + timeout_s
+    for number, check in enumerate(checks):
+        try:
+            threading.Thread(target=work, args=(number, check), daemon=True).start()
+        except RuntimeError:  # this user has too many threads
+            work(number, check)
+    for _ in checks:
+        if not done.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            break
+    return [
+        finding
+        for check, result in zip(checks, results, strict=True)
+        for finding in ([_late(check, timeout_s)] if result is None else result)
+    ]
+
+
+def _looked(check: Check) -> list[Finding]:
+    try:
+        return check.look()
+    except Exception as error:  # noqa: BLE001  a look that fails is a finding
+        reason = str(error) or type(error).__name__
+        return [warning(check.name, f"Can't be looked at: {reason}", "")]
+
+
+def _late(check: Check, timeout_s: float) -> Finding:
+    return warning(
+        check.name,
+        f"Nothing was learned within {timeout_s:g} s.",
+        MORE_TIME,
+    )

@@ -1,0 +1,230 @@
+"""What the kernel gives this user: limits, and the calls that the server is built on."""
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tmux_debug_mcp.linux import files, processes, waits
+
+from .finding import Finding, ok, problem, warning
+
+# A pane takes two files in tmux and one in the server; there may be 512 panes.
+_MIN_OPEN_FILES = 1200
+# What the server has open without panes.
+_OWN_FILES = 32
+_MIN_PROCESSES_LEFT = 100
+_MIN_TERMINALS_LEFT = 16
+_MIN_MEMORY_LEFT = 256 << 20
+_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+# From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
+_YAMA_ADMIN_ONLY = 2
+# Time for a shell to start and to read its terminal, which takes some milliseconds.
+_READS_S = 1.5
+_POLL_S = 0.002
+
+
+def open_files() -> list[Finding]:
+    """Return how many files the server may open."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY:
+        return [ok("open files", "no limit")]
+    if hard < _MIN_OPEN_FILES:
+        text = f"At most {hard}, which is enough for some {max(hard - _OWN_FILES, 0) // 3} panes."
+        advice = "Raise it: prlimit --nofile=65536 --pid $$, or LimitNOFILE= in systemd"
+        return [warning("open files", text, advice)]
+    return [ok("open files", f"at most {hard:,}")]
+
+
+def process_limit() -> list[Finding]:
+    """Return how many more processes this user may start."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit == resource.RLIM_INFINITY or os.geteuid() == 0:
+        return [ok("processes", "no limit for this user")]
+    used = _own_threads()
+    text = f"{used:,} of at most {limit:,} are in use"
+    if limit - used < _MIN_PROCESSES_LEFT:
+        advice = "End some, or raise the limit: prlimit --nproc=8192 --pid $$"
+        return [warning("processes", f"{text}.", advice)]
+    return [ok("processes", text)]
+
+
+def inotify() -> list[Finding]:
+    """Return whether logs can be watched for output."""
+    instances = _number("/proc/sys/fs/inotify/max_user_instances")
+    watches = _number("/proc/sys/fs/inotify/max_user_watches")
+    fd = files.open_inotify()
+    if fd < 0:
+        text = f"All {instances} instances of this user are in use, so waits notice output later."
+        advice = "Allow more: sudo sysctl fs.inotify.max_user_instances=512"
+        return [warning("inotify", text, advice)]
+    os.close(fd)
+    return [ok("inotify", f"{instances} instances, {watches} watches for this user")]
+
+
+def pseudo_terminals() -> list[Finding]:
+    """Return whether a pane gets a terminal."""
+    name = "pseudo terminals"
+    used, most = _number("/proc/sys/kernel/pty/nr"), _number("/proc/sys/kernel/pty/max")
+    advice = "Allow more: sudo sysctl kernel.pty.max=4096"
+    try:
+        for fd in os.openpty():
+            os.close(fd)
+    except OSError as error:
+        if used < most:
+            advice = "Mount them: sudo mount -t devpts devpts /dev/pts"
+        return [problem(name, f"None can be made: {error.strerror}.", advice)]
+    if most - used < _MIN_TERMINALS_LEFT:
+        return [warning(name, f"{used} of {most} are in use.", advice)]
+    return [ok(name, f"{used} of {most} are in use")]
+
+
+def memory() -> list[Finding]:
+    """Return how much memory the cgroup leaves; nothing where none has a limit."""
+    left = [most - used for used, most in _memory_of_cgroups()]
+    if not left:
+        return []
+    text = f"The cgroup leaves {max(min(left), 0) >> 20} MiB."
+    if min(left) < _MIN_MEMORY_LEFT:
+        advice = "Allow more, as with MemoryMax= in systemd or --memory of a container"
+        return [warning("memory", text, advice)]
+    return [ok("memory", text)]
+
+
+def awaits() -> list[Finding]:
+    """Return whether it can be told that a program in a pane awaits input: of a real child."""
+    name = "awaits input"
+    if not waits.is_known_machine():
+        text = f"Can't be told on {os.uname().machine}: system calls have other numbers there."
+        return [warning(name, text, "Wait for prompts instead: wait_for in calls")]
+    outer, inner = os.openpty()
+    try:
+        seen = _seen_reading(inner)
+    finally:
+        os.close(outer)
+        os.close(inner)
+    if seen is None:
+        reason, advice = _why_hidden()
+        text = f"Can't be told of programs in panes: {reason}."
+        return [warning(name, text, advice)]
+    if not seen:
+        text = "A shell that read a terminal was not seen to do so."
+        advice = "If the machine was busy, look again: tmux-debug doctor"
+        return [warning(name, text, advice)]
+    return [ok(name, "can be told of programs in panes")]
+
+
+def process_calls() -> list[Finding]:
+    """Return whether the kernel has the calls by which panes' processes are ended."""
+    name = "ending processes"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        if error.errno in processes.OUT_OF_FILES:
+            raise
+        text = f"pidfd_open(2) fails: {error.strerror}."
+        advice = "Use Linux 5.3 or newer, and a container whose seccomp profile allows it."
+        return [problem(name, text, advice)]
+    try:
+        processes.become_subreaper()
+        processes.become_subreaper(is_one=False)
+    except OSError as error:
+        text = f"prctl(2) refuses PR_SET_CHILD_SUBREAPER: {os.strerror(error.errno or 0)}."
+        return [problem(name, text, "Use a container whose seccomp profile allows it.")]
+    return [ok(name, "pidfd_open and PR_SET_CHILD_SUBREAPER work")]
+
+
+def _seen_reading(terminal: int) -> bool | None:
+    """Start a shell that reads a terminal, and look at it.
+
+    Args:
+        terminal: The terminal, which the caller owns.
+
+    Returns:
+        Whether it was seen to read; None if the kernel does not let us look.
+    """
+    shell = subprocess.Popen(
+        ["/bin/sh", "-c", "read -r line"], stdin=terminal, start_new_session=True
+    )
+    tty = _tty_number(os.fstat(terminal).st_rdev)
+    try:
+        deadline = time.monotonic() + _READS_S
+        while time.monotonic() < deadline:
+            seen = waits.wait_of(shell.pid, str(shell.pid), tty)
+            if seen is None:
+                return None
+            if seen.is_for_terminal:
+                return True
+            time.sleep(_POLL_S)
+        return False
+    finally:
+        shell.kill()
+        shell.wait()
+
+
+def _tty_number(device: int) -> int:
+    """Return the device number of a terminal as tty_nr of proc(5) has it."""
+    major, minor = os.major(device), os.minor(device)
+    return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)
+
+
+def _why_hidden() -> tuple[str, str]:
+    """Return why we can't look at our own child, and what to do."""
+    scope = _number(str(_YAMA))
+    if scope >= _YAMA_ADMIN_ONLY:
+        advice = "Allow it: sudo sysctl kernel.yama.ptrace_scope=1"
+        return f"Yama forbids it (ptrace_scope {scope})", advice
+    options = _proc_options(Path("/proc/self/mounts").read_text(errors="replace"))
+    hiding = [option for option in options if option.startswith("hidepid=")]
+    if hiding and hiding[0] not in ("hidepid=0", "hidepid=off"):
+        advice = "Allow it: sudo mount -o remount,hidepid=0 /proc"
+        return f"/proc is mounted with {hiding[0]}", advice
+    if "Seccomp:\t2" in Path("/proc/self/status").read_text():
+        reason = "/proc/PID/syscall can't be read, and this process has a seccomp filter"
+        return reason, "Allow ptrace in the container: podman run --cap-add SYS_PTRACE"
+    return "/proc/PID/syscall can't be read", "Wait for prompts instead: wait_for in calls"
+
+
+def _proc_options(mounts: str) -> list[str]:
+    """Return the mount options of /proc. Source: proc(5), /proc/PID/mounts."""
+    lines = [line.split() for line in mounts.splitlines()]
+    found = [words[3].split(",") for words in lines if words[1:3] == ["/proc", "proc"]]
+    return found[-1] if found else []
+
+
+def _own_threads() -> int:
+    """Return how many threads this user has, which is what RLIMIT_NPROC counts."""
+    total = 0
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.stat(f"/proc/{entry}").st_uid == os.getuid():
+                    total += os.stat(f"/proc/{entry}/task").st_nlink - 2
+            except OSError:
+                continue
+    return total
+
+
+def _memory_of_cgroups() -> Iterator[tuple[int, int]]:
+    """Yield used and greatest bytes of our cgroup and of those above it. Source: cgroups(7)."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        hierarchy, _, path = line.split(":", 2)
+        if hierarchy != "0":
+            continue
+        group = Path("/sys/fs/cgroup") / path.lstrip("/")
+        for directory in (group, *group.parents):
+            most = _number(str(directory / "memory.max"))
+            if most >= 0:
+                yield _number(str(directory / "memory.current")), most
+            if directory == Path("/sys/fs/cgroup"):
+                break
+
+
+def _number(path: str) -> int:
+    """Return the number in a file, -1 if it has none or is not there."""
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return -1
