@@ -302,7 +302,8 @@ def _without(text: str, node: Node, index: int) -> str:
     if is_after_line_comment and not re.match(r"[ \t]*[\r\n]", after):
         after = after.lstrip(" \t")
     else:
-        before = before.rstrip(_SPACE)
+        kept = comments[-1][1] if comments else before_end  # a // comment may end with spaces
+        before = before[:kept] + before[kept:].rstrip(_SPACE)
     if previous is not None and member.comma < 0:
         before = before[: previous.comma] + before[previous.comma + 1 :]
     closing = f"{_newline(text)}{_indent_at(text, node.start)}"
@@ -368,11 +369,13 @@ def _following_comments(text: str, position: int) -> Iterator[re.Match[str]]:
 def _with_root(text: str, value: object) -> str:
     """Return a text that has only space and comments with a value behind them."""
     newline = _newline(text)
-    comments = text.rstrip(_SPACE)
+    comments = _comments(text, 0, len(text))
     written = _dumped(value, "", _DEFAULT_UNIT, newline)
-    if comments in ("", "\ufeff"):
-        return f"{comments}{written}{newline}"
-    return f"{comments}{newline}{written}{text[len(comments) :] or newline}"
+    if not comments:
+        start = "\ufeff" if text.startswith("\ufeff") else ""
+        return f"{start}{written}{newline}"
+    end = comments[-1][1]
+    return f"{text[:end]}{newline}{written}{text[end:] or newline}"
 
 
 def _nested(path: Path, value: object) -> object:
