@@ -87,9 +87,8 @@ def merged(text: str, slot: Slot, program: list[str], options: list[str] | None)
     if existing is None:
         wanted = slot.shape([*program, *(options or [])])
         return _checked(text, slot.format.put(text, slot.path, wanted), slot, wanted)
-    if options is None:
-        options = options_of(existing)
-    wanted = slot.shape([*program, *options])
+    present = options_of(existing)
+    wanted = slot.shape([*program, *(present if options is None else options)])
     entry = dict(existing) if isinstance(existing, dict) else {}
     changed = text
     for key in _COMMAND_KEYS:
@@ -157,10 +156,13 @@ def _checked(before: str, after: str, slot: Slot, entry: Entry) -> str:
     Raises:
         FormatError: It has lost something, or has not the entry.
     """
-    is_there = slot.entry(after) == entry
-    if not is_there or _without_entry(slot, after) != _without_entry(slot, before):
-        raise FormatError("can't be changed without losing something")
-    return after
+    try:
+        is_there = slot.entry(after) == entry
+        if is_there and _without_entry(slot, after) == _without_entry(slot, before):
+            return after
+    except FormatError:
+        pass  # its place would be one in the changed text
+    raise FormatError("can't be changed without losing something")
 
 
 def _put_gives(before: str, slot: Slot, entry: object, text: str) -> bool:

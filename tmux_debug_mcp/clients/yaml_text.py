@@ -59,7 +59,7 @@ def put(text: str, path: Path, value: object) -> str:
             lines = _block(_nested(path[depth + 1 :], value), column + _UNIT)
             return _behind_line(bare, position, lines)
     start, end = node.start_mark.index, _end(node)
-    return text[:start] + _flow(value) + text[end:]
+    return text[:start] + _scalar(value) + text[end:]
 
 
 def remove(text: str, path: Path, *, keeps_parents: bool = False) -> str:
@@ -155,21 +155,30 @@ def _block(value: dict[str, object], indent: int) -> list[str]:
         if isinstance(member, dict) and member:
             lines += [start, *_block(member, indent + _UNIT)]
         else:
-            lines.append(f"{start} {_flow(member)}")
+            lines.append(f"{start} {_scalar(member)}")
     return lines
 
 
 def _flow(value: object) -> str:
     """Return a value on one line."""
-    if isinstance(value, str):
-        return _scalar(value)
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        members = [f"{_quoted(key)}: {_flow(member)}" for key, member in value.items()]
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(_flow(item) for item in value)}]"
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _scalar(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    return json.dumps(text, ensure_ascii=False)
+def _scalar(value: object) -> str:
+    """Return a value in a mapping in block style. A text has quotes only where it needs them."""
+    is_plain = isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+    return str(value) if is_plain else _flow(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes. Source: YAML 1.2.2, 5.7, escaped characters."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
 
 
 def _nested(path: Path, value: object) -> dict[str, object]:
