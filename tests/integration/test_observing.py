@@ -248,6 +248,15 @@ class TestScreens:
         assert "\n[then]\nline 0\n" in text
         assert text.endswith("line 499\n")
 
+    async def test_pattern_may_end_with_a_blank_of_a_row(self, tools: Tools) -> None:
+        program = python(
+            "import curses\ndef main(screen):\n screen.getkey()\n"
+            " screen.addstr(3, 0, 'search: ')\n screen.getkey()\ncurses.wrapper(main)"
+        )
+        await tools.create(program, wait_for="^$", timeout_s=PATIENCE_S)
+
+        assert "matched" in (await tools.send("debug-1", "/", wait_for="search: "))[-1]
+
     async def test_shell_after_a_program_that_drew_is_text_again(self, tools: Tools) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", "top Enter", wait_for="PID")

@@ -5,6 +5,7 @@
     DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
     DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program
     ended
+    DIR/20260130T101546-4711/debug-1.timing  when it grew, for scriptreplay(1)
 
 The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
 run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
@@ -25,7 +26,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
 from .index import Entry, parse
-from .log import KeptLog, Log
+from .log import KeptLog, LastingLog, Log, timing_path
 
 MAX_SERVER_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
@@ -127,7 +128,7 @@ class Archive:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = files.hold(str(self.directory))
                 self._remove_oldest()
-            return Log(self.directory / f"{pane_id}.log", nonce, on_close=self._keep)
+            return LastingLog(self.directory / f"{pane_id}.log", nonce, on_close=self._keep)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
@@ -170,7 +171,7 @@ class Archive:
                 path = self._directory / run / f"{entry.id}.log"
                 with files.unheld(str(self._directory / run)) as is_unheld:
                     log = KeptLog(path, entry.mark)
-                log.resize(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
+                log.begin(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
                 return ArchivedPane(target, entry, log, is_held=not is_unheld)
         except OSError as error:
             raise PaneNotFoundError(target) from error
@@ -266,6 +267,7 @@ class Archive:
             path, size = self._closed.popleft()
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+                timing_path(path).unlink(missing_ok=True)
             self._closed_bytes -= size
 
     def _is_over_limit(self, more_bytes: int = 0) -> bool:

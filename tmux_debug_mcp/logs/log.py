@@ -7,6 +7,7 @@ behind the last byte of the program; the cursor of a pane that has ended is that
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from typing import NamedTuple
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
+
+from .timing import MAX_TIMING_BYTES, Timing
 
 # The end mark is searched backwards in pieces, which overlap by the length of a mark.
 _PIECE_BYTES = 1 << 16
@@ -48,6 +51,7 @@ class Log:
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
         rows: The height of the terminal.
+        timing: When it grew, and when the terminal's size changed.
 
     Raises:
         OSError: The file exists or can't be created, or the disk is full.
@@ -63,6 +67,8 @@ class Log:
         self._status_at_close: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(self._fd)
+        self.timing = Timing(time.time())
+        self._made_at = time.monotonic()
 
     def _open(self) -> int:
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _OPEN_APPEND, 0o600)
@@ -80,6 +86,7 @@ class Log:
         """
         if self._status_at_close:
             return
+        self.note_growth()
         self._status_at_close = os.fstat(self._fd)
         os.close(self._fd)
         self._fd = -1
@@ -89,9 +96,25 @@ class Log:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
-    def resize(self, columns: int, rows: int) -> None:
-        """Record the size of the terminal, which decides where lines wrap."""
+    def begin(self, columns: int, rows: int) -> None:
+        """Set the size that the terminal has at first, which decides where lines wrap."""
         self.columns, self.rows = columns, rows
+        self._keep_timing(self.timing.begin(columns, rows))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Record a new size of the terminal."""
+        self.columns, self.rows = columns, rows
+        self._keep_timing(self.timing.resize(self._age_s(), self.size, columns, rows))
+
+    def note_growth(self) -> None:
+        """Note the present size and time in `timing`."""
+        self._keep_timing(self.timing.grow(self._age_s(), self.size))
+
+    def _age_s(self) -> float:
+        return time.monotonic() - self._made_at
+
+    def _keep_timing(self, lines: str) -> None:
+        """Keep the lines of `timing`, where the log itself is kept."""
 
     @property
     def fd(self) -> int:
@@ -203,6 +226,30 @@ class UnnamedLog(Log):
         return fd
 
 
+class LastingLog(Log):
+    """A log whose file stays after the end, with its timing in a file beside it.
+
+    Args:
+        path: The file to create.
+        nonce: The nonce of the pane's end mark.
+        on_close: Called when the log is closed.
+
+    Raises:
+        OSError: The file exists or can't be created, or the disk is full.
+    """
+
+    def _keep_timing(self, lines: str) -> None:
+        if not lines:
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.suppress(OSError):  # a full disk costs the times, not the log
+            fd = os.open(timing_path(self.path), flags, 0o600)
+            try:
+                os.write(fd, lines.encode())
+            finally:
+                os.close(fd)
+
+
 class KeptLog(Log):
     """A log that stays after the end, open for reading only.
 
@@ -219,6 +266,21 @@ class KeptLog(Log):
 
     def _open(self) -> int:
         return files.open_file(str(self.path))
+
+    def note_growth(self) -> None:
+        """Note nothing: the times are those in the file."""
+
+    def read_timing(self, began_at: float) -> None:
+        """Read the timing from the file beside the log, if there is one.
+
+        Args:
+            began_at: When the log was made, in seconds since the epoch, if the file does not tell.
+        """
+        self.timing = Timing(began_at, self.columns, self.rows)
+        with contextlib.suppress(OSError):
+            fd = files.open_file(str(timing_path(self.path)))
+            with open(fd, "rb") as file:
+                self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
 
 
 def unlinked_log(path: Path, nonce: str) -> Log:
@@ -240,6 +302,11 @@ def unlinked_log(path: Path, nonce: str) -> Log:
         log.close()
         raise
     return log
+
+
+def timing_path(log: Path) -> Path:
+    """Return the path of the timing that is kept beside a log."""
+    return log.with_suffix(".timing")
 
 
 def nonce_digest(nonce: str) -> str:

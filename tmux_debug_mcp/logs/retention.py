@@ -1,4 +1,7 @@
-"""Retention: trims the oldest bytes of logs, so that the logs of a server don't fill the disk."""
+"""Retention: trims the oldest bytes of logs, so that the logs of a server don't fill the disk.
+
+It looks at logs that grow anyway, so it also notes when they do.
+"""
 
 import os
 from collections.abc import Sequence
@@ -43,6 +46,7 @@ class Retention:
             if self._inotify >= 0:
                 await anyio.wait_readable(self._inotify)
                 files.read_watches(self._inotify)
+            self._note_growth()
             await self._trim_while_growing()
             for log in self._logs:
                 self._watch(log)
@@ -54,9 +58,15 @@ class Retention:
             await anyio.sleep(_TRIM_S)
             self._logs = {log for log in self._logs if not log.is_closed}
             self.trim()
+            self._note_growth()
             last_sizes = sizes
             sizes = {log: log.size for log in self._logs}
             is_growing = sizes != last_sizes
+
+    def _note_growth(self) -> None:
+        for log in self._logs:
+            if not log.is_closed:
+                log.note_growth()
 
     def trim(self) -> None:
         """Trim all logs to `MAX_LOG_BYTES`, or to less if together they exceed `MAX_LOGS_BYTES`."""

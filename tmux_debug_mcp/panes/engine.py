@@ -128,7 +128,7 @@ class Engine:
             )
             wanted = Start(pane_id, new, cwd, nonce, log, destination)
             started = await start(client, self.settings, wanted)
-            log.resize(*started.size)
+            log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
             pane = Pane(identity, started.place, log, self._events)
             await self._record(pane, nonce)

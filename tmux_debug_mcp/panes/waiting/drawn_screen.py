@@ -108,7 +108,9 @@ class DrawnScreen:
         for number, row in enumerate(rows):
             if not changed[row]:
                 continue
-            reason = self._matcher.first([self._without_echo(row)])
+            text = self._without_echo(row)
+            # Behind the last character of a row are blanks, which a pattern may end with.
+            reason = self._matcher.first([text]) or self._matcher.first([f"{text} "])
             if reason:
                 self._matching_row = number
                 return WaitReason(reason)
@@ -128,7 +130,7 @@ class DrawnScreen:
         if self._matching_row is not None:
             return self._matching_row
         for number, row in enumerate(rows):
-            if self._matcher.first([row]):
+            if self._matcher.first([row]) or self._matcher.first([f"{row} "]):
                 return number
         return None
 

@@ -1,0 +1,179 @@
+r"""When a log grew, and when the size of its terminal changed. No I/O.
+
+As text it has script(1)'s advanced format of timing files, so that scriptreplay(1) can play it::
+
+    H 0.000000 START_TIME 2026-01-30 10:15:46.250000+00:00
+    H 0.000000 COLUMNS 80
+    H 0.000000 LINES 24
+    O 0.250117 512
+    S 1.250030 SIGWINCH ROWS=24 COLS=100
+
+The times are in seconds since the entry before. `O` has the number of bytes that were printed in
+that time. Source: script(1) and scriptreplay(1) of util-linux.
+"""
+
+import contextlib
+import math
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
+
+# The least time between two sizes that are noted. It doubles each time that so many are there, so a
+# program that prints all day has some 50,000 of them.
+SAMPLE_S = 0.25
+_SAMPLES_UNTIL_DOUBLED = 10_000
+# The part of a file that is read. Anybody may have written it.
+MAX_TIMING_BYTES = 8 << 20
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class Resize(NamedTuple):
+    """A change of the terminal's size.
+
+    Attributes:
+        cursor: The log's size when it happened.
+        columns: The new width.
+        rows: The new height.
+    """
+
+    cursor: int
+    columns: int
+    rows: int
+
+
+@dataclass(slots=True)
+class Timing:
+    """The times of a log.
+
+    Attributes:
+        began_at: When the log was made, in seconds since the epoch.
+        columns: The width of the terminal at the beginning.
+        rows: The height of the terminal at the beginning.
+        times: When the log was found to have grown, in seconds since it was made.
+        sizes: How many bytes it had then.
+        resizes: The changes of the terminal's size, oldest first.
+    """
+
+    began_at: float
+    columns: int = COLUMNS
+    rows: int = ROWS
+    times: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
+    _last_s: float = 0.0
+
+    def begin(self, columns: int, rows: int) -> str:
+        """Set the size of the terminal at the beginning; return the first lines of the file."""
+        self.columns, self.rows = columns, rows
+        moment = datetime.fromtimestamp(self.began_at, UTC)
+        return (
+            f"H 0.000000 START_TIME {moment.isoformat(' ')}\n"
+            f"H 0.000000 COLUMNS {columns}\n"
+            f"H 0.000000 LINES {rows}\n"
+        )
+
+    def grow(self, at_s: float, size: int, *, always: bool = False) -> str:
+        """Note the size of the log; return the line for the file, "" if it is not noted.
+
+        Args:
+            at_s: When, in seconds since the log was made.
+            size: Its size in bytes.
+            always: Note it also where the last one has just been noted.
+        """
+        last_size = self.sizes[-1] if self.sizes else 0
+        if size <= last_size or not (always or self._is_due(at_s)):
+            return ""
+        self.times.append(at_s)
+        self.sizes.append(size)
+        return f"O {self._since_last(at_s):.6f} {size - last_size}\n"
+
+    def _is_due(self, at_s: float) -> bool:
+        doublings = len(self.times) // _SAMPLES_UNTIL_DOUBLED
+        if doublings == 0:
+            return True
+        return at_s - self.times[-1] >= SAMPLE_S * (1 << doublings)
+
+    def resize(self, at_s: float, size: int, columns: int, rows: int) -> str:
+        """Note a new size of the terminal; return the lines for the file.
+
+        Args:
+            at_s: When, in seconds since the log was made.
+            size: The log's size in bytes.
+            columns: The new width.
+            rows: The new height.
+        """
+        # The line before it tells at which cursor it was.
+        line = self.grow(at_s, size, always=True)
+        self.resizes.append(Resize(size, columns, rows))
+        return f"{line}S {self._since_last(at_s):.6f} SIGWINCH ROWS={rows} COLS={columns}\n"
+
+    def _since_last(self, at_s: float) -> float:
+        delay_s = max(0.0, at_s - self._last_s)
+        self._last_s += delay_s
+        return delay_s
+
+    def cursor_at(self, at_s: float) -> int:
+        """Return the size that the log had at a moment, as far as it was noted."""
+        number = bisect_right(self.times, at_s)
+        return self.sizes[number - 1] if number else 0
+
+    def time_of(self, cursor: int) -> float:
+        """Return when all bytes before a cursor were there, in seconds since the log was made."""
+        number = bisect_right(self.sizes, cursor - 1)
+        if number < len(self.times):
+            return self.times[number]
+        return self.times[-1] if self.times else 0.0
+
+    def read(self, text: str) -> None:
+        """Take over what a file has, as far as its lines are entries."""
+        at_s, size = 0.0, 0
+        for line in text.splitlines():
+            words = line.split(" ")
+            delay_s = _delay(words)
+            if delay_s is None:
+                break  # behind it, times would be wrong
+            at_s += delay_s
+            match words:
+                case ["O", _, count] if _NUMBER.fullmatch(count):
+                    size += int(count)
+                    self.grow(at_s, size, always=True)
+                case ["S", _, "SIGWINCH", *facts]:
+                    self._take_resize(facts, at_s, size)
+                case ["H", _, name, *values]:
+                    self._take_header(name, " ".join(values))
+
+    def _take_header(self, name: str, value: str) -> None:
+        if name == "START_TIME":
+            with contextlib.suppress(ValueError, OverflowError):
+                self.began_at = datetime.fromisoformat(value).timestamp()
+        elif name == "COLUMNS":
+            self.columns = _limited(value, MAX_COLUMNS) or self.columns
+        elif name == "LINES":
+            self.rows = _limited(value, MAX_ROWS) or self.rows
+
+    def _take_resize(self, facts: list[str], at_s: float, size: int) -> None:
+        values = dict(fact.split("=", 1) for fact in facts if "=" in fact)
+        columns = _limited(values.get("COLS", ""), MAX_COLUMNS)
+        rows = _limited(values.get("ROWS", ""), MAX_ROWS)
+        if columns and rows:
+            self.resize(at_s, size, columns, rows)
+
+
+def _delay(words: list[str]) -> float | None:
+    """Return the time of an entry since the one before, None if this is no entry."""
+    try:
+        delay_s = float(words[1])
+    except (IndexError, ValueError):
+        return None
+    return delay_s if 0 <= delay_s < math.inf else None
+
+
+def _limited(value: str, maximum: int) -> int:
+    """Return a size that a file has, at most the maximum; 0 if it is none."""
+    if not _NUMBER.fullmatch(value):
+        return 0
+    return min(int(value), maximum)
