@@ -90,6 +90,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         raise CommandError(
             files.shown(f"{setup.path}{place} {error.reason}. It stays as it was.")
         ) from None
+    sys.stdout.flush()  # `tmux-debug` ends without it
     return 0
 
 
@@ -262,6 +263,7 @@ def _nix(arguments: argparse.Namespace, options: list[str]) -> int:
     if arguments.write or arguments.remove or options:
         raise CommandError("For Nix there are only lines to copy: tmux-debug config nix")
     _print(_NIX_LINES.format(name=_NAME, options="{ }").rstrip())
+    sys.stdout.flush()
     return 0
 
 
