@@ -1,6 +1,6 @@
 """`tmux-debug config`: what it shows, writes and removes, in files of every shape.
 
-The clients themselves are asked by tests/clients/verify.sh.
+test_real_clients.py asks the clients themselves.
 """
 
 import json

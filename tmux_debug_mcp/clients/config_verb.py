@@ -24,11 +24,10 @@ In a flake, with tmux-debug-mcp among its inputs:
 inherit (tmux-debug-mcp.lib.mkLib pkgs) mcpConfig mkSandbox profiles;
 
 # what a client reads, such as .mcp.json of Claude Code:
-pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig {{ {name} = {options}; }}))
+pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig { tmux-debug = { }; }))
 
 # a sandbox with a Claude Code, whose subagent has the tools:
-mkSandbox {{ profile = profiles.base; mcp.{name} = {options}; agent = pkgs.claude-code; }}
-"""
+mkSandbox { profile = profiles.base; mcp.tmux-debug = { }; agent = pkgs.claude-code; }"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -217,7 +216,7 @@ class _Setup:
 
     def _program(self) -> programs.Program:
         if self._arguments.command:
-            return programs.given(self._arguments.command)
+            return programs.given(self._arguments.command, self._environ)
         return programs.find(sys.argv[0], sys.executable, self._environ)
 
     def _chosen_scope(self) -> str:
@@ -262,7 +261,7 @@ class _Setup:
 def _nix(arguments: argparse.Namespace, options: list[str]) -> int:
     if arguments.write or arguments.remove or options:
         raise CommandError("For Nix there are only lines to copy: tmux-debug config nix")
-    _print(_NIX_LINES.format(name=_NAME, options="{ }").rstrip())
+    _print(_NIX_LINES)
     sys.stdout.flush()
     return 0
 

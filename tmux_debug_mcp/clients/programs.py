@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,13 +66,17 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     return Program((found,))
 
 
-def given(command: str) -> Program:
+def given(command: str, environ: Mapping[str, str]) -> Program:
     """Return the command that a person names.
+
+    Args:
+        command: The path of a program, or its name.
+        environ: The environment.
 
     Raises:
         CommandError: It can't be run.
     """
-    found = shutil.which(os.path.expanduser(command))
+    found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
         raise CommandError(f"--command '{command}' can't be run. Give the path of {NAME}.")
     words = (os.path.abspath(found),)
@@ -82,15 +87,12 @@ def given(command: str) -> Program:
 
 def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the command for a program in a cache of uv or pipx, () for one that is installed."""
-    parts = Path(program).parts
-    in_uv = ".cache" in parts and parts[parts.index(".cache") + 1] == "uv"
-    in_uv = in_uv or any(part.startswith("archive-v") for part in parts)
     cache = environ.get("UV_CACHE_DIR", "")
-    if in_uv or (cache and program.startswith(f"{os.path.abspath(cache)}/")):
+    in_uv = bool(cache) and program.startswith(f"{os.path.abspath(cache)}/")
+    if in_uv or re.search(r"/\.cache/uv/|/archive-v[0-9]+/", program):
         source = _source()
         return ("uvx", *(("--from", source) if source else ()), NAME)
-    in_pipx = "pipx" in parts and (".cache" in parts[:-1] or "venvs" not in parts)
-    if in_pipx:
+    if "/.cache/pipx/" in program:
         source = _source()
         return ("pipx", "run", *(("--spec", source) if source else ()), NAME)
     return ()
