@@ -337,6 +337,25 @@ def test_both_programs_have_the_verb(shell: Shell, config: Callable[..., str]) -
     assert (done.returncode, done.stdout) == (0, config("codex"))
 
 
+def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Path) -> None:
+    cached = home / ".cache/uv/archive-v0/ab/bin"
+    cached.mkdir(parents=True)
+    program = cached / "tmux-debug-mcp"
+    program.write_text(
+        f"#!{sys.executable}\nfrom tmux_debug_mcp.command.serve import main\nmain()\n"
+    )
+    program.chmod(0o755)
+
+    done = subprocess.run(
+        [program, "config", "cursor"], env=shell.env, capture_output=True, text=True, check=True
+    )
+
+    line = shlex.split(done.stdout.split("have it put there:\n\n")[1].splitlines()[0])
+    assert line[0] == "uvx"
+    assert line[-4:] == ["tmux-debug-mcp", "config", "cursor", "--write"]
+    assert '"command": "uvx"' in done.stdout
+
+
 def test_nix_has_lines_to_copy(config: Callable[..., str]) -> None:
     text = config("nix")
 

@@ -295,6 +295,23 @@ def test_program_in_a_cache_of_uv_is_started_by_uvx(tmp_path: Path, path: str) -
     assert found.words[-1] == "tmux-debug-mcp"
 
 
+def test_program_of_a_profile_of_nix_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "profile/bin/tmux-debug-mcp"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/nix/store/ab-tmux-debug-mcp/bin/tmux-debug-mcp")
+    monkeypatch.setattr("os.access", lambda *_: True)
+    store = "/nix/store/ab-tmux-debug-mcp/bin/tmux-debug"
+
+    found = programs.find(store, "python3", {"PATH": f"/bin:{link.parent}"})
+    temporary = programs.find(store, "python3", {"PATH": "/none"})
+
+    assert found.words == (str(link),)
+    assert temporary.words == ("/nix/store/ab-tmux-debug-mcp/bin/tmux-debug-mcp",)
+    assert "garbage" in temporary.note
+
+
 def test_no_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--command"):
         programs.find(str(tmp_path / "tmux-debug"), str(tmp_path / "python3"), {"PATH": "/none"})

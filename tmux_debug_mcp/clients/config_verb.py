@@ -132,7 +132,7 @@ class _Setup:
         else:
             snippet = self._client.format.put("", self._slot.path, self._entry(words))
         _print(f"Put this into {self.path}:\n\n{snippet}")
-        _print(f"Or have it put there:\n\n{self._own_line('--write')}")
+        _print(f"Or have it put there:\n\n{self._own_line(program, '--write')}")
         if self._is_rewritten_by_client:
             _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{self.line()}")
         self._print_note(program)
@@ -238,9 +238,11 @@ class _Setup:
     def _is_rewritten_by_client(self) -> bool:
         return self._arguments.client == CLAUDE_CODE and self.scope == "user"
 
-    def _own_line(self, action: str) -> str:
+    def _own_line(self, program: programs.Program, action: str) -> str:
         given = self._arguments
-        words = ["tmux-debug", "config", given.client]
+        # A launcher such as uvx knows the server by name, which has the verb, too.
+        is_launched = len(program.words) > 1
+        words = [*(program.words if is_launched else ("tmux-debug",)), "config", given.client]
         words += ["--scope", given.scope] if given.scope else []
         words += ["--name", given.name] if given.name != _NAME else []
         words += ["--command", given.command] if given.command else []
