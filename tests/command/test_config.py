@@ -1,0 +1,389 @@
+"""`tmux-debug config`: what it shows, writes and removes, in files of every shape.
+
+test_real_clients.py asks the clients themselves.
+"""
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp.clients.table import CLIENTS
+
+from .conftest import PROGRAM, Shell
+
+BESIDE = Path(sys.executable).with_name("tmux-debug-mcp")
+USER_FILES = {
+    "claude-code": ".claude/agents/tmux-debug.md",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/opencode.json",
+    "vscode": ".config/Code/User/mcp.json",
+    "cursor": ".cursor/mcp.json",
+    "zed": ".config/zed/settings.json",
+    "goose": ".config/goose/config.yaml",
+}
+UNMOVED = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+# What a client's file may look like, as bytes that are no text or no JSON object.
+REFUSED = [
+    (b'{\n  "mcpServers": {\n', ":3:1 has no key in double quotes here"),
+    (b'{"a": 1} x', ":1:10 has more behind its value"),
+    (b"[1]\n", ":1:1 is no object with settings"),
+    (b'{"mcpServers": [1]}', " has no object at 'mcpServers'"),
+    (b"{}\n\xff", " is no UTF-8 (line 2)"),
+    ("{}".encode("utf-16"), " is no UTF-8 (line 1)"),
+    (b'{"a": "\x1b]0;x\x07"}', ":1:7 has no JSON value here"),
+]
+SHAPES = [
+    b"",
+    b"\n",
+    b"// only a comment",
+    b"{}",
+    b'{"a":1}',
+    b'{\n\t"a": 1\n}\n',
+    b'{\r\n  "a": [1,\r\n 2]\r\n}\r\n',
+    b'\xef\xbb\xbf{"a": 1}\n',
+    b'{\n  "mcpServers": {\n    // nothing yet\n  },\n}\n',
+    b'{"mcpServers": {"other": {"command": "x"}}, "mcpServers": {}}',
+]
+
+
+@pytest.fixture
+def home(shell: Shell, tmp_path: Path) -> Path:
+    """Return an empty home directory, in which `tmux-debug-mcp` is on the PATH."""
+    home = tmp_path / "home"
+    home.mkdir()
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "tmux-debug-mcp"
+    command = [sys.executable, "-m", "tmux_debug_mcp"]
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    program.chmod(0o755)
+    for name in UNMOVED:
+        shell.env.pop(name, None)
+    shell.env.update(HOME=str(home), PATH=f"{programs}:{shell.env['PATH']}")
+    return home
+
+
+@pytest.fixture
+def config(shell: Shell, home: Path) -> Callable[..., str]:
+    """Return what runs `tmux-debug config`, and gives what it prints."""
+    assert home.is_dir()
+    return lambda *words: shell.out("config", *words)
+
+
+def refusal(shell: Shell, *words: str) -> str:
+    """Return why a command line is refused."""
+    done = shell.run("config", *words)
+    assert (done.returncode, done.stdout) == (125, "")
+    return done.stderr
+
+
+def backups(path: Path) -> list[bytes]:
+    found = sorted(path.parent.glob(f"{path.name}.bak-*"))
+    return [backup.read_bytes() for backup in found]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_file_is_made_and_removed(config: Callable[..., str], home: Path, client: str) -> None:
+    path = home / USER_FILES[client]
+    shown = config(client)
+    assert not path.exists()
+
+    written = config(client, "--write")
+    text = path.read_text()
+
+    assert f"Put this into {path}:\n\n{text}" in shown
+    assert f"tmux-debug config {client} --write\n" in shown
+    assert f"+++ {path}\n" in written
+    assert "tmux-debug-mcp" in text
+    assert config(client, "--write") == f"{path} has this already. Nothing is changed.\n"
+    assert path.read_text() == text
+    assert config(client, "--remove").startswith(f"Deleted {path}")
+    assert not path.exists()
+    assert backups(path) == []
+    assert config(client, "--remove") == f"{path} has no 'tmux-debug'. Nothing is changed.\n"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_file_of_any_shape_gets_the_entry_and_gets_its_bytes_back(
+    config: Callable[..., str], home: Path, shape: bytes
+) -> None:
+    path = home / ".claude.json"
+    path.write_bytes(shape)
+    path.chmod(0o640)
+
+    config("claude-code", "--scope", "user", "--write")
+    written = path.read_bytes()
+    config("claude-code", "--scope", "user", "--write")
+
+    assert b'"tmux-debug"' in written
+    assert path.read_bytes() == written
+    assert backups(path) == [shape]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    config("claude-code", "--scope", "user", "--remove")
+    assert path.read_bytes() == shape
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(("data", "reason"), REFUSED)
+def test_file_that_can_not_be_changed_stays_as_it_is(
+    shell: Shell, home: Path, data: bytes, reason: str
+) -> None:
+    path = home / ".claude.json"
+    path.write_bytes(data)
+
+    for action in ("--write", "--remove"):
+        error = refusal(shell, "claude-code", "--scope", "user", action)
+        assert error.startswith(f"tmux-debug: {path}{reason}")
+        assert "\x1b" not in error
+    assert path.read_bytes() == data
+    assert os.listdir(home) == [".claude.json"]
+
+
+def test_null_instead_of_servers_is_refused(
+    shell: Shell, config: Callable[..., str], home: Path
+) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"mcpServers": null}')
+
+    error = refusal(shell, "claude-code", "--scope", "user", "--write")
+
+    assert error.startswith(f"tmux-debug: {path}:1:16 has no object at 'mcpServers'")
+    assert "Nothing is changed" in config("claude-code", "--scope", "user", "--remove")
+    assert path.read_text() == '{"mcpServers": null}'
+
+
+def test_link_stays_a_link_and_what_it_leads_to_is_written(
+    config: Callable[..., str], home: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "dotfiles" / "codex.toml"
+    target.parent.mkdir()
+    target.write_text("model = 'x'\n")
+    path = home / ".codex/config.toml"
+    path.parent.mkdir()
+    path.symlink_to(target)
+
+    config("codex", "--write")
+
+    assert path.is_symlink()
+    assert "[mcp_servers.tmux-debug]" in target.read_text()
+    assert os.listdir(target.parent) == ["codex.toml"]
+    assert backups(path) == [b"model = 'x'\n"]
+    config("codex", "--remove")
+    assert path.is_symlink()
+    assert target.read_text() == "model = 'x'\n"
+
+
+def test_read_only_file_is_refused(shell: Shell, home: Path) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+    path.chmod(0o444)
+
+    assert "can't be written: it is read-only" in refusal(shell, "cursor", "--write")
+    assert path.read_text() == "{}"
+    assert os.listdir(path.parent) == ["mcp.json"]
+
+
+def test_directory_that_is_a_file_is_refused(shell: Shell, home: Path) -> None:
+    (home / ".cursor").write_text("")
+
+    assert "can't be " in refusal(shell, "cursor", "--write")
+
+
+def test_file_that_is_a_directory_is_refused(shell: Shell, home: Path) -> None:
+    (home / ".cursor/mcp.json").mkdir(parents=True)
+
+    assert "can't be read" in refusal(shell, "cursor", "--write")
+
+
+def test_options_are_passed_on_word_by_word(config: Callable[..., str], home: Path) -> None:
+    options = ["--env", "A='b c' D=$HOME", "--toolsets", "debug,terminal"]
+
+    shown = config("codex", "--", *options)
+    config("cursor", "--write", "--", *options)
+    config("cursor", "--write")
+
+    line = shown.rstrip().splitlines()[-1]
+    assert shlex.split(line) == ["tmux-debug", "config", "codex", "--write", "--", *options]
+    server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
+    assert server["args"] == options
+    config("cursor", "--write", "--")
+    server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
+    assert server["args"] == []
+
+
+def test_entry_of_somebody_else_stays(shell: Shell, config: Callable[..., str], home: Path) -> None:
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    text = '{"mcpServers": {"tmux-debug": {"command": "other"}}}'
+    path.write_text(text)
+
+    for action in ("--write", "--remove"):
+        assert "--name" in refusal(shell, "gemini", action)
+    assert path.read_text() == text
+    config("gemini", "--name", "terminals", "--write")
+    servers = json.loads(path.read_text())["mcpServers"]
+    assert list(servers) == ["tmux-debug", "terminals"]
+    config("gemini", "--name", "terminals", "--remove")
+    assert path.read_text() == text
+
+
+def test_subagent_of_somebody_else_stays(shell: Shell, home: Path) -> None:
+    path = home / ".claude/agents/tmux-debug.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: tmux-debug\n---\nMine.\n")
+
+    assert "--name" in refusal(shell, "claude-code", "--write")
+    assert path.read_text() == "---\nname: tmux-debug\n---\nMine.\n"
+
+
+def test_prompt_that_a_person_has_changed_is_kept_beside_it(
+    config: Callable[..., str], home: Path
+) -> None:
+    path = home / ".claude/agents/tmux-debug.md"
+    config("claude-code", "--write")
+    edited = path.read_text() + "Be brief.\n"
+    path.write_text(edited)
+
+    assert "already" in config("claude-code", "--write")
+    config("claude-code", "--remove")
+
+    assert not path.exists()
+    assert backups(path) == [edited.encode()]
+
+
+def test_project_scope_is_the_current_directory(config: Callable[..., str], shell: Shell) -> None:
+    config("claude-code", "--scope", "project", "--write")
+    config("opencode", "--scope", "project", "--write")
+
+    server = json.loads((shell.cwd / ".mcp.json").read_text())["mcpServers"]["tmux-debug"]
+    assert server["type"] == "stdio"
+    opencode = json.loads((shell.cwd / "opencode.json").read_text())
+    assert opencode["mcp"]["tmux-debug"]["type"] == "local"
+
+
+def test_file_with_comments_of_opencode_is_the_one_that_is_changed(
+    config: Callable[..., str], home: Path
+) -> None:
+    path = home / ".config/opencode/opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text('{\n  // mine\n  "model": "a/b",\n}\n')
+
+    config("opencode", "--write")
+
+    assert "// mine" in path.read_text()
+    assert not path.with_suffix(".json").exists()
+
+
+def test_line_for_claude_code_and_the_file_that_it_rewrites(
+    shell: Shell, config: Callable[..., str]
+) -> None:
+    line = config("claude-code", "--scope", "command", "--", "--env", "A='b c'")
+
+    words = shlex.split(line)
+    assert words[:7] == ["claude", "mcp", "add", "--scope", "user", "tmux-debug", "--"]
+    assert Path(words[7]).is_file()
+    assert words[8:] == ["--env", "A='b c'"]
+    shown = config("claude-code", "--scope", "user")
+    assert "claude mcp add --scope user" in shown
+    assert "run" in refusal(shell, "claude-code", "--scope", "command", "--write").lower()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["zed", "--scope", "project"],
+        ["codex", "--scope", "subagent"],
+        ["codex", "--name", "a b"],
+        ["codex", "--name", "../x"],
+        ["codex", "--command", "/none"],
+        ["codex", "--command", "sh"],
+        ["codex", "--", "--kep"],
+        ["nix", "--write"],
+    ],
+)
+def test_what_can_not_be_done_is_refused(shell: Shell, home: Path, words: list[str]) -> None:
+    refusal(shell, *words)
+    assert os.listdir(home) == []
+
+
+@pytest.mark.parametrize("words", [[], ["emacs"], ["codex", "--write", "--remove"]])
+def test_wrong_command_line_shows_the_usage(shell: Shell, words: list[str]) -> None:
+    done = shell.run("config", *words)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: tmux-debug config CLIENT")
+
+
+def test_both_programs_have_the_verb(shell: Shell, config: Callable[..., str]) -> None:
+    other = [sys.executable, "-c", "from tmux_debug_mcp.command.serve import main; main()"]
+    done = subprocess.run(
+        [*other, "config", "codex"],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, config("codex"))
+
+
+def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Path) -> None:
+    cached = home / ".cache/uv/archive-v0/ab/bin"
+    cached.mkdir(parents=True)
+    program = cached / "tmux-debug-mcp"
+    program.write_text(
+        f"#!{sys.executable}\nfrom tmux_debug_mcp.command.serve import main\nmain()\n"
+    )
+    program.chmod(0o755)
+
+    done = subprocess.run(
+        [program, "config", "cursor"], env=shell.env, capture_output=True, text=True, check=True
+    )
+
+    line = shlex.split(done.stdout.split("have it put there:\n\n")[1].splitlines()[0])
+    assert line[0] == "uvx"
+    assert line[-4:] == ["tmux-debug-mcp", "config", "cursor", "--write"]
+    assert '"command": "uvx"' in done.stdout
+
+
+def test_nix_has_lines_to_copy(config: Callable[..., str]) -> None:
+    text = config("nix")
+
+    assert "mcpConfig { tmux-debug = { }; }" in text
+    assert "mkSandbox {" in text
+
+
+def test_command_that_is_written_starts_the_server(
+    config: Callable[..., str], shell: Shell, home: Path
+) -> None:
+    config("cursor", "--write", "--command", "tmux-debug-mcp")
+    server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
+
+    done = subprocess.run(
+        [server["command"], *server["args"], "--version"],
+        env=shell.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.startswith("tmux-debug-mcp ")
+
+
+@pytest.mark.skipif(not BESIDE.exists(), reason="tmux-debug-mcp is not beside this Python")
+def test_program_of_this_installation_is_written(config: Callable[..., str], home: Path) -> None:
+    assert PROGRAM[0] == sys.executable
+    config("cursor", "--write")
+
+    server = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["tmux-debug"]
+    assert server["command"] == str(BESIDE)

@@ -1,0 +1,178 @@
+"""Real clients start the server from the file that `tmux-debug config` has written.
+
+Each test needs its client on the PATH, and no model. All four come from npm in half a minute:
+@anthropic-ai/claude-code, @openai/codex, @google/gemini-cli, opencode-ai.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Shell
+
+JUDGE = Path(__file__).parents[1] / "judges" / "context_isolation.py"
+TOOLS = {"create_pane", "send_keys", "capture_pane", "run", "wait", "kill_pane", "list_panes"}
+CLIENT_S = 120
+QUIET = {
+    "ANTHROPIC_API_KEY": "none",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+}
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Return the mark that skips a test where a client is not installed."""
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"needs the client {program}")
+
+
+@pytest.fixture
+def home(shell: Shell, tmp_path: Path) -> Iterator[Path]:
+    """Return a fresh home directory, in whose environment clients run."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        shell.env.pop(name, None)
+    shell.env.update(QUIET, HOME=str(home))
+    yield home
+    shutil.rmtree(shell.runtime / "cc-socks", ignore_errors=True)  # Claude Code leaves it
+
+
+def answer(shell: Shell, *command: str) -> str:
+    """Return what a client prints, without colours."""
+    done = subprocess.run(
+        command,
+        env=shell.env,
+        cwd=shell.cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=CLIENT_S,
+        check=False,
+        text=True,
+    )
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
+
+
+@needs("claude")
+def test_claude_code_connects_from_the_user_scope(shell: Shell, home: Path) -> None:
+    shell.out("config", "claude-code", "--scope", "user", "--write")
+
+    assert re.search(r"tmux-debug: .* ✔ Connected", answer(shell, "claude", "mcp", "list"))
+
+    # It writes its own settings into the file.
+    assert len(json.loads((home / ".claude.json").read_text())) > 1
+    assert "✔ Connected" in answer(shell, "claude", "mcp", "get", "tmux-debug")
+    shell.out("config", "claude-code", "--scope", "user", "--remove")
+    assert "tmux-debug" not in answer(shell, "claude", "mcp", "list")
+
+
+@needs("claude")
+def test_claude_code_takes_the_line_that_is_shown(shell: Shell, home: Path) -> None:
+    line = shell.out("config", "claude-code", "--scope", "command", "--", "--env", "A='b c'")
+
+    answer(shell, "sh", "-c", line)
+
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["tmux-debug"]
+    assert server["args"] == ["--env", "A='b c'"]
+    written = shell.out("config", "claude-code", "--scope", "user", "--write")
+    assert "has this already" in written
+
+
+@needs("claude")
+def test_claude_code_asks_before_it_starts_the_server_of_a_project(
+    shell: Shell, home: Path
+) -> None:
+    assert home.is_dir()
+    shell.out("config", "claude-code", "--scope", "project", "--write")
+
+    assert re.search(r"tmux-debug: .*[Pp]ending approval", answer(shell, "claude", "mcp", "list"))
+
+
+@needs("claude")
+@pytest.mark.skipif(not JUDGE.exists(), reason="Nix builds without the judges")
+def test_only_the_subagent_of_claude_code_has_the_tools(shell: Shell, home: Path) -> None:
+    shell.out("config", "claude-code", "--write")
+    assert (home / ".claude/agents/tmux-debug.md").is_file()
+
+    judged = answer(shell, sys.executable, str(JUDGE), "subagent", "claude")
+
+    assert "ok: no request of the main session offers a tool of ours" in judged
+    assert "ok: each of its requests offers all our tools with their schemas" in judged
+    assert "FAIL" not in judged
+
+
+@needs("codex")
+def test_codex_lists_the_tools(shell: Shell, home: Path) -> None:
+    assert home.is_dir()
+    shell.out("config", "codex", "--write")
+
+    process = subprocess.Popen(
+        ["codex", "app-server"],
+        env=shell.env,
+        cwd=shell.cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with process:
+        asked(process, "initialize", {"clientInfo": {"name": "test", "version": "0"}})
+        [server] = asked(process, "mcpServerStatus/list", {})["data"]
+        process.terminate()
+
+    assert server["name"] == "tmux-debug"
+    assert set(server["tools"]) == {f"tmux_{name}" for name in TOOLS}
+
+
+def asked(process: "subprocess.Popen[str]", method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return what an app server of Codex answers."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(f"{json.dumps({'id': method, 'method': method, 'params': params})}\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        message = json.loads(line)
+        if message.get("id") == method:
+            result: dict[str, Any] = message["result"]
+            return result
+    pytest.fail(f"{method} was not answered")
+
+
+@needs("gemini")
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_gemini_connects(shell: Shell, home: Path, scope: str) -> None:
+    assert home.is_dir()
+    shell.out("config", "gemini", "--scope", scope, "--write")
+
+    listed = answer(shell, "gemini", "mcp", "list")
+
+    assert re.search(r"✓ tmux-debug: .* Connected", listed)
+
+
+@needs("opencode")
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_opencode_connects(shell: Shell, home: Path, scope: str) -> None:
+    assert home.is_dir()
+    shell.out("config", "opencode", "--scope", scope, "--write")
+
+    assert re.search(r"✓ tmux-debug\s+connected", answer(shell, "opencode", "mcp", "list"))
+
+
+@needs("opencode")
+def test_opencode_reads_the_file_with_comments(shell: Shell, home: Path) -> None:
+    path = home / ".config/opencode/opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text('\n{\n  // mine\n  "autoupdate": false, // never\n}\n')
+    shell.out("config", "opencode", "--write")
+
+    assert re.search(r"✓ tmux-debug\s+connected", answer(shell, "opencode", "mcp", "list"))

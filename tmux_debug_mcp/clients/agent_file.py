@@ -1,0 +1,72 @@
+"""A subagent of Claude Code: a Markdown file with YAML in front, which starts the server itself.
+
+The main session then has one line of it in its context, and no tools.
+"""
+
+from pathlib import Path
+
+from . import yaml_text
+from .faults import FormatError
+
+_FENCE = "---"
+# lib/mcp/tmux has the same for Nix.
+_DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and how to start it."
+_TOOLS = "Bash, Read, Grep, Glob"
+_PROMPT = Path(__file__).with_name("subagent.md")
+
+
+def text_of(name: str, entry: dict[str, object]) -> str:
+    """Return the file of a subagent.
+
+    Args:
+        name: The name of the subagent and of its server.
+        entry: How its server is started.
+    """
+    front = [
+        *yaml_text.dump({"name": name, "description": _DESCRIPTION}).splitlines(),
+        f"tools: {_TOOLS}",
+        "mcpServers:",
+        f"  - {name}:",
+        *(f"      {line}" for line in yaml_text.dump(entry).splitlines()),
+    ]
+    return "\n".join([_FENCE, *front, _FENCE, _PROMPT.read_text()])
+
+
+def load(text: str) -> object:
+    """Return the value of the YAML in front, {} if there is none.
+
+    Raises:
+        FormatError: It is no YAML.
+    """
+    start, end = _front(text)
+    return yaml_text.load(text[start:end])
+
+
+def put(text: str, path: yaml_text.Path, value: object) -> str:
+    """Return the text with this value at a path in the YAML in front.
+
+    Raises:
+        FormatError: As in `yaml_text.put`.
+    """
+    start, end = _front(text)
+    return text[:start] + yaml_text.put(text[start:end], path, value) + text[end:]
+
+
+def remove(text: str, path: yaml_text.Path, *, keeps_parents: bool = False) -> str:  # noqa: ARG001
+    """Return what a file of ours is without its server: nothing."""
+    return ""
+
+
+def _front(text: str) -> tuple[int, int]:
+    """Return where the YAML in front begins and ends.
+
+    Raises:
+        FormatError: It has no end.
+    """
+    start = text.find("\n") + 1
+    if text[:start].strip("\ufeff \t\r\n") != _FENCE:
+        return 0, 0
+    end = text.find(f"\n{_FENCE}", start - 1) + 1
+    if not end:
+        raise FormatError("has front matter without an end", 1, 1)
+    return start, end

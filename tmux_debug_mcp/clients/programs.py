@@ -1,0 +1,130 @@
+"""The command that a client is given: the server, as it is installed."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tmux_debug_mcp.sockets.servers import CommandError
+
+NAME = "tmux-debug-mcp"
+_MODULE = "tmux_debug_mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a client starts the server.
+
+    Attributes:
+        words: The program and its first arguments.
+        note: What a person should know about it, "" for nothing.
+    """
+
+    words: tuple[str, ...]
+    note: str = ""
+
+
+def server_words(words: list[str]) -> list[str] | None:
+    """Return the server's own arguments in a command, None if it does not start the server."""
+    for index, word in enumerate(words):
+        if os.path.basename(word) == NAME or word == _MODULE:
+            return words[index + 1 :]
+    return None
+
+
+def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
+    """Return the command of the server that is installed beside a program.
+
+    Args:
+        started_as: The program that runs, as it was called.
+        interpreter: Its Python.
+        environ: The environment.
+
+    Raises:
+        CommandError: No server is beside it.
+    """
+    search = environ.get("PATH")
+    caller = started_as if "/" in started_as else shutil.which(started_as, path=search) or ""
+    beside = [Path(os.path.abspath(one)).with_name(NAME) for one in (caller, interpreter) if one]
+    on_path = shutil.which(NAME, path=search)
+    if on_path:
+        beside.append(Path(os.path.abspath(on_path)))
+    found = next((str(one) for one in beside if os.access(one, os.X_OK)), None)
+    if found is None:
+        raise CommandError(f"No {NAME} is beside this program. Give its path with --command.")
+    launcher = _launcher(found, environ)
+    if launcher:
+        note = f"This {NAME} runs from a cache, so that '{launcher[0]}' starts it."
+        return Program(launcher, note)
+    if found.startswith("/nix/store/"):
+        return _of_profile(found, environ)
+    return Program((found,))
+
+
+def given(command: str, environ: Mapping[str, str]) -> Program:
+    """Return the command that a person names.
+
+    Args:
+        command: The path of a program, or its name.
+        environ: The environment.
+
+    Raises:
+        CommandError: It can't be run.
+    """
+    found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
+    if found is None:
+        raise CommandError(f"--command '{command}' can't be run. Give the path of {NAME}.")
+    words = (os.path.abspath(found),)
+    if server_words(list(words)) is None:
+        raise CommandError(f"--command '{command}' is not called {NAME}. Give the path of {NAME}.")
+    return Program(words)
+
+
+def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command for a program in a cache of uv or pipx, () for one that is installed."""
+    cache = environ.get("UV_CACHE_DIR", "")
+    in_uv = bool(cache) and program.startswith(f"{os.path.abspath(cache)}/")
+    if in_uv or re.search(r"/\.cache/uv/|/archive-v[0-9]+/", program):
+        source = _source()
+        return ("uvx", *(("--from", source) if source else ()), NAME)
+    if "/.cache/pipx/" in program:
+        source = _source()
+        return ("pipx", "run", *(("--spec", source) if source else ()), NAME)
+    return ()
+
+
+def _source() -> str:
+    """Return where this package was installed from, "" for an index. Source: PEP 610."""
+    try:
+        text = metadata.distribution(NAME).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return ""
+    if not text:
+        return ""
+    facts = json.loads(text)
+    url = str(facts["url"])
+    if url.startswith("file://"):
+        return unquote(urlsplit(url).path)
+    revision = facts.get("vcs_info", {})
+    if revision:
+        return f"{revision['vcs']}+{url}@{revision['commit_id']}"
+    return url
+
+
+def _of_profile(program: str, environ: Mapping[str, str]) -> Program:
+    """Return the link to a program of Nix that a profile has on the PATH, if there is one.
+
+    Such a link stays when the package is updated.
+    """
+    for directory in environ.get("PATH", "").split(":"):
+        link = os.path.join(directory, NAME)
+        is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
+        if is_link and os.path.realpath(link) == os.path.realpath(program):
+            return Program((link,))
+    note = "Nix may collect this path as garbage. Install the package, or use `config nix`."
+    return Program((program,), note)
