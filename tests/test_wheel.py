@@ -50,7 +50,9 @@ def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) ->
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
 
-    assert metadata["License-Expression"] == "MIT AND Bitstream-Vera AND OFL-1.1"
+    assert metadata["License-Expression"] == (
+        "MIT AND Bitstream-Vera AND OFL-1.1 AND Apache-2.0"
+    )
     licences = metadata.get_all("License-File") or []
     assert sorted(licences) == [
         "LICENSE",

@@ -4,7 +4,7 @@ import argparse
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from tmux_debug_mcp.sockets.servers import CommandError
 
 from .audits import Damage, Line
 from .filters import Filter, PaneNames, time_of, tools_of
+from .page_verb import add_page_options, write_page
 from .sources import Growth, Source, merged
 from .table import JsonOutput, Output, PlainOutput, TableOutput
 from .visible import visible
@@ -65,10 +66,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="WHEN",
         help="only calls answered since then: 2026-01-30T10:15, 10:15, or 10m, 2h, 1d ago",
     )
-    made.add_argument("--follow", action="store_true", help="go on as calls are made, until C-c")
+    forms = made.add_mutually_exclusive_group()
+    forms.add_argument("--follow", action="store_true", help="go on as calls are made, until C-c")
+    forms.add_argument("--html", metavar="OUT", help="write a page for a browser instead")
     made.add_argument(
         "--json", action="store_true", help="print the records as they are, as lines of JSON"
     )
+    add_page_options(made)
     return made
 
 
@@ -86,7 +90,9 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     sources = [Source(word, output.flush) for word in options.files]
     view = _View(sources, damages, wanted, names, output)
     try:
-        if options.follow:
+        if options.html:
+            write_page(view.all_wanted(), options, environ)
+        elif options.follow:
             view.follow()
         else:
             view.show_all()
@@ -143,7 +149,11 @@ class _View:
 
     def show_all(self) -> None:
         """Show the audits to their ends."""
-        self._show([source.to_end() for source in self.sources])
+        self._show(source.to_end() for source in self.sources)
+
+    def all_wanted(self) -> Iterator[Line]:
+        """Yield what is wanted of the audits, by time."""
+        return self._wanted(source.to_end() for source in self.sources)
 
     def follow(self) -> None:
         """Show the audits, and what is written to them, until nobody reads the output any more.
@@ -156,16 +166,20 @@ class _View:
         growth = Growth(self.sources)
         is_read = True
         while is_read:
-            self._show([source.new() for source in self.sources])
+            self._show(source.new() for source in self.sources)
             growth.watch()
             is_read = growth.wait()
 
-    def _show(self, audits: Sequence[Iterator[Line | Damage]]) -> None:
+    def _show(self, audits: Iterable[Iterator[Line | Damage]]) -> None:
+        for line in self._wanted(audits):
+            self.output.show(line)
+        self.output.flush()
+
+    def _wanted(self, audits: Iterable[Iterator[Line | Damage]]) -> Iterator[Line]:
         for line in merged(self.damages.sound(lines) for lines in audits):
             self.names.note(line)
             if self.wanted.accepts(line, self.names):
-                self.output.show(line)
-        self.output.flush()
+                yield line
 
 
 def _filter_of(options: argparse.Namespace) -> Filter:

@@ -4,8 +4,9 @@ Source: https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -13,24 +14,44 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
 
 
-def cast(log: Log, title: str, idle_s: float) -> Iterator[bytes]:
+class Cast(NamedTuple):
+    """A recording.
+
+    Attributes:
+        text: Its lines.
+        began_at: When it began, in seconds since the epoch.
+        times: When the pane printed something, in seconds since then.
+    """
+
+    text: str
+    began_at: float
+    times: Sequence[float]
+
+    def marks(self, maximum: int) -> list[float]:
+        """Return moments of output in milliseconds since the epoch, at most so many."""
+        every = len(self.times) // maximum + 1
+        return [round((self.began_at + at_s) * 1000, 1) for at_s in self.times[::every]]
+
+
+def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
     """Yield the lines of a recording.
 
     Args:
         log: The log.
         title: The title of the recording.
-        idle_s: The longest time without output; players wait no longer.
+        idle_s: The longest pause that players keep, None for all of them.
     """
     timing = log.timing
-    header = {
+    header: dict[str, Any] = {
         "version": 2,
         "width": timing.columns,
         "height": timing.rows,
         "timestamp": int(timing.began_at),
-        "idle_time_limit": idle_s,
         "title": title,
         "env": {"TERM": "tmux-256color"},
     }
+    if idle_s is not None:
+        header["idle_time_limit"] = idle_s
     yield orjson.dumps(header) + b"\n"
     resizes = list(timing.resizes)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")

@@ -16,7 +16,7 @@ _AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")
 _TIME_OF_DAY = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 # The tools that make a pane and may name it.
-_MAKING = frozenset({"create_pane", "create_tab"})
+MAKING = frozenset({"create_pane", "create_tab"})
 # What the tools of `debug` are called on the command line, where it is not the tool's own name.
 _VERBS = {
     "create": "create_pane",
@@ -42,7 +42,7 @@ class PaneNames:
 
     def note(self, line: Line) -> None:
         """Remember the name of a pane, if the call made one. Call it with every line, in order."""
-        if line.tool not in _MAKING or not line.is_ok:
+        if line.tool not in MAKING or not line.is_ok:
             return
         name = line.fields.get("name")
         if not isinstance(name, str):

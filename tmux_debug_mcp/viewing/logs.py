@@ -13,6 +13,8 @@ from tmux_debug_mcp.logs.timing import Resize, Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running
 
+from .casts import Cast, cast
+
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
@@ -93,3 +95,39 @@ def _shared(facts: Any) -> FoundLog:  # noqa: ANN401  what our server says
     except OSError as error:
         raise CommandError(f"The log can't be read: {error}. Call again.") from error
     return FoundLog(facts["id"], facts["name"], facts["command"], log)
+
+
+class KeptCasts:
+    """Recordings made of kept logs.
+
+    Args:
+        directory: The directory of kept logs.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._archive = Archive(directory) if directory.is_dir() else None
+
+    def cast_of(self, run: str, pane: str) -> Cast | None:
+        """Return the recording of a pane.
+
+        Args:
+            run: The server run.
+            pane: The pane's id.
+
+        Returns:
+            None if its log was not kept.
+        """
+        target = f"{run}/{pane}"
+        if self._archive is None or not names_run(target):
+            return None
+        try:
+            found = self._archive.find(target)
+        except PaneNotFoundError:
+            return None
+        log = found.log
+        try:
+            log.read_timing(found.entry.started_at)
+            text = b"".join(cast(log, found.entry.name)).decode()
+            return Cast(text, log.timing.began_at, log.timing.times)
+        finally:
+            log.close()

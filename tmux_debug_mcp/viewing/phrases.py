@@ -161,6 +161,7 @@ _WORDINGS = {
     # people
     "attach": _Wording("attach"),
     "secret": _Wording("type a secret into"),
+    "replay": _Wording("replay"),
     # tabs
     "create_tab": _Wording("create tab"),
     "list_tabs": _Wording("list tabs"),

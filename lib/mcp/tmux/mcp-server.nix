@@ -100,9 +100,10 @@ pythonPackages.buildPythonApplication {
 
   meta = {
     description = "MCP server that gives a debugging agent real terminals, over tmux";
-    # The code, and the fonts of screenshots.
+    # The code, the fonts of screenshots, and the player of pages.
     license = [
       lib.licenses.mit
+      lib.licenses.asl20
       lib.licenses.bitstreamVera
       lib.licenses.ofl
     ];

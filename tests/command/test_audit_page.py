@@ -1,0 +1,198 @@
+"""The page of audits in a real browser: Chromium without a window."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from .conftest import Shell
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ViewportSize
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="needs chromium"),
+    # One browser for all tests of this file.
+    pytest.mark.xdist_group("browser"),
+]
+
+EVIL = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>\u202e"
+DESKTOP: "ViewportSize" = {"width": 1280, "height": 800}
+PHONE: "ViewportSize" = {"width": 390, "height": 844}
+
+
+class Page:
+    """A page in a tab. Whatever it says on the console, asks or loads is noted."""
+
+    def __init__(self, context: "BrowserContext", path: Path) -> None:
+        self.tab = context.new_page()
+        self.noted: list[str] = []
+        self.tab.on("console", lambda message: self.noted.append(message.text))
+        self.tab.on("pageerror", lambda error: self.noted.append(str(error)))
+        self.tab.on("dialog", lambda dialog: self.noted.append(dialog.message))
+        self.tab.on("request", lambda request: self.noted.append(request.url))
+        self.tab.goto(path.as_uri())
+        self.noted.remove(path.as_uri())
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.tab.keyboard.press(key)
+
+    def rows(self) -> list[str]:
+        """Return the calls that are shown, from above to below."""
+        rows = self.tab.locator(".row").all()
+        rows.sort(key=lambda row: float(row.evaluate("row => parseFloat(row.style.top)")))
+        return [row.locator(".call").inner_text() for row in rows]
+
+    def detail(self) -> str:
+        return str(self.tab.locator("#detail").inner_text())
+
+    def width(self) -> int:
+        return int(self.tab.evaluate("document.documentElement.scrollWidth"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def written(shell: Shell, tmp_path: Path) -> Path:
+    """Return the page of a session, with captures and kept logs."""
+    kept = ["--audit", "a.jsonl", "--audit-full", "captures", "--log-dir", "logs"]
+    shell.out("start", *kept)
+    shell.out("create", "--name", "web", f"echo listening; printf '%s\\n' '{EVIL}'; cat")
+    shell.out("create", "--name", "client", "bash --norc")
+    shell.out("send", "client", "echo request", "Enter", "--wait-for", "^request")
+    shell.run("capture", "nope")
+    shell.out("send", "web", EVIL, "Enter")
+    shell.out("stop")
+    where = ["--captures", "captures", "--log-dir", "logs"]
+    shell.out("audit", "--html", "page.html", *where, "a.jsonl")
+    return tmp_path / "page.html"
+
+
+@pytest.fixture
+def page(browser: "Browser", written: Path) -> Iterator[Page]:
+    context = browser.new_context(viewport=DESKTOP)
+    yield Page(context, written)
+    context.close()
+
+
+def test_calls_are_rows_and_failures_stand_out(page: Page) -> None:
+    rows = page.rows()
+
+    assert rows[0].startswith("create web: echo listening")
+    assert "Pane 'nope' not found" in page.tab.locator(".row.failed .error").inner_text()
+    assert "5 calls · 1 failed · 3 panes" in page.tab.locator("#summary").inner_text()
+
+
+def test_nothing_that_a_pane_has_printed_runs_or_loads(page: Page) -> None:
+    for number in range(5):
+        page.press("j", "Enter")
+        assert page.detail(), number
+    page.tab.get_by_text("Play the pane from here").click()
+    page.tab.wait_for_selector(".ap-player")
+    page.tab.wait_for_timeout(500)
+
+    loaded = [noted for noted in page.noted if not noted.startswith(("data:", "blob:"))]
+    assert loaded == []
+    assert page.tab.locator("img").count() == 0
+    # The player is a terminal, in which a pane may print what it likes.
+    page.tab.evaluate("document.querySelector('.player').remove()")
+    assert "\u202e" not in page.tab.locator("body").inner_text()
+
+
+def test_call_shows_what_it_returned_and_what_was_printed_meanwhile(page: Page) -> None:
+    page.tab.locator(".row", has_text="echo request").click()
+
+    assert "What it returned (debug-2-capture-002.txt)" in page.detail()
+    assert "Printed meanwhile in client" in page.detail()
+    assert '"wait_for": "^request"' in page.detail()
+
+
+def test_search_and_failures_filter(page: Page) -> None:
+    page.press("/")
+    page.tab.keyboard.type("CLIENT echo")
+    assert page.rows() == ["send 'echo request', then Enter, until /^request/"]
+    assert "1 of 5 calls" in page.tab.locator("#summary").inner_text()
+
+    page.press("Escape", "f")
+    [failed] = page.rows()
+    assert failed.startswith("capture")
+    page.press("f", "/")
+    page.tab.keyboard.type("nothing like it")
+    assert page.tab.get_by_text("No call matches.").is_visible()
+
+
+def test_keys_move_open_and_close(page: Page) -> None:
+    page.press("j", "j", "k")
+    assert page.tab.locator('[aria-selected="true"] .call').inner_text().startswith("create web")
+    page.press("End", "Enter")
+    assert page.tab.locator("#detail").is_visible()
+    page.press("Escape", "?")
+    assert page.tab.locator("#detail").is_hidden()
+    assert page.tab.locator("#help").is_visible()
+    page.press("Escape")
+    assert page.tab.locator("#help").is_hidden()
+
+
+def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
+    canvas = page.tab.locator("#lanes")
+    before = canvas.screenshot()
+    page.press("+", "l")
+    page.tab.wait_for_timeout(100)
+    assert canvas.screenshot() != before
+    page.press("0")
+    page.tab.wait_for_timeout(100)
+    assert canvas.screenshot() == before
+
+    # The first call is at the left end of the first lane.
+    box = canvas.bounding_box()
+    assert box
+    page.tab.mouse.click(box["x"] + 140 + (box["width"] - 140) * 0.02 + 2, box["y"] + 22 + 12)
+    assert "create web" in page.detail()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone(browser: "Browser", written: Path, scheme: Literal["light", "dark"]) -> None:
+    context = browser.new_context(viewport=PHONE, color_scheme=scheme, has_touch=True)
+    page = Page(context, written)
+
+    assert page.width() <= PHONE["width"]
+    page.tab.locator(".row").first.tap()
+    assert page.width() <= PHONE["width"]
+    assert page.tab.locator("#detail").is_visible()
+    back = page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert back == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+    context.close()
+
+
+def test_large_audit_opens_with_few_elements(
+    browser: "Browser", shell: Shell, tmp_path: Path
+) -> None:
+    record = {"tool": "send_keys", "pane_id": "debug-1", "duration_ms": 3.5, "ok": True}
+    with open(tmp_path / "large.jsonl", "w", encoding="utf-8") as file:
+        for number in range(50_000):
+            seconds = f"{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
+            facts = {"ts": f"2026-01-30T{seconds}Z", **record, "keys": f"line {number}"}
+            file.write(json.dumps(facts) + "\n")
+    shell.out("audit", "--html", "large.html", "large.jsonl")
+    context = browser.new_context(viewport=DESKTOP)
+    page = Page(context, tmp_path / "large.html")
+
+    assert "50000 calls" in page.tab.locator("#summary").inner_text()
+    assert page.tab.evaluate("document.querySelectorAll('body *').length") < 1000
+    page.press("End", "Enter")
+    assert '"keys": "line 49999"' in page.detail() or "line 49999" in page.rows()[-1]
+    context.close()

@@ -1,0 +1,220 @@
+"""The page of audits, as a file: what is in it, and that nothing in it is run."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.viewing import page
+from tmux_debug_mcp.viewing.audits import Line, Parser
+from tmux_debug_mcp.viewing.casts import Cast
+from tmux_debug_mcp.viewing.page import Extras, write
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "]]>&lt;&amp;",
+    "\x1b]0;x\x07\x00\u202eabc\u2028\u2029",
+    '"onclick="alert(1)',
+]
+RUN = "20260130T101546-4711"
+
+
+def record(**fields: object) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "ts": "2026-01-30T10:15:46.120Z",
+        "run": RUN,
+        "tool": "create_pane",
+        "pane_id": "debug-1",
+        "command": "true",
+        "duration_ms": 20.0,
+        "ok": True,
+    }
+    return facts | fields
+
+
+def lines(*records: dict[str, object]) -> list[Line]:
+    data = "".join(json.dumps(one) + "\n" for one in records)
+    found = list(Parser(Path("a.jsonl")).feed(data.encode()))
+    assert all(isinstance(one, Line) for one in found)
+    return [one for one in found if isinstance(one, Line)]
+
+
+class Scripts(HTMLParser):
+    """The scripts of a page, by id; those that run have none. Other elements are counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data: dict[str, str] = {}
+        self.run: list[str] = []
+        self.tags: list[str] = []
+        self._open: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "script":
+            facts = dict(attrs)
+            self._open = facts.get("id") or ""
+            assert (facts.get("type") == "application/json") == bool(self._open)
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.data[self._open] = data
+        elif self._open == "":
+            self.run.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._open = None
+
+
+def written(tmp_path: Path, *records: dict[str, object], extras: Extras | None = None) -> Scripts:
+    out = tmp_path / "out.html"
+    assert write(lines(*records), out, "audit", extras or Extras()) == len(records)
+    scripts = Scripts()
+    scripts.feed(out.read_text())
+    return scripts
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str) -> None:
+    harmless = written(tmp_path, record())
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "c.txt").write_text(hostile)
+
+    scripts = written(
+        tmp_path,
+        record(command=hostile, name=hostile, caller=hostile, pane_id=hostile),
+        record(ok=False, error=hostile, tool=hostile, capture="c.txt"),
+        extras=Extras(captures),
+    )
+
+    assert [tag for tag in scripts.tags if tag != "script"] == [
+        tag for tag in harmless.tags if tag != "script"
+    ]
+    assert len(scripts.run) == 1
+    [first, second] = json.loads(scripts.data["part-0"])
+    assert (first["command"], second["error"]) == (hostile, hostile)
+    assert json.loads(scripts.data["capture-0"]) == hostile
+    for text in json.loads(scripts.data["data"])["texts"]:
+        assert text.isprintable()
+
+
+def test_title_is_text(tmp_path: Path) -> None:
+    write(lines(record()), tmp_path / "out.html", "<b>\x1b[31m", Extras())
+
+    text = (tmp_path / "out.html").read_text()
+    assert text.count("&lt;b&gt;\\x1b[31m") == 2
+    assert "<b>" not in text
+
+
+def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
+    data = json.loads(
+        written(
+            tmp_path,
+            record(name="web"),
+            record(ts="2026-01-30T10:15:47Z", tool="capture_pane", ok=False, error="gone"),
+            record(ts="2026-01-30T10:15:48Z", tool="list_panes", pane_id=None, duration_ms=None),
+            record(ts="2026-01-30T10:15:49Z", tool="kill_pane", pane_id="web"),
+            record(ts="2026-01-30T10:15:50Z", run="20260130T101600-2"),
+        ).data["data"]
+    )
+
+    assert data["began"] == [0.0, 880.0, 1900.0, 2880.0, 3880.0]
+    assert data["took"] == [20.0, 20.0, -1.0, 20.0, 20.0]
+    # The pane by its id and by its name, no pane, and the same id of another run.
+    assert data["lane"] == [0, 0, 1, 0, 2]
+    assert [lane["name"] for lane in data["lanes"]] == ["web", "server", "debug-1"]
+    assert [data["texts"][number] for number in data["error"]] == ["", "gone", "", "", ""]
+    assert data["failures"] == 1
+
+
+def test_records_are_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_PER_PART", 2)
+    scripts = written(tmp_path, *(record(command=str(number)) for number in range(5)))
+
+    parts = [json.loads(scripts.data[f"part-{number}"]) for number in range(3)]
+    assert [[one["command"] for one in part] for part in parts] == [["0", "1"], ["2", "3"], ["4"]]
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a\0b", "missing", "link", ""])
+def test_captures_are_files_of_the_directory_alone(tmp_path: Path, name: str) -> None:
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (captures / "link").symlink_to(tmp_path / "secret")
+
+    scripts = written(tmp_path, record(capture=name), extras=Extras(captures))
+
+    assert json.loads(scripts.data["data"])["captures"] == {}
+
+
+def test_captures_are_embedded_as_far_as_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "MAX_CAPTURES_BYTES", 10)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(b"\xff234567" if name == "b" else b"1234")
+
+    scripts = written(
+        tmp_path, *(record(capture=name) for name in ("a", "b", "c")), extras=Extras(tmp_path)
+    )
+
+    assert json.loads(scripts.data["data"])["captures"] == {"0": 0, "2": 1}
+
+
+class Kept:
+    def cast_of(self, run: str, pane: str) -> Cast | None:
+        if (run, pane) != (RUN, "debug-1"):
+            return None
+        return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
+
+
+def test_recordings_come_with_their_player(tmp_path: Path) -> None:
+    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(casts=Kept()))
+
+    assert json.loads(scripts.data["cast-0"])["text"].endswith('"</script>"]\n')
+    lanes = json.loads(scripts.data["data"])["lanes"]
+    assert lanes[0] == {"name": "debug-1", "cast": 0, "printed": [1769768146500.0]}
+    assert lanes[1] == {"name": "debug-2"}
+    assert len(scripts.run) == 2
+    assert "AsciinemaPlayer" in scripts.run[0]
+
+
+def test_page_without_calls_is_a_page(tmp_path: Path) -> None:
+    assert json.loads(written(tmp_path).data["data"])["began"] == []
+
+
+def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    out.write_text("old")
+
+    def failing() -> list[Line]:
+        raise CommandError("It went away.")
+
+    with pytest.raises(CommandError, match="It went away"):
+        write((line for line in failing()), out, "x", Extras())
+    with pytest.raises(CommandError, match=r"can't be written: No such file or directory\. Name"):
+        write([], tmp_path / "missing" / "out.html", "x", Extras())
+
+    assert out.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+
+
+def test_page_is_for_its_user_alone(tmp_path: Path) -> None:
+    written(tmp_path, record())
+
+    assert (tmp_path / "out.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_page_loads_nothing(tmp_path: Path) -> None:
+    written(tmp_path, record())
+
+    text = (tmp_path / "out.html").read_text()
+    assert "default-src 'none'" in text
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", text)
