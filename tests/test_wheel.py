@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import manual
 import pytest
 from mcp import Client, StdioServerParameters
 from packages import environment as clean_environment
@@ -132,3 +133,8 @@ def test_mypy_sees_the_types_of_what_is_installed(programs: Path, tmp_path: Path
 
     assert 'Revealed type is "str"' in done.stdout.replace("builtins.", ""), done.stdout
     assert "Success" in done.stdout
+
+
+def test_manual_pages_and_completions_are_installed(programs: Path) -> None:
+    for path, text in manual.files().items():
+        assert (programs.parent / path).read_text() == text
