@@ -67,6 +67,6 @@ def test_demo_runs_in_it(unpacked: Path, programs: Path) -> None:
 
 
 def test_it_passes_its_tests_that_need_nothing_but_itself(unpacked: Path, programs: Path) -> None:
-    tests = ("tests/unit", "tests/test_readme.py", "tests/test_documents.py")
+    tests = ("tests/unit", "tests/test_readme.py")
 
     assert " passed" in dev(unpacked, programs, "test", "-q", *tests)
