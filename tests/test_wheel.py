@@ -1,12 +1,23 @@
-"""The wheel has all that the package needs, and says whose work that is."""
+"""The wheel has all that the package needs, says whose work that is, and runs once installed."""
 
 import configparser
 import email
 import importlib
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
+import manual
 import pytest
+from mcp import Client, StdioServerParameters
+from packages import environment as clean_environment
+from packages import install, run_uv
+from support import texts
+
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.tools import debug
 
 flit = pytest.importorskip(
     "flit_core.buildapi", reason="flit_core is not installed; ./dev setup installs it"
@@ -61,3 +72,71 @@ def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) ->
     ]
     for licence in licences:
         assert name.replace("METADATA", f"licenses/{licence}") in wheel.namelist()
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the programs of an environment that has the wheel, and what it requires, alone."""
+    return install(tmp_path_factory.mktemp("installed") / "env", str(wheel.filename))
+
+
+@pytest.fixture(scope="module")
+def of_uvx(wheel: zipfile.ZipFile) -> str:
+    """Return what the server prints of its version when uvx runs it."""
+    wheels = str(wheel.filename)
+    python = ("--python", sys.executable)
+    return run_uv(
+        "tool", "run", "--quiet", *python, "--from", wheels, "tmux-debug-mcp", "--version"
+    )
+
+
+def test_uvx_runs_the_server_without_an_installation(of_uvx: str) -> None:
+    assert of_uvx == f"tmux-debug-mcp {__version__}\n"
+
+
+@pytest.mark.parametrize("program", ["tmux-debug", "tmux-debug-mcp"])
+def test_both_commands_run_where_only_the_wheel_is_installed(programs: Path, program: str) -> None:
+    command = [str(programs / program), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout == f"{program} {__version__}\n"
+
+
+async def test_installed_server_serves_a_client(
+    programs: Path, environment: dict[str, str]
+) -> None:
+    server = StdioServerParameters(command=str(programs / "tmux-debug-mcp"), env=environment)
+    async with Client(server) as client:
+        tools = (await client.list_tools()).tools
+        result = await client.call_tool("tmux_run", {"command": "echo it runs"})
+
+    assert [tool.name for tool in tools] == [tool.name for tool in debug.TOOLS]
+    assert texts(result)[0] == "it runs\n"
+
+
+_TYPED = """\
+from tmux_debug_mcp.vt.keys import parse
+reveal_type(parse("Enter").text)
+"""
+
+
+def test_mypy_sees_the_types_of_what_is_installed(programs: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed; ./dev setup installs it")
+    (tmp_path / "program.py").write_text(_TYPED)
+    words = ["--strict", f"--python-executable={programs / 'python'}", "program.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", f"--cache-dir={os.devnull}", *words],
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 'Revealed type is "str"' in done.stdout.replace("builtins.", ""), done.stdout
+    assert "Success" in done.stdout
+
+
+def test_manual_pages_and_completions_are_installed(programs: Path) -> None:
+    for path, text in manual.files().items():
+        assert (programs.parent / path).read_text() == text

@@ -4,6 +4,7 @@ It serves from the first byte to an end that leaves nothing behind. The protocol
 streams are ours.
 """
 
+import base64
 import contextlib
 import functools
 import logging
@@ -12,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -19,6 +21,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import limits, processes
@@ -47,6 +50,15 @@ from .streams import LAST_CALLS_S, Input, Output
 
 if TYPE_CHECKING:
     from .verbs.answering import Verbs
+
+# What clients show of the server to people; models don't get to see it.
+TITLE = "Terminals for debugging"
+DESCRIPTION = (
+    "Real terminals for debugging agents: tmux panes to start, type into, wait for, read and end."
+)
+_NAME = "tmux-debug"
+_NAME_AND_VERSION = {"name": _NAME, "version": __version__}
+_ICON = Path(__file__).with_name("icon.svg")
 
 # While more than this is unread by the client, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
@@ -89,15 +101,31 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
             # Sends nothing unless the client asked for progress.
             await ctx.session.report_progress(seconds, message=f"{seconds:g} s")
 
-        return await toolbox.call(params.name, params.arguments or {}, report, caller)
+        result = await toolbox.call(params.name, params.arguments or {}, report, caller)
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            # Every result says whose it is. The SDK would add the icon, too, to each of them.
+            meta = {**(result.meta or {}), types.SERVER_INFO_META_KEY: _NAME_AND_VERSION}
+            return result.model_copy(update={"meta": meta})
+        return result
 
     return Server(
-        "tmux-debug",
+        _NAME,
+        title=TITLE,
         version=__version__,
+        description=DESCRIPTION,
+        icons=[_icon()],
         instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         **toolbox.resource_handlers,
+    )
+
+
+def _icon() -> types.Icon:
+    """Return the icon as a data URI, so that no client has to fetch it."""
+    data = base64.b64encode(_ICON.read_bytes()).decode()
+    return types.Icon(
+        src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"]
     )
 
 

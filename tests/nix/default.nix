@@ -68,6 +68,17 @@ in
     ];
   });
   package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
+  # Manual pages and completions; nixpkgs compresses the pages.
+  installed-data = pkgs.runCommand "tmux-debug-mcp-installed-data" { } ''
+    cd ${../../data}
+    for file in share/*/*/*; do
+      if [[ ! -s ${package}/$file && ! -s ${package}/$file.gz ]]; then
+        echo "$file is not installed" >&2
+        exit 1
+      fi
+    done
+    touch $out
+  '';
   integration-scripts = scripts "integration-scripts" { } "tmux-mcp/run-integration.sh";
   environment = scripts "environment" { } "nix/test_environment.sh";
   configuration = scripts "configuration" { TMUX_MCP_SERVER = configured.command; } ''

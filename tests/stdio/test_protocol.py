@@ -1,5 +1,7 @@
 """The wire: every protocol era, nothing but protocol, and answers to the worst of messages."""
 
+import base64
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +13,8 @@ from mcp import Client, StdioServerParameters
 from support import Tools
 from wire import SERVER, Server
 
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.server import DESCRIPTION, TITLE
 from tmux_debug_mcp.tools.debug import INSTRUCTIONS
 
 
@@ -39,6 +43,36 @@ def test_every_version_of_the_handshake_is_agreed_to(
     assert answer["serverInfo"]["name"] == "tmux-debug"
     assert answer["instructions"] == INSTRUCTIONS
     assert len(INSTRUCTIONS) <= 600
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_server_shows_a_title_and_an_icon(environment: dict[str, str], mode: str) -> None:
+    parameters = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=environment)
+    async with Client(parameters, mode=mode) as client:
+        shown = client.server_info
+        tools = (await client.list_tools()).tools
+
+    assert shown is not None
+    assert (shown.title, shown.description) == (TITLE, DESCRIPTION)
+    assert [tool.title for tool in tools][:2] == ["Create pane", "Send keys"]
+    assert shown.icons
+    kind, data = shown.icons[0].src.split(",")
+    assert kind == "data:image/svg+xml;base64"
+    svg = base64.b64decode(data).decode()
+    assert len(svg) <= 1024
+    assert set(re.findall(r"<(\w+)", svg)) == {"svg", "clipPath", "g", "rect", "path", "circle"}
+
+
+async def test_results_of_tools_are_without_the_icon(environment: dict[str, str]) -> None:
+    parameters = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=environment)
+    async with Client(parameters, mode="auto") as client:
+        result = await client.call_tool("tmux_list_panes", {})
+
+    assert result.meta is not None
+    assert result.meta["io.modelcontextprotocol/serverInfo"] == {
+        "name": "tmux-debug",
+        "version": __version__,
+    }
 
 
 MALFORMED = [

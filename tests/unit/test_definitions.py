@@ -1,5 +1,6 @@
 """The tool definitions cost every user context: committed snapshots, and budgets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,18 @@ over_toolsets = pytest.mark.parametrize(
 )
 
 
-def definitions(toolset: Toolset[Any]) -> list[dict[str, object]]:
+def definitions(toolset: Toolset[Any]) -> list[dict[str, Any]]:
     return [
         tool.definition().model_dump(by_alias=True, exclude_none=True) for tool in toolset.tools
     ]
+
+
+def without_titles(toolset: Toolset[Any]) -> list[dict[str, Any]]:
+    """Return the definitions without what clients show to people only."""
+    shown = definitions(toolset)
+    for definition in shown:
+        assert definition.pop("title") == definition["annotations"].pop("title")
+    return shown
 
 
 def errors() -> set[type[ToolError]]:
@@ -70,8 +79,29 @@ def test_definitions_are_the_snapshot(toolset: Toolset[Any]) -> None:
 
 @over_toolsets
 def test_definitions_and_instructions_are_within_their_budgets(toolset: Toolset[Any]) -> None:
-    assert len(orjson.dumps(definitions(toolset))) <= MAX_BYTES[toolset.name]
+    assert len(orjson.dumps(without_titles(toolset))) <= MAX_BYTES[toolset.name]
     assert len(toolset.instructions) <= 600
+
+
+@over_toolsets
+def test_titles_are_words_and_differ(toolset: Toolset[Any]) -> None:
+    titles = [tool.title for tool in toolset.tools]
+
+    assert len(set(titles)) == len(titles)
+    assert all(re.fullmatch("[A-Z][a-z]*( [a-z]+)*", title) for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("toolset", "title"),
+    [
+        ("debug", "Create pane"),
+        ("tabs", "Read logs from tab"),
+        ("terminal", "Take screenshot"),
+        ("tmux", "Kill"),
+    ],
+)
+def test_title_is_the_name_in_words(toolset: str, title: str) -> None:
+    assert title in [tool.title for tool in choose(toolset)[0].tools]
 
 
 @over_toolsets

@@ -1,6 +1,7 @@
 """What a toolset is made of: a table of tools, and sentences of its own."""
 
 import importlib
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -67,13 +68,24 @@ class Tool(Generic[T, A]):
     meta: Mapping[str, Any] | None = None
     removed: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """What clients call it for people: "Create pane" for tmux_create_pane."""
+        words = re.findall("[A-Z]?[a-z]+", self.name.removeprefix("tmux_"))
+        return " ".join(words).capitalize()
+
     def definition(self) -> types.Tool:
-        """Return the tool as tools/list shows it."""
+        """Return the tool as tools/list shows it.
+
+        Some clients look for the title only where early versions of the protocol had it.
+        """
+        hints = {"title": self.title, **self.hints}
         return types.Tool(
             name=self.name,
+            title=self.title,
             description=self.description,
             input_schema=schema_of(parameters_of(self.arguments)),
-            annotations=types.ToolAnnotations.model_validate(self.hints),
+            annotations=types.ToolAnnotations.model_validate(hints),
             _meta=dict(self.meta) if self.meta else None,
         )
 

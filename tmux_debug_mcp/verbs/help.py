@@ -97,7 +97,7 @@ def completion(shell: str) -> str:
         with_panes="|".join(_WITH_PANES),
     )
     if shell == "zsh":
-        return f"#compdef tmux-debug\nautoload -U +X bashcompinit && bashcompinit\n{script}"
+        return _ZSH.format(script=script)
     return script
 
 
@@ -123,6 +123,14 @@ def _fish(flags: dict[str, list[str]]) -> str:
             )
     return "\n".join(lines) + "\n"
 
+
+# zsh reads the file at the first Tab, as the body of a function that is to complete at once.
+_ZSH = """\
+#compdef tmux-debug
+autoload -U +X bashcompinit && bashcompinit
+{script}\
+if [[ $funcstack[1] == _tmux-debug ]]; then _bash_complete -F _tmux_debug; fi
+"""
 
 _BASH = """\
 _tmux_debug() {{

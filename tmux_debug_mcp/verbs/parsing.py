@@ -3,6 +3,7 @@
 import argparse
 import functools
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ _VALUES = {
     "since": "CURSOR",
 }
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
+# The name of a parameter in a description. Words without an underscore may be words.
+_PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 _PROGRAM = "tmux-debug"
 # Verbs for people, which are no tools.
 PEOPLES = ("attach", "secret", "replay")
@@ -171,7 +174,9 @@ def _add_json(added: argparse.ArgumentParser) -> None:
 
 
 def _help(schema: Mapping[str, Any]) -> str:
-    return str(schema.get("description", "")).replace("%", "%%")
+    """Return the help of an argument, which names flags where the schema names parameters."""
+    text = str(schema.get("description", "")).replace("%", "%%")
+    return _PARAMETER.sub(lambda found: flag_of(found[0]), text)
 
 
 def _sentence(summary: str) -> str:

@@ -36,6 +36,7 @@ pythonPackages.buildPythonApplication {
         (lib.fileset.unions [
           (root + "/LICENSE")
           (root + "/README.md")
+          (root + "/data")
           (root + "/pyproject.toml")
           (root + "/tests")
           (root + "/tmux_debug_mcp")

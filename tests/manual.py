@@ -1,0 +1,354 @@
+"""What a package installs beside the code: manual pages and completions, made from the code.
+
+Run it after a change of a verb, an option or the version: `.venv/bin/python tests/manual.py`.
+"""
+
+import argparse
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import roff
+from roff import filled, paragraphs, rows, section
+
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.command import looking
+from tmux_debug_mcp.options import OPTIONS, Option
+from tmux_debug_mcp.verbs import help as texts
+from tmux_debug_mcp.verbs import parsing
+
+DATA = Path(__file__).parents[1] / "data"
+
+# The last change that a reader of the pages would notice.
+_DATE = "2026-11-22"
+
+_SYNOPSIS = [
+    (r"[\fB\-\-server\fR \fIPID\fR]", r"\fIVERB\fR", r"[\fIARGUMENT\fR \.\.\.]"),
+    (r"\fIVERB\fR", r"\fB\-\-help\fR"),
+    (r"\fB\-\-version\fR",),
+]
+
+_COMMAND = """\
+`tmux-debug` has the panes of a `tmux-debug-mcp`(1) server for shells, scripts and people. A pane is
+a terminal in a private tmux server, which runs a program that goes on between calls.
+
+Standard output has what was printed. Standard error has the status line, which tells whether the
+program runs, what it awaits, how it ended, and a cursor: the number of bytes that the pane has
+printed. With `--json`, standard output has the whole result as one line of JSON.
+"""
+
+_VERBS = """\
+The first seven verbs are tools of the server with their arguments as flags. Put `--` before a
+command whose words begin with a dash. Several words of a command are quoted as they were. PANE is
+the id or the name of a pane, REGEX a regular expression. `--json` prints the whole result as JSON.
+"""
+
+# Descriptions of arguments that the text above has.
+_COMMON = ("Pane id or name.", "Regular expression.", "Print the whole result as JSON.")
+
+_CHOICE = """\
+Every server listens on a Unix socket that only its user can reach. `tmux-debug` takes the server
+that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one whose MCP client is the
+nearest ancestor of the caller; else the only one. If there are several, it lists them. If there is
+none, `create` and `run` start one for the current directory. That one ends when nobody has used it
+for 60 minutes.
+"""
+
+_STATUSES = [
+    ("`0`", "Done, matched, or at rest."),
+    ("`1`", "The stop pattern matched, or the program ended without the match."),
+    ("`124`", "Timed out."),
+    ("`125`", "Refused or wrong. Standard error says why."),
+    ("`126`", "The command of `run` awaits input. Answer it with `send`."),
+    ("other", "The exit code of the command of `run`."),
+]
+
+_AFTER_STATUSES = """\
+A command may itself end with 124 to 126. The `reason` in what `--json` prints tells which it was.
+"""
+
+_VARIABLES = [
+    ("`TMUX_DEBUG_SERVER`", "The process id of the server, as for `--server`."),
+    (
+        "`TMUX_DEBUG_KEEP`",
+        "How long a server that is started goes on unused, as for `start --keep`.",
+    ),
+    ("`TMUX_DEBUG_…`", "The options of a server that is started: see `tmux-debug-mcp`(1)."),
+    ("`XDG_RUNTIME_DIR`", "The directory of sockets; else `/run/user/UID`, else `/tmp`."),
+]
+
+_FILES = [
+    ("`$XDG_RUNTIME_DIR/tmux-debug-…/`", "The directory of a server with its `socket`."),
+]
+
+_EXAMPLES = """\
+Start a server and wait until it listens. Send it a request. See what it logged, and end it:
+
+    tmux-debug create --name web --wait-for listening 'python3 app.py'
+    tmux-debug run 'curl -s http://localhost:8000/'
+    tmux-debug capture web --pattern 'Error|Traceback'
+    tmux-debug kill web
+
+Drive a debugger, a step after the other:
+
+    tmux-debug create --name gdb gdb ./a.out
+    tmux-debug send gdb 'break main' Enter run Enter 'info locals' Enter
+
+Watch a pane, and type a password that no agent gets to see:
+
+    tmux-debug attach web
+    pass show db | tmux-debug secret web
+"""
+
+_SERVER = """\
+`tmux-debug-mcp` is an MCP server that gives a debugging agent real terminals. An MCP client starts
+it and talks to it on standard input and output. The agent starts programs in panes of a private
+tmux server, types into them, reads them and waits for them. After every call it learns whether the
+program runs, what it awaits, or how it ended.
+
+The server ends at the end of its input, and at `SIGTERM`, `SIGINT` and `SIGHUP`. Everything that it
+started ends with it, even after `SIGKILL`, unless it was told to `--keep` it. It reads no
+configuration of tmux, and touches no session of yours, unless it is given your `--socket`.
+"""
+
+_OPTIONS = """\
+Each option is a flag, or a variable in the environment. A flag wins over its variable. An empty
+variable counts as not set.
+"""
+
+_TOOLSETS = [
+    ("`debug`", "Panes: starting, typing, reading, waiting, running commands. The default."),
+    ("`tabs`", "Shells in tabs, commands with exit codes, logs that outlive the server."),
+    ("`terminal`", "A terminal with named keys, pictures and recordings."),
+    ("`tmux`", "Sessions, windows and panes by tmux targets."),
+]
+
+_SERVERS_STATUSES = [
+    ("`0`", "The client has closed standard input, or a signal ended the server."),
+    ("`1`", "The server can't start here. Standard error says why, and what to do."),
+    ("`2`", "The command line is wrong."),
+]
+
+_SERVERS_VARIABLES = [
+    ("`SHELL`", "The shell of panes, unless `--shell` names another."),
+    ("`XDG_RUNTIME_DIR`", "Where sockets are; else `/run/user/UID`, else `/tmp`."),
+    ("`XDG_STATE_HOME`", "Where logs are kept by default; else `~/.local/state`."),
+]
+
+_SERVERS_FILES = [
+    ("`$XDG_RUNTIME_DIR/tmux-debug-…/socket`", "Where `tmux-debug`(1) reaches the server."),
+    (
+        "`$XDG_STATE_HOME/tmux-debug-mcp/logs`",
+        "Logs of the toolsets `tabs` and `terminal`, unless `--log-dir` names another directory.",
+    ),
+]
+
+_SERVERS_EXAMPLES = """\
+Add the server to Claude Code, for all projects:
+
+    claude mcp add --scope user tmux-debug -- tmux-debug-mcp
+
+Keep panes for an hour after the client has ended, and a record of every call:
+
+    tmux-debug-mcp --keep 60m --audit ~/debug-audit.log
+
+Work on the windows of your own tmux sessions:
+
+    tmux-debug-mcp --toolsets tabs --socket default
+"""
+
+
+def files() -> dict[Path, str]:
+    """Return what is installed below the prefix, by its path there."""
+    completions = {
+        "bash": Path("share/bash-completion/completions/tmux-debug"),
+        "zsh": Path("share/zsh/site-functions/_tmux-debug"),
+        "fish": Path("share/fish/vendor_completions.d/tmux-debug.fish"),
+    }
+    pages = Path("share/man/man1")
+    return {
+        pages / "tmux-debug.1": page_of_command(),
+        pages / "tmux-debug-mcp.1": page_of_server(),
+    } | {completions[shell]: texts.completion(shell) for shell in texts.SHELLS}
+
+
+def page_of_command() -> str:
+    """Return tmux-debug(1)."""
+    synopsis = [line for words in _SYNOPSIS for line in roff.synopsis("tmux-debug", words)]
+    lines = [
+        *_head("tmux-debug", "terminals for scripts, agents and people, from a shell"),
+        *section("SYNOPSIS", synopsis),
+        *section("DESCRIPTION", paragraphs(_COMMAND)),
+        *section("VERBS", [*paragraphs(_VERBS), *_verbs()]),
+        *section("WHICH SERVER", paragraphs(_CHOICE)),
+        *section("EXIT STATUS", [*rows(_STATUSES), ".PP", *paragraphs(_AFTER_STATUSES)]),
+        *section("ENVIRONMENT", rows(_VARIABLES)),
+        *section("FILES", rows(_FILES)),
+        *section("EXAMPLES", paragraphs(_EXAMPLES)),
+        *section("SEE ALSO", filled("`tmux-debug-mcp`(1), `tmux`(1)")),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def page_of_server() -> str:
+    """Return tmux-debug-mcp(1)."""
+    usage = [f"[{_flag(option)}]" for option in OPTIONS]
+    others = [rf"\fB{verb}\fR" for verb in ("demo", *looking.VERBS)]
+    lines = [
+        *_head("tmux-debug-mcp", "MCP server that gives a debugging agent real terminals"),
+        *section(
+            "SYNOPSIS",
+            [
+                *roff.synopsis("tmux-debug-mcp", usage),
+                *roff.synopsis("tmux-debug-mcp", ["|".join(others), r"[\fIARGUMENT\fR \.\.\.]"]),
+            ],
+        ),
+        *section("DESCRIPTION", paragraphs(_SERVER)),
+        *section("OPTIONS", [*paragraphs(_OPTIONS), *_options()]),
+        *section("COMMANDS", _commands()),
+        *section("TOOLSETS", rows(_TOOLSETS)),
+        *section("EXIT STATUS", rows(_SERVERS_STATUSES)),
+        *section("ENVIRONMENT", rows(_SERVERS_VARIABLES)),
+        *section("FILES", rows(_SERVERS_FILES)),
+        *section("EXAMPLES", paragraphs(_SERVERS_EXAMPLES)),
+        *section("SEE ALSO", filled("`tmux-debug`(1), `tmux`(1)")),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _head(name: str, summary: str) -> list[str]:
+    """Return the lines that every page begins with."""
+    version = f"tmux-debug-mcp {__version__}"
+    return [
+        r".\" Made by tests/manual.py",
+        f'.TH {name.upper()} 1 "{_DATE}" "{version}" "User Commands"',
+        ".ad l",
+        ".nh",
+        *section("NAME", [rf"{roff.escaped(name)} \- {summary}"]),
+    ]
+
+
+def _options() -> list[str]:
+    lines: list[str] = []
+    for option in OPTIONS:
+        text = f"{option.help[0].upper()}{option.help[1:]}."
+        facts = f"Variable `{option.variable}`"
+        facts += f"; default `{option.default}`." if option.default else "."
+        lines += [".TP", _flag(option), *filled(text), *filled(facts)]
+    return [
+        *lines,
+        *rows([("`--version`", "Print the version."), ("`-h`, `--help`", "Print help.")]),
+    ]
+
+
+def _flag(option: Option) -> str:
+    flag = roff.bold(f"--{option.flag}")
+    return rf"{flag}\ {roff.italic(option.value)}" if option.value else flag
+
+
+def _commands() -> list[str]:
+    """Return the lines about what the server's program does instead of serving."""
+    summaries = {verb: summary for verbs in sections().values() for verb, summary in verbs.items()}
+    verbs = ("demo", *looking.VERBS)
+    described = [(f"`{verb}`", _sentence(summaries[verb])) for verb in verbs]
+    return [*rows(described), ".PP", *filled("They are verbs of `tmux-debug`(1), too.")]
+
+
+def sections() -> dict[str, dict[str, str]]:
+    """Return the summaries of the verbs, by the heading that the help has them under."""
+    found: dict[str, dict[str, str]] = {}
+    for heading, verbs in re.findall(
+        r"^(\w[\w ]*):\n((?:  .*\n)+)", texts.overview(), re.MULTILINE
+    ):
+        lines = [line.split(maxsplit=1) for line in verbs.splitlines()]
+        found[heading] = {verb: summary.strip() for verb, summary in lines}
+    return found
+
+
+def _verbs() -> list[str]:
+    lines: list[str] = []
+    for heading, verbs in sections().items():
+        lines.append(f".SS {heading.capitalize()}")
+        for verb, summary in verbs.items():
+            lines += _verb(verb, summary)
+    return lines
+
+
+def _verb(verb: str, summary: str) -> list[str]:
+    """Return the lines about a verb."""
+    parser = parsers()[verb]()
+    head = " ".join([roff.bold(verb), *roff.words_of(parser)])
+    description = parser.description or _sentence(summary)
+    texts = [text for text in (description, parser.epilog) if text]
+    lines = [".TP", head, *paragraphs("\n\n".join(texts).replace("%%", "%"))]
+    arguments = roff.arguments_of(parser, _COMMON)
+    return [*lines, ".RS", *arguments, ".RE"] if arguments else lines
+
+
+def _sentence(summary: str) -> str:
+    """Return a verb's summary as a sentence. Behind a colon it has what a synopsis says."""
+    summary = summary.partition(":")[0]
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def parsers() -> Mapping[str, Callable[[], argparse.ArgumentParser]]:
+    """Return what makes the parser of each verb."""
+    [action] = [
+        action
+        for action in parsing.parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    of_the_server = {name: (lambda below=below: below) for name, below in action.choices.items()}
+    of_looking = {
+        verb: importlib.import_module(module).parser for verb, module in looking._MODULES.items()
+    }
+    return {**of_the_server, **of_looking, **_LOCAL}
+
+
+def _ps() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="List the servers and their panes.")
+    parser.add_argument("--follow", action="store_true", help="list them again every second")
+    parser.add_argument("--names", action="store_true", help="list only the names of panes")
+    return parser
+
+
+def _start() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Start a server that outlives its callers, for the current directory. It has "
+        "the environment and the options that are given, those of `tmux-debug-mcp`(1)."
+    )
+    keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
+    parser.add_argument("--keep", metavar="TIME", help=keep)
+    parser.add_argument("options", metavar="OPTION", nargs="*")
+    return parser
+
+
+def _stop() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(description="End a server with everything in its panes.")
+
+
+def _demo() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(description="Watch a client debug a small broken web service.")
+
+
+def _completion() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Print a script for tab completion in a shell.")
+    parser.add_argument("shell", choices=texts.SHELLS)
+    return parser
+
+
+# The verbs that have no parser in the package.
+_LOCAL: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
+    "ps": _ps,
+    "start": _start,
+    "stop": _stop,
+    "demo": _demo,
+    "completion": _completion,
+}
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        (DATA / path).parent.mkdir(parents=True, exist_ok=True)
+        (DATA / path).write_text(text)
