@@ -170,7 +170,7 @@ def files() -> dict[Path, str]:
     return {
         pages / "tmux-debug.1": page_of_command(),
         pages / "tmux-debug-mcp.1": page_of_server(),
-    } | {completions[shell]: texts.completion(shell) for shell in texts.SHELLS}
+    } | {completions[shell]: texts.completion(shell, looking.helps()) for shell in texts.SHELLS}
 
 
 def page_of_command() -> str:

@@ -61,12 +61,11 @@ def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) ->
     [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
 
-    assert metadata["License-Expression"] == (
-        "MIT AND Bitstream-Vera AND OFL-1.1 AND Apache-2.0"
-    )
+    assert metadata["License-Expression"] == ("MIT AND Bitstream-Vera AND OFL-1.1 AND Apache-2.0")
     licences = metadata.get_all("License-File") or []
     assert sorted(licences) == [
         "LICENSE",
+        "tmux_debug_mcp/viewing/assets/LICENSE-asciinema-player",
         "tmux_debug_mcp/vt/fonts/LICENSE-DejaVu",
         "tmux_debug_mcp/vt/fonts/LICENSE-Unifont",
     ]

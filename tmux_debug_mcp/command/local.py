@@ -88,7 +88,7 @@ def _completion(words: list[str]) -> int:
 
     if len(words) != 1 or words[0] not in texts.SHELLS:
         raise CommandError(f"Give one shell: completion {' or '.join(texts.SHELLS)}.")
-    _print(texts.completion(words[0]).rstrip("\n"))
+    _print(texts.completion(words[0], looking.helps()).rstrip("\n"))
     return 0
 
 

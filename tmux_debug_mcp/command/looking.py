@@ -43,3 +43,8 @@ def help_of(verb: str) -> str:
     import importlib  # noqa: PLC0415
 
     return str(importlib.import_module(_MODULES[verb]).parser().format_help())
+
+
+def helps() -> dict[str, str]:
+    """Return the help of each of the verbs."""
+    return {verb: help_of(verb) for verb in VERBS}

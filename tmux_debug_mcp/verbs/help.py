@@ -1,7 +1,7 @@
 """The help of `tmux-debug`, and completion for shells; both from the table of verbs. No I/O."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .parsing import UsageError, parser
 from .table import VERBS
@@ -34,10 +34,6 @@ _LOCAL_FLAGS = {
     "start": ["--keep"],
     "stop": [],
     "completion": [],
-    "audit": [],
-    "replay": ["--at", "--speed", "--idle", "--cast", "--png", "--svg", "--json", "--log-dir"],
-    "doctor": ["--json"],
-    "config": ["--write", "--remove"],
     "demo": [],
 }
 
@@ -84,10 +80,16 @@ def help_of(words: Sequence[str]) -> str:
     return overview()
 
 
-def completion(shell: str) -> str:
-    """Return the script that completes words in a shell, one of `SHELLS`."""
+def completion(shell: str, looking: Mapping[str, str]) -> str:
+    """Return the script that completes words in a shell.
+
+    Args:
+        shell: One of `SHELLS`.
+        looking: The verbs that look at files and at this machine, each with its help.
+    """
     flags = {verb.name: _flags_of(verb.name) for verb in VERBS}
     flags |= {verb: _flags_of(verb) for verb in ("attach", "secret", "call")}
+    flags |= {verb: _flags_in(text) for verb, text in looking.items()}
     flags |= _LOCAL_FLAGS
     if shell == "fish":
         return _fish(flags)
@@ -103,7 +105,11 @@ def completion(shell: str) -> str:
 
 def _flags_of(verb: str) -> list[str]:
     """Return the flags of a verb that the server answers."""
-    found = re.findall(r"--[a-z][a-z-]*", help_of([verb]))
+    return _flags_in(help_of([verb]))
+
+
+def _flags_in(text: str) -> list[str]:
+    found = re.findall(r"--[a-z][a-z-]*", text)
     return list(dict.fromkeys(found))
 
 

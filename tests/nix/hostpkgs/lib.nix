@@ -164,6 +164,7 @@ let
 
     # What packages say of themselves.
     licenses.mit.spdxId = "MIT";
+    licenses.asl20.spdxId = "Apache-2.0";
     licenses.bitstreamVera.spdxId = "Bitstream-Vera";
     licenses.ofl.spdxId = "OFL-1.1";
     platforms.linux = [

@@ -1,5 +1,5 @@
 complete -c tmux-debug -f
-complete -c tmux-debug -n __fish_use_subcommand -a 'create send capture run wait kill list attach secret call ps start stop completion'
+complete -c tmux-debug -n __fish_use_subcommand -a 'create send capture run wait kill list attach secret call audit replay doctor config ps start stop completion demo'
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
@@ -48,5 +48,38 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from secret' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from secret' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from call' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from call' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l pane
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l tool
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l caller
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l failed
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l since
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l follow
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l html
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l captures
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l log-dir
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l audit
+complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l at
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l speed
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l idle
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l png
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l svg
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l cast
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l log-dir
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from replay' -a '(tmux-debug ps --names 2>/dev/null)'
+complete -c tmux-debug -n '__fish_seen_subcommand_from doctor' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from doctor' -l tmux
+complete -c tmux-debug -n '__fish_seen_subcommand_from doctor' -l timeout
+complete -c tmux-debug -n '__fish_seen_subcommand_from doctor' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l scope
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l name
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l command
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l write
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l remove
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from config' -l keep
 complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from start' -l keep
