@@ -1,9 +1,8 @@
 """The README is true: its session, commands, configurations and tools. It stays short."""
 
-import json
+import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from mcp import Client, StdioServerParameters
 from sessions import Call, calls_of, facts_of, fenced, sessions_of
 
 import tmux_debug_mcp.demo
+from tmux_debug_mcp.clients.table import CLIENTS
 from tmux_debug_mcp.tools import debug
 
 ROOT = Path(__file__).parents[1]
@@ -59,18 +59,20 @@ def test_session_is_that_of_the_demo(demo: list[Call], number: int) -> None:
 
 
 async def test_configured_command_is_a_server(environment: dict[str, str]) -> None:
-    [configuration] = map(json.loads, fenced(README, "json"))
-    [toml] = map(tomllib.loads, fenced(README, "toml"))
-    server = configuration["mcpServers"]["tmux-debug"]
-    assert toml["mcp_servers"]["tmux-debug"]["command"] == server["command"]
-    relative = server["command"].removeprefix("/path/to/tmux-debug-mcp/")
-    assert f'$ claude mcp add --scope user tmux-debug -- "$PWD/{relative}"\n' in README
+    [relative] = re.findall(r'\$ claude mcp add --scope user tmux-debug -- "\$PWD/(\S+)"\n', README)
 
     parameters = StdioServerParameters(
-        command=installed(server["command"]), args=server["args"], env=environment
+        command=installed(f"/path/to/tmux-debug-mcp/{relative}"), args=[], env=environment
     )
     async with Client(parameters) as client:
         assert len((await client.list_tools()).tools) == len(debug.TOOLS)
+
+
+def test_clients_are_those_of_config() -> None:
+    text = " ".join(README.split())
+
+    for client in CLIENTS:
+        assert re.search(rf"[ `]{client}[,.; `]", text), client
 
 
 def test_table_has_the_tools_of_the_default_toolset() -> None:

@@ -98,8 +98,8 @@ def test_entry_has_every_option() -> None:
         assert variables[option.variable].get("default", "") == option.default
 
 
-def test_readme_names_no_other_entry() -> None:
+def test_readme_names_the_entry() -> None:
     """The registry believes a package on PyPI that names the entry in its description."""
     readme = (ROOT / "README.md").read_text()
 
-    assert set(re.findall(r"mcp-name: (\S+)", readme)) <= {ENTRY["name"]}
+    assert set(re.findall(r"mcp-name: (\S+)", readme)) == {ENTRY["name"]}
