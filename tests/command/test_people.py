@@ -232,7 +232,7 @@ class TestAttach:
         self, sits: Callable[..., Person], shell: Shell, server: Server
     ) -> None:
         assert shell.run("attach").stderr == (
-            "tmux-debug: Give the pane to attach to. There is: web, other.\n"
+            "tmux-debug: Give the pane. There is: web, other.\n"
         )
         server.call("kill_pane", pane_id="other")
         sits("attach").sees("watching")
