@@ -231,9 +231,7 @@ class TestAttach:
     def test_without_a_pane_there_must_be_one(
         self, sits: Callable[..., Person], shell: Shell, server: Server
     ) -> None:
-        assert shell.run("attach").stderr == (
-            "tmux-debug: Give the pane. There is: web, other.\n"
-        )
+        assert shell.run("attach").stderr == ("tmux-debug: Give the pane. There is: web, other.\n")
         server.call("kill_pane", pane_id="other")
         sits("attach").sees("watching")
 

@@ -230,7 +230,7 @@ class TestWords:
             tool.name.removeprefix("tmux_") for name in TOOLSETS for tool in choose(name)[0].tools
         }
 
-        assert tools | {"attach", "secret"} == phrases._WORDINGS.keys()
+        assert tools | {"attach", "secret", "replay"} == phrases._WORDINGS.keys()
 
     def test_verbs_are_those_of_the_command_line(self) -> None:
         tools = {verb.name: verb.tool.removeprefix("tmux_") for verb in VERBS}
