@@ -258,8 +258,17 @@ class TestNames:
         names.note(line_of("create_pane", Path("b"), pane_id="debug-1"))
         names.note(line_of("create_pane", Path("a.1"), pane_id="debug-1", name="web"))
 
-        assert names.of(Path("a"), "debug-1") == "web"
-        assert names.of(Path("b"), "debug-1") == ""
+        assert names.of(line_of("run", Path("a")), "debug-1") == "web"
+        assert names.of(line_of("run", Path("b")), "debug-1") == ""
+
+    def test_servers_that_share_an_audit_have_panes_of_their_own(self) -> None:
+        names = PaneNames()
+        names.note(line_of("create_pane", pane_id="debug-1", name="web", run="20260130T101546-1"))
+        names.note(line_of("create_pane", pane_id="debug-1", name="db", run="20260130T101546-2"))
+
+        assert names.of(line_of("run", run="20260130T101546-1"), "debug-1") == "web"
+        assert names.of(line_of("run", run="20260130T101546-2"), "debug-1") == "db"
+        assert names.of(line_of("run", run="20260130T101546-3"), "debug-1") == ""
 
     def test_name_goes_to_the_newest_pane_and_not_to_one_that_failed(self) -> None:
         names = PaneNames()
@@ -267,7 +276,7 @@ class TestNames:
         names.note(line_of("create_pane", pane_id="debug-1", name="db"))
         names.note(line_of("create_pane", pane_id="debug-1", name="no", ok=False))
 
-        assert names.of(AUDIT, "debug-1") == "db"
+        assert names.of(line_of("run"), "debug-1") == "db"
 
 
 class TestFilters:

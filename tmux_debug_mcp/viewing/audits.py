@@ -120,6 +120,11 @@ class Line(NamedTuple):
         return str(self.fields["tool"])
 
     @property
+    def run(self) -> str:
+        """The server run, "" where an older version has not recorded it."""
+        return _text(self.fields.get("run"))
+
+    @property
     def panes(self) -> tuple[str, ...]:
         """The ids or names of the panes that the call concerned, as the record has them."""
         return _panes(self.fields)
@@ -142,7 +147,7 @@ class Line(NamedTuple):
             path=self.path,
             line=self.number,
             ended_at=self.ended_at,
-            run=_text(self.fields.get("run")),
+            run=self.run,
             tool=self.tool,
             pane=", ".join(self.panes),
             caller=self.caller,

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from tmux_debug_mcp.sockets.servers import CommandError
 
-from .audits import Line
+from .audits import Line, Record
 from .visible import visible
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -30,15 +29,14 @@ _VERBS = {
 class PaneNames:
     """The names of panes, as the calls that made them are on record.
 
-    Several servers that share an audit may have a pane of the same id each. Then the newest one's
-    name is taken.
+    Panes are told apart by their server run; where that is not on record, by their audit. Servers
+    that share such an audit may have a pane of the same id each: the newest one's name is taken.
     """
 
     def __init__(self) -> None:
-        # By audit, so that the servers of two audits are not taken for each other; and for all, as
-        # an audit that was rotated has the beginning of its successor.
-        self._by_audit: dict[tuple[Path, str], str] = {}
-        self._by_id: dict[str, str] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        # Of all audits without runs, as one that was rotated has the beginning of its successor.
+        self._without_run: dict[str, str] = {}
 
     def note(self, line: Line) -> None:
         """Remember the name of a pane, if the call made one. Call it with every line, in order."""
@@ -48,27 +46,28 @@ class PaneNames:
         if not isinstance(name, str):
             name = ""
         for pane in line.panes:
-            self._by_audit[line.path, pane] = name
-            self._by_id[pane] = name
+            self._names[line.run or str(line.path), pane] = name
+            if not line.run:
+                self._without_run[pane] = name
 
-    def of(self, path: Path, pane: str) -> str:
+    def of(self, call: Line | Record, pane: str) -> str:
         """Return the name of a pane, "" if it has none.
 
         Args:
-            path: The audit that has the call.
+            call: A call of the server that has the pane.
             pane: The pane's id.
         """
-        name = self._by_audit.get((path, pane))
-        if name is None:
-            return self._by_id.get(pane, "")
-        return name
+        name = self._names.get((call.run or str(call.path), pane))
+        if name is None and not call.run:
+            name = self._without_run.get(pane)
+        return name or ""
 
     def are_same(self, line: Line, pane: str, wanted: str) -> bool:
         """Tell whether a pane of a call is the one that an id or a name means."""
-        if wanted in (pane, self.of(line.path, pane)):
+        if wanted in (pane, self.of(line, pane)):
             return True
         # A call that failed has the pane as the caller gave it, perhaps by name.
-        return pane != "" and self.of(line.path, wanted) == pane
+        return pane != "" and self.of(line, wanted) == pane
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,7 +214,7 @@ def duration(seconds: float | None) -> str:
 
 
 def _phrase(record: Record, names: PaneNames) -> str:
-    return describe(record, names.of(record.path, record.pane))
+    return describe(record, names.of(record, record.pane))
 
 
 def _by(record: Record) -> str:
