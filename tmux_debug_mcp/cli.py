@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import OPTIONS, Option, Values, path_of, settings_of
+from .options import OPTIONS, Option, Values, path_of, settings_of, value_of
 from .tmux.control_mode import version
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, 
     given: str | None = getattr(arguments, option.flag.replace("-", "_"))
     if given is not None:
         return given
-    return environ.get(option.variable) or option.default
+    return value_of(option.flag, environ)
 
 
 def _demo(tmux: str) -> int:

@@ -94,6 +94,12 @@ OPTIONS = (
 Values = Mapping[str, str]
 
 
+def value_of(flag: str, environ: Mapping[str, str]) -> str:
+    """Return what the environment says of an option, else its default, "" for none."""
+    [option] = [option for option in OPTIONS if option.flag == flag]
+    return environ.get(option.variable) or option.default
+
+
 def settings_of(values: Values, environ: Mapping[str, str], tmux: str) -> Settings:
     """Return the configuration that the options ask for.
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError
 
@@ -15,7 +16,7 @@ _INTERRUPTED = 130
 
 def name() -> str:
     """Return who this is, as the agent and the record are told."""
-    user = getpass.getuser()
+    user = user_name()
     try:
         return f"{user} at {os.ttyname(0)}"
     except OSError:

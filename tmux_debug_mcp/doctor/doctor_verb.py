@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from tmux_debug_mcp.options import OPTIONS, settings_of
+from tmux_debug_mcp.options import OPTIONS, settings_of, value_of
 from tmux_debug_mcp.tmux import supervisor
 
 from . import directories, installation, kernel, options, tmux_findings
@@ -38,9 +38,7 @@ def parser() -> argparse.ArgumentParser:
         prog="tmux-debug doctor", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
     )
     made.add_argument("--json", action="store_true", help="print a list of JSON objects")
-    made.add_argument(
-        "--tmux", metavar="PROGRAM", help="the tmux to look at (TMUX_DEBUG_TMUX; default tmux)"
-    )
+    made.add_argument("--tmux", metavar="PROGRAM", help="the tmux to look at (TMUX_DEBUG_TMUX)")
     made.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -54,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Print what is found, and return the exit status: 1 if there is a problem."""
     arguments = parser().parse_args(words)
-    tmux = arguments.tmux or environ.get("TMUX_DEBUG_TMUX") or "tmux"
+    tmux = arguments.tmux or value_of("tmux", environ)
     try:
         with _signals():
             findings = look(tmux, environ, arguments.timeout)

@@ -1,6 +1,5 @@
 """The installation: Python, this package, the servers that run, and podman for the sandbox."""
 
-import getpass
 import os
 import platform
 import shlex
@@ -12,6 +11,7 @@ from pathlib import Path
 import tmux_debug_mcp
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.sockets import servers
 
 from .finding import MORE_TIME, Finding, ok, shown, warning
@@ -92,7 +92,7 @@ def _why_not_rootless(environ: Mapping[str, str]) -> tuple[str, str]:
     missing = [name for name in ("newuidmap", "newgidmap") if not _has(name, environ)]
     if missing:
         return f"{' and '.join(missing)} are missing", "Install uidmap (shadow-utils)."
-    user = getpass.getuser()
+    user = user_name()
     for path in _ID_MAPS:
         starts = (f"{user}:", f"{os.getuid()}:")
         if not any(line.startswith(starts) for line in _lines(path)):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tmux_debug_mcp.options import path_of, state_directory
+from tmux_debug_mcp.options import path_of, state_directory, value_of
 
 from .audits import Line
 from .logs import KeptCasts
@@ -37,8 +37,8 @@ def write_page(
     Raises:
         CommandError: The page can't be written.
     """
-    captures = path_of(options.captures or environ.get("TMUX_DEBUG_AUDIT_FULL", ""))
-    logs = path_of(options.log_dir or environ.get("TMUX_DEBUG_LOG_DIR", ""))
+    captures = path_of(options.captures or value_of("audit-full", environ))
+    logs = path_of(options.log_dir or value_of("log-dir", environ))
     extras = Extras(captures, KeptCasts(logs or state_directory(environ) / "logs"))
     out = Path(options.html)
     title = ", ".join(os.path.basename(file) for file in options.files)

@@ -1,7 +1,6 @@
 """The verb `replay`: shows a pane of this or an earlier run as it was."""
 
 import argparse
-import getpass
 import os
 import shutil
 import signal
@@ -17,7 +16,8 @@ import anyio
 import orjson
 
 from tmux_debug_mcp.errors import ToolError
-from tmux_debug_mcp.options import pane_environment, path_of, state_directory
+from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.options import pane_environment, path_of, state_directory, value_of
 from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
 from tmux_debug_mcp.panes.people import session_for
 from tmux_debug_mcp.settings import Settings
@@ -99,9 +99,9 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         CommandError: There is no such pane or moment, or a file can't be written.
     """
     arguments = parser().parse_args(_joined(words))
-    given = arguments.log_dir or environ.get("TMUX_DEBUG_LOG_DIR", "")
+    given = arguments.log_dir or value_of("log-dir", environ)
     directory = path_of(given) or state_directory(environ) / "logs"
-    found = logs.find(arguments.pane, directory, getpass.getuser(), environ)
+    found = logs.find(arguments.pane, directory, user_name(), environ)
     cursor = found.log.size
     if arguments.at is not None:
         cursor = cursor_of(arguments.at, found.timing, cursor)
@@ -127,7 +127,7 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def _settings(environ: Mapping[str, str]) -> Settings:
-    tmux = environ.get("TMUX_DEBUG_TMUX") or "tmux"
+    tmux = value_of("tmux", environ)
     return Settings(
         env=pane_environment(environ, ["TMUX*"]),
         cwd=Path("/"),
