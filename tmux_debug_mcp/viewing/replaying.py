@@ -7,7 +7,7 @@ terminal of the person who looks, but by way of tmux.
 
 import contextlib
 import os
-import shlex
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,6 +26,14 @@ _PIECE_BYTES = 1 << 16
 _POLL_S = 0.002
 # Time for the pane's program to open the pipe.
 _START_S = 10.0
+# Prints what comes through a pipe. The terminal is raw: the bytes of a log came out of a terminal,
+# which has changed the ends of lines already.
+_PRINT = """
+import os, shutil, sys, tty
+tty.setraw(0)
+with open(sys.argv[1], "rb", 0) as pipe, open(1, "wb", 0) as terminal:
+    shutil.copyfileobj(pipe, terminal)
+"""
 
 
 class Replay:
@@ -101,13 +109,12 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         fifo = Path(directory) / "log"
         os.mkfifo(fifo, 0o600)
-        # As the bytes came out of the terminal that they were written to.
-        command = f"stty raw -echo && exec cat {shlex.quote(str(fifo))}"
+        program = (sys.executable, "-I", "-S", "-c", _PRINT, str(fifo))
         async with open_engine(settings) as engine:
             pane = await engine.create(
                 NewPane(
                     "replay",
-                    program=("sh", "-c", command),
+                    program=program,
                     columns=timing.columns,
                     rows=timing.rows,
                 )

@@ -35,4 +35,7 @@ equal "$(in_container sh -c '
 	tmux-debug create --name cat "echo up; exec cat" 2>/dev/null | tail -n 1
 	tmux-debug send cat hello Enter 2>/dev/null | tail -n 1
 	tmux-debug run "command -v python3 tmux; exit 3" || echo "status $?"
-')" $'up\nhello\nstatus 3'
+	tmux-debug replay cat --at 4 2>/dev/null
+	tmux-debug doctor >/tmp/doctor || tail -n 5 /tmp/doctor
+	tail -n 1 /tmp/doctor
+')" $'up\nhello\nstatus 3\nup\ntmux-debug-mcp works here.'
