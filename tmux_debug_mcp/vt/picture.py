@@ -11,38 +11,9 @@ from PIL import Image, ImageDraw
 
 from .glyphs import CELL_HEIGHT, CELL_WIDTH, Glyphs
 from .screen import Cell, Screen
-from .styles import Colour, Style
+from .theme import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
-_Rgb = tuple[int, int, int]
 _Point = tuple[int, int]
-
-_FOREGROUND: _Rgb = (229, 229, 229)
-_BACKGROUND: _Rgb = (0, 0, 0)
-# The first 16 of the 256 colours, xterm's defaults: from black to white, then the bright ones.
-_PALETTE: Sequence[_Rgb] = (
-    (0, 0, 0),
-    (205, 0, 0),
-    (0, 205, 0),
-    (205, 205, 0),
-    (0, 0, 238),
-    (205, 0, 205),
-    (0, 205, 205),
-    (229, 229, 229),
-    (127, 127, 127),
-    (255, 0, 0),
-    (0, 255, 0),
-    (255, 255, 0),
-    (92, 92, 255),
-    (255, 0, 255),
-    (0, 255, 255),
-    (255, 255, 255),
-)
-# A bold colour below this is shown as the bright one, this many further on.
-_BRIGHT = 8
-# A cube of 6 by 6 by 6 colours with these values follows, then shades of grey. Source: xterm.
-_CUBE_START = len(_PALETTE)
-_CUBE = (0, 95, 135, 175, 215, 255)
-_GREY_START = _CUBE_START + len(_CUBE) ** 3
 
 # The rows of lines within a cell.
 _STRUCK_Y = CELL_HEIGHT // 2 - 1
@@ -56,7 +27,7 @@ _CURL = (0, 1, 2, 1)
 def draw(screen: Screen) -> bytes:
     """Return a picture of a screen as PNG: its columns and rows times the size of a cell."""
     size = (screen.columns * CELL_WIDTH, screen.height * CELL_HEIGHT)
-    image = Image.new("RGB", size, _BACKGROUND)
+    image = Image.new("RGB", size, BACKGROUND)
     painter = _Painter(image)
     for number, row in enumerate(screen.rows[: screen.height]):
         painter.draw_row(number, row)
@@ -84,8 +55,8 @@ class _Painter:
             x += cell.width * CELL_WIDTH
 
     def _draw_cell(self, cell: Cell, corner: _Point) -> None:
-        foreground, background = _colours(cell.style)
-        if background != _BACKGROUND:
+        foreground, background = colours(cell.style)
+        if background != BACKGROUND:
             x, y = corner
             right = x + cell.width * CELL_WIDTH - 1
             self._draw.rectangle((x, y, right, y + CELL_HEIGHT - 1), fill=background)
@@ -95,7 +66,7 @@ class _Painter:
             self._draw_text(cell, corner, foreground)
         self._draw_lines(cell, corner, foreground)
 
-    def _draw_text(self, cell: Cell, corner: _Point, colour: _Rgb) -> None:
+    def _draw_text(self, cell: Cell, corner: _Point, colour: Rgb) -> None:
         width = cell.width * CELL_WIDTH
         style = cell.style
         picture = self._glyphs.picture(cell.text, width)
@@ -105,7 +76,7 @@ class _Painter:
         mask = self._glyphs.mask(cell.text, width, is_bold=style.bold, is_italic=style.italic)
         self._image.paste(colour, corner, mask)
 
-    def _draw_lines(self, cell: Cell, corner: _Point, foreground: _Rgb) -> None:
+    def _draw_lines(self, cell: Cell, corner: _Point, foreground: Rgb) -> None:
         """Draw the lines through, above and below a cell."""
         x, y = corner
         right = x + cell.width * CELL_WIDTH - 1
@@ -117,7 +88,7 @@ class _Painter:
         colour = rgb(style.underline_colour, foreground)
         self._draw_underline(style.underline, (x, y + _UNDERLINE_Y), right, colour)
 
-    def _draw_underline(self, kind: str, start: _Point, right: int, colour: _Rgb) -> None:
+    def _draw_underline(self, kind: str, start: _Point, right: int, colour: Rgb) -> None:
         x, y = start
         if kind in ("single", "double"):
             self._draw.line((x, y, right, y), colour)
@@ -134,41 +105,6 @@ class _Painter:
             self._draw.point(points, colour)
 
 
-def _colours(style: Style) -> tuple[_Rgb, _Rgb]:
-    """Return the colours of the text and of the background."""
-    number = style.foreground
-    if style.bold and isinstance(number, int) and number < _BRIGHT:
-        number += _BRIGHT  # as in xterm
-    foreground = rgb(number, _FOREGROUND)
-    background = rgb(style.background, _BACKGROUND)
-    if style.reverse:
-        foreground, background = background, foreground
-    if style.dim:
-        foreground = _mixed(foreground, background)
-    return foreground, background
-
-
-def _mixed(one: _Rgb, other: _Rgb) -> _Rgb:
-    red, green, blue = [(first + second) // 2 for first, second in zip(one, other, strict=True)]
-    return red, green, blue
-
-
-def rgb(colour: Colour | None, default: _Rgb) -> _Rgb:
-    """Return red, green and blue of a colour, each from 0 to 255."""
-    if colour is None:
-        return default
-    if isinstance(colour, tuple):
-        return colour
-    if colour < _CUBE_START:
-        return _PALETTE[colour]
-    if colour < _GREY_START:
-        red, rest = divmod(colour - _CUBE_START, 36)
-        green, blue = divmod(rest, 6)
-        return _CUBE[red], _CUBE[green], _CUBE[blue]
-    grey = 8 + 10 * (colour - _GREY_START)
-    return grey, grey, grey
-
-
 def _draw_cursor(image: Image.Image, screen: Screen) -> None:
     """Outline the cursor's cell: light where the picture is dark, dark where it is light."""
     column, row = screen.cursor
@@ -176,7 +112,7 @@ def _draw_cursor(image: Image.Image, screen: Screen) -> None:
     y = row * CELL_HEIGHT
     width = _cursor_width(screen)
     box = (x, y, x + width, y + CELL_HEIGHT)
-    light, dark = _FOREGROUND[0], _BACKGROUND[0]
+    light, dark = FOREGROUND[0], BACKGROUND[0]
     middle = (light + dark) // 2
     opposites = [light] * middle + [dark] * (256 - middle)
     contrast = image.crop(box).convert("L").point(opposites)
