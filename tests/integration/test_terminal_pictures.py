@@ -11,8 +11,8 @@ from support import python
 from toolsets import Terminal
 
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.vt.colours import rgb
 from tmux_debug_mcp.vt.rows import cell_width
+from tmux_debug_mcp.vt.theme import rgb
 
 # Characters at and around all widths that differ from Unicode's tables. They have been in Unicode
 # since 2015, so that every libc has them. What tmux drops is not here: that depends on its version.

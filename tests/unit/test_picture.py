@@ -10,11 +10,11 @@ import pytest
 from PIL import Image, ImageChops
 
 import tmux_debug_mcp
-from tmux_debug_mcp.vt.colours import rgb
 from tmux_debug_mcp.vt.glyphs import CELL_HEIGHT, CELL_WIDTH, Unifont
 from tmux_debug_mcp.vt.picture import draw
 from tmux_debug_mcp.vt.screen import Cell, Screen, captured_cells
 from tmux_debug_mcp.vt.styles import Style
+from tmux_debug_mcp.vt.theme import rgb
 
 FONTS = Path(tmux_debug_mcp.__file__).parent / "vt" / "fonts"
 

@@ -14,6 +14,9 @@ from mcp import Client, StdioServerParameters
 # a part of it, and the error.
 _CAUSE = re.compile(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)")
 
+# Parameters of SGR sequences.
+_BOLD, _FAINT, _CYAN = 1, 2, 36
+
 
 class Agent:
     """A client that tells what it does and shows what it is answered.
@@ -39,17 +42,28 @@ class Agent:
             The text of the answer, and its `_meta`.
         """
         result = await self._client.call_tool(tool, arguments)
-        answer = "\n".join(
-            block.text.rstrip("\n") for block in result.content if block.type == "text"
-        )
+        blocks = [block.text.rstrip("\n") for block in result.content if block.type == "text"]
         shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        print(f"\n# {why}\n> {tool}({shown})\n  " + answer.replace("\n", "\n  "))
-        return answer, result.meta or {}
+        print(_styled(f"\n# {why}", _BOLD))
+        print(_styled(f"> {tool}({shown})", _CYAN))
+        for block in blocks:
+            text = "  " + block.replace("\n", "\n  ")
+            is_status = len(blocks) > 1 and block == blocks[-1]
+            print(_styled(text, _FAINT) if is_status else text)
+        return "\n".join(blocks), result.meta or {}
 
 
 def run_demo(tmux: str) -> int:
     """Debug the shop with this tmux; return the exit status, 1 when there was nothing to debug."""
     return anyio.run(_debug, tmux)
+
+
+def _styled(text: str, parameter: int) -> str:
+    """Return text with an attribute where a person reads it in a terminal that has them."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
+    if is_plain or not sys.stdout.isatty():
+        return text
+    return f"\033[{parameter}m{text}\033[0m"
 
 
 def _server(tmux: str) -> StdioServerParameters:
@@ -90,5 +104,5 @@ async def _debug(tmux: str) -> int:
     if "500" not in answer or cause is None:
         print("\nThe shop works: there was nothing to debug.")
         return 1
-    print(f"\nFound in shop.py, line {cause[1]}: {cause[2]}\n  {cause[3]}")
+    print(_styled(f"\nFound in shop.py, line {cause[1]}: {cause[2]}\n  {cause[3]}", _BOLD))
     return 0

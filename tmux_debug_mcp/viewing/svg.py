@@ -1,189 +1,392 @@
-"""Draws screens as SVG: one as a picture, several as an animation. No I/O.
+"""Pictures of screens as SVG, still and animated. No I/O.
 
-Text stays text, in the monospaced font of whoever looks. Each run of it is stretched to its
-columns, so that it is in line in any font. There is no script: an animation plays as an image, too.
+Each row is a group, and each run of cells of one style is placed at its column and fitted into its
+columns, so that rows align in whatever font the viewer has. Characters that fonts draw in other
+widths are placed one by one. The colours are those of a dark terminal, whatever surrounds it. There
+is no script, and nothing is loaded. Controls and lone surrogates become U+FFFD.
 """
 
+import itertools
 import re
-from collections.abc import Sequence
-from itertools import groupby
-from xml.sax.saxutils import escape
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
 
-from tmux_debug_mcp.vt.colours import BACKGROUND, FOREGROUND, Rgb, colours_of
+from tmux_debug_mcp.vt.rows import cell_width
 from tmux_debug_mcp.vt.screen import Cell, Screen
 from tmux_debug_mcp.vt.styles import Style
+from tmux_debug_mcp.vt.theme import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
-# The size of a cell and of its font, in pixels.
-_WIDTH = 8.4
-_HEIGHT = 18
-_FONT = 14
-_BASELINE = 13.5
-_MARGIN = 14
-_TITLE_HEIGHT = 30
-# How long the last screen of an animation stays.
-_LAST_S = 3.0
+from .box_drawing import CELL_HEIGHT, CELL_WIDTH, Box, Shape, is_drawn, is_stretched, shape
 
-# What XML can't have, U+FFFD stands for. Source: XML 1.0, 2.2.
-_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# The fonts' advance is 0.6 of their size, a cell's width.
 _FONTS = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-_LINES = (("struck", "line-through"), ("overlined", "overline"))
+_FONT_SIZE = 15
+_BASELINE = 14
+_UNDERLINE_Y, _STRUCK_Y, _OVERLINE_Y = 16.5, 9.5, 0.5
+_DASHES = {"dotted": "1 2", "dashed": "4 2"}
+
+_PADDING = 12
+_TITLE_HEIGHT = 30
+_CORNER = 8
+_FRAME, _TITLE_BAR, _TITLE_TEXT = "#444", "#222", "#999"
 _BUTTONS = ("#ff5f57", "#febc2e", "#28c840")
+# The room of the buttons beside a title, in columns.
+_BUTTON_COLUMNS = 8
+
+# Characters that all monospaced fonts draw one column wide.
+_PLAIN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u017f]")
+# What stands for all of them where cells are grouped by their text, which is never empty.
+_ANY_PLAIN = ""
+# What XML can't have, and controls.
+_HOSTILE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# Characters that change the direction of the text around them.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def svg(screen: Screen, *, title: str = "") -> str:
-    """Return a picture of a screen.
+    """Return a picture of a screen in the frame of a window.
 
     Args:
-        screen: The screen.
-        title: The title in the frame.
+        screen: The screen. Cells behind its last column and below its last row are left out.
+        title: The title of the window.
     """
-    rows = [_row(row) for row in screen.rows]
-    lines = [_at_row(markup, number) for number, markup in enumerate(rows) if markup]
-    return _document(screen, title, "", "".join(lines) + _cursor(screen))
+    rows = [_row(screen, number) for number in range(screen.height)]
+    body = "".join(f"<g{_at(number)}>{row}</g>" for number, row in enumerate(rows) if row)
+    return _framed(body, (screen.columns, screen.height), title)
 
 
-def animation(frames: Sequence[tuple[float, Screen]], *, title: str = "") -> str:
-    """Return an animation of screens, which begins again at its end.
+def animation(
+    frames: Sequence[tuple[float, Screen]], *, title: str = "", hold_s: float = 3.0
+) -> str:
+    """Return an animated picture that shows screens one after the other, again and again.
+
+    Each state of a row is in it once, however many frames show it. Where nothing is animated, and
+    where the viewer wants no motion, it shows the last frame.
 
     Args:
-        frames: When each screen is shown first, in seconds, and the screen; at least one. All are
-            drawn in the frame of the largest.
-        title: The title in the frame.
+        frames: The seconds at which each screen appears, in ascending order, and the screen.
+        title: The title of the window.
+        hold_s: How long the last frame stays, in seconds.
+
+    Raises:
+        ValueError: There is no frame.
     """
+    if not frames:
+        raise ValueError("an animation needs a frame")
     first_s = frames[0][0]
-    duration_s = frames[-1][0] - first_s + _LAST_S
+    starts = [at_s - first_s for at_s, _ in frames]
+    length_s = starts[-1] + hold_s
     columns = max(screen.columns for _, screen in frames)
     height = max(screen.height for _, screen in frames)
-    frame = Screen(columns, height, (0, 0), is_cursor_shown=False, rows=[])
-    numbers: dict[str, int] = {}
-    strip: list[str] = []
-    moves: list[str] = []
-    last = ""
-    for at_s, screen in frames:
-        drawn = _uses(screen, numbers)
-        if drawn == last:
-            continue
-        last = drawn
-        offset = len(strip) * height * _HEIGHT
-        strip.append(f'<g transform="translate(0 {offset})">{drawn}</g>')
-        percent = 100 * (at_s - first_s) / duration_s
-        moves.append(f"{percent:.3f}%{{transform:translateY(-{offset}px)}}")
-    definitions = "".join(f'<g id="r{number}">{text}</g>' for text, number in numbers.items())
-    end = (len(strip) - 1) * height * _HEIGHT
-    style = (
-        f"@keyframes film{{{''.join(moves)}100%{{transform:translateY(-{end}px)}}}}"
-        f".film{{animation:film {duration_s:.2f}s steps(1,end) infinite}}"
-        f"@media(prefers-reduced-motion){{.film{{animation:none;transform:translateY(-{end}px)}}}}"
-    )
-    body = f'<defs>{definitions}</defs><g class="film">{"".join(strip)}</g>'
-    return _document(frame, title, style, body)
+    shown: dict[tuple[int, str], list[int]] = {}
+    for frame, (_, screen) in enumerate(frames):
+        for number in range(screen.height):
+            shown.setdefault((number, _row(screen, number)), []).append(frame)
+    reel = _Reel(starts, length_s)
+    rows = [
+        reel.row(number, row, numbers) for (number, row), numbers in sorted(shown.items()) if row
+    ]
+    return _framed(reel.style() + "".join(rows), (columns, height), title)
 
 
-def _uses(screen: Screen, numbers: dict[str, int]) -> str:
-    """Return a screen whose rows are references, and number the rows that are new."""
-    parts = []
-    for row, cells in enumerate(screen.rows[: screen.height]):
-        markup = _row(cells)
-        if markup:
-            number = numbers.setdefault(markup, len(numbers))
-            parts.append(f'<use href="#r{number}" y="{row * _HEIGHT}"/>')
-    return "".join(parts) + _cursor(screen)
+class _Reel:
+    """The times at which rows of an animation are shown.
+
+    Args:
+        starts: When each frame begins, in seconds.
+        length_s: The length of the animation.
+    """
+
+    def __init__(self, starts: Sequence[float], length_s: float) -> None:
+        self._starts = starts
+        self._length_s = length_s
+        self._classes: dict[str, str] = {}
+
+    def row(self, number: int, row: str, frames: Sequence[int]) -> str:
+        """Return a row that is shown in some frames, and hidden in others."""
+        is_last = frames[-1] == len(self._starts) - 1
+        if len(frames) == len(self._starts):
+            return f"<g{_at(number)}>{row}</g>"
+        steps = self._steps(frames)
+        name = self._classes.setdefault(steps, f"a{len(self._classes)}")
+        hidden = "" if is_last else ' visibility="hidden"'
+        return f'<g{_at(number)}{hidden} class="{name}">{row}</g>'
+
+    def _steps(self, frames: Sequence[int]) -> str:
+        """Return the keyframes of a row that is shown in these frames."""
+        shown = set(frames)
+        steps = []
+        was_shown = None
+        for frame, start_s in enumerate(self._starts):
+            is_shown = frame in shown
+            if is_shown != was_shown:
+                share = f"{100 * start_s / self._length_s:.3f}".rstrip("0").rstrip(".")
+                steps.append(f"{share}%{{visibility:{'visible' if is_shown else 'hidden'}}}")
+            was_shown = is_shown
+        end = "visible" if was_shown else "hidden"
+        return "".join(steps) + f"to{{visibility:{end}}}"
+
+    def style(self) -> str:
+        """Return the style sheet of all rows so far."""
+        rules = [f"@keyframes {name}{{{steps}}}" for steps, name in self._classes.items()]
+        timing = f"{self._length_s:g}s step-end infinite"
+        rules += [f".{name}{{animation:{name} {timing}}}" for name in self._classes.values()]
+        rules.append("@media(prefers-reduced-motion:reduce){g{animation:none!important}}")
+        return f"<style>{''.join(rules)}</style>"
 
 
-def _document(screen: Screen, title: str, style: str, body: str) -> str:
-    inner_width = screen.columns * _WIDTH
-    inner_height = screen.height * _HEIGHT
-    width = round(inner_width + 2 * _MARGIN, 1)
-    height = inner_height + 2 * _MARGIN + _TITLE_HEIGHT
+def _framed(body: str, size: tuple[int, int], title: str) -> str:
+    """Return the document of a window around rows.
+
+    Args:
+        body: The rows.
+        size: The columns and rows of the terminal.
+        title: The window's title.
+    """
+    columns, height = size
+    width_px = columns * CELL_WIDTH + 2 * _PADDING
+    height_px = height * CELL_HEIGHT + 2 * _PADDING + _TITLE_HEIGHT
+    shown = _shortened(_clean(title), columns - 2 * _BUTTON_COLUMNS)
+    label = quoteattr(shown or "terminal")
     buttons = "".join(
-        f'<circle cx="{18 + 20 * number}" cy="16" r="6" fill="{colour}"/>'
+        f'<circle cx="{18 + 18 * number}" cy="15" r="5" fill="{colour}"/>'
         for number, colour in enumerate(_BUTTONS)
     )
-    name = escape(_NO_XML.sub("\ufffd", title))
+    heading = ""
+    if shown:
+        middle = f'x="{width_px / 2:g}" y="20" text-anchor="middle"'
+        heading = f'<text {middle} fill="{_TITLE_TEXT}" font-size="13">{escape(shown)}</text>'
+    outline = f'x=".5" y=".5" width="{width_px - 1}" height="{height_px - 1}" rx="{_CORNER}"'
+    bar_end = f"V{_TITLE_HEIGHT}H1V{_CORNER + 1}a{_CORNER} {_CORNER} 0 0 1 {_CORNER} -{_CORNER}"
+    bar = f"M{_CORNER + 1} 1H{width_px - _CORNER - 1}a{_CORNER} {_CORNER} 0 0 1 {_CORNER} {_CORNER}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" aria-label="{escape(name, {chr(34): "&quot;"})}">'
-        f"<style>text{{font:{_FONT}px {_FONTS};white-space:pre}}"
-        f".t{{font:13px system-ui,sans-serif}}{style}</style>"
-        f'<rect width="{width}" height="{height}" rx="8" fill="{_hex(BACKGROUND)}" '
-        f'stroke="#444"/>{buttons}'
-        f'<text class="t" x="{width / 2:.1f}" y="21" fill="#999" text-anchor="middle">{name}</text>'
-        f'<svg x="{_MARGIN}" y="{_TITLE_HEIGHT + _MARGIN}" width="{inner_width:.1f}" '
-        f'height="{inner_height}">{body}</svg></svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {height_px}" '
+        f'width="{width_px}" height="{height_px}" role="img" aria-label={label} '
+        f'font-family="{_FONTS}" font-size="{_FONT_SIZE}">'
+        f'<rect {outline} fill="{_hex(BACKGROUND)}" stroke="{_FRAME}"/>'
+        f'<path d="{bar}{bar_end}z" fill="{_TITLE_BAR}"/>{buttons}{heading}'
+        f'<g transform="translate({_PADDING} {_PADDING + _TITLE_HEIGHT})" xml:space="preserve" '
+        f'style="white-space:pre;font-variant-ligatures:none" fill="{_hex(FOREGROUND)}">'
+        f"{body}</g></svg>\n"
     )
 
 
-def _at_row(markup: str, number: int) -> str:
-    return f'<g transform="translate(0 {number * _HEIGHT})">{markup}</g>'
+def _at(number: int) -> str:
+    """Return the attribute that moves a row to its place."""
+    if number == 0:
+        return ""
+    return f' transform="translate(0 {number * CELL_HEIGHT})"'
 
 
-def _row(cells: Sequence[Cell]) -> str:
-    """Return the markup of a row, "" for one that is blank."""
-    backgrounds = []
-    texts = []
-    column = 0
-    for style, run in groupby(cells, key=_style_of_run):
-        cells_of_run = list(run)
-        width = sum(cell.width for cell in cells_of_run)
-        foreground, background = colours_of(style)
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Cells of one style.
+
+    Attributes:
+        column: The first column.
+        cells: The cells.
+        style: Their style.
+    """
+
+    column: int
+    cells: Sequence[Cell]
+    style: Style
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return sum(cell.width for cell in self.cells)
+
+
+def _row(screen: Screen, number: int) -> str:
+    """Return what a row shows: backgrounds, shapes, lines and text, and the cursor."""
+    cells = screen.rows[number] if number < len(screen.rows) else ()
+    flat: list[str] = []
+    inked: list[str] = []
+    for run in _runs(cells, screen.columns):
+        foreground, background = colours(run.style)
         if background != BACKGROUND:
-            backgrounds.append(_rect(column, width, background))
-        text = "".join(cell.text for cell in cells_of_run)
-        if not style.hidden and (text.strip(" ") or _decoration(style)):
-            texts.append(_text(column, width, text, style, foreground))
-        column += width
-    return "".join(backgrounds + texts)
+            flat.append(_background(run, background))
+        if run.style.hidden:
+            continue
+        flat.extend(_shapes(run, foreground))
+        inked.extend(_texts(run, foreground))
+        inked.extend(_lines(run, foreground))
+    text = "".join(inked)
+    if flat:
+        text = f'<g shape-rendering="crispEdges">{"".join(flat)}</g>{text}'
+    if screen.is_cursor_shown and screen.cursor[1] == number:
+        text += _cursor(screen, cells)
+    return text
 
 
-def _style_of_run(cell: Cell) -> Style:
-    return cell.style
+def _runs(cells: Sequence[Cell], columns: int) -> Iterator[_Run]:
+    """Yield the runs of a row, up to the last column."""
+    column = 0
+    for style, group in itertools.groupby(cells, key=lambda cell: cell.style):
+        run = []
+        start = column
+        for cell in group:
+            if column + cell.width > columns:
+                break
+            run.append(cell)
+            column += cell.width
+        if run:
+            yield _Run(start, run, style)
 
 
-def _rect(column: int, width: int, colour: Rgb) -> str:
-    return (
-        f'<rect x="{column * _WIDTH:.1f}" width="{width * _WIDTH:.1f}" height="{_HEIGHT}" '
-        f'fill="{_hex(colour)}"/>'
+def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
+    """Yield the column, the text and the columns of each piece of a run that is placed by itself.
+
+    A piece is plain text without blanks around it, a shape, which may be repeated, or one cell.
+    """
+    column = run.column
+    for key, group in itertools.groupby(run.cells, key=_key):
+        cells = list(group)
+        if key == _ANY_PLAIN or is_stretched(key):
+            text = "".join(cell.text for cell in cells)
+            stripped = text.lstrip(" ")
+            indent = len(text) - len(stripped)
+            stripped = stripped.rstrip(" ")
+            if stripped:
+                yield column + indent, stripped, len(stripped)
+            column += len(text)
+            continue
+        for cell in cells:
+            if cell.text.strip():
+                yield column, cell.text, cell.width
+            column += cell.width
+
+
+def _key(cell: Cell) -> str:
+    """Return what cells have in common that are placed as one piece."""
+    if cell.width == 1 and _PLAIN.fullmatch(cell.text):
+        return _ANY_PLAIN
+    return cell.text
+
+
+def _background(run: _Run, colour: Rgb) -> str:
+    box = Box(run.column * CELL_WIDTH, 0, run.columns * CELL_WIDTH, CELL_HEIGHT)
+    return f'<path d="{_path(box)}" fill="{_hex(colour)}"/>'
+
+
+def _shapes(run: _Run, colour: Rgb) -> Iterator[str]:
+    """Yield box drawing and block elements, those of a run in one path if they look alike."""
+    boxes: dict[float, str] = {}
+    for column, text, columns in _pieces(run):
+        if not is_drawn(text[0]):
+            continue
+        drawn = shape(text[0])
+        boxes.setdefault(drawn.opacity, "")
+        boxes[drawn.opacity] += _placed(drawn, column, columns)
+    fill = "" if colour == FOREGROUND else f' fill="{_hex(colour)}"'
+    for opacity, path in boxes.items():
+        if path:
+            through = "" if opacity == 1 else f' fill-opacity="{opacity:g}"'
+            yield f'<path d="{path}"{fill}{through}/>'
+
+
+def _placed(drawn: Shape, column: int, columns: int) -> str:
+    """Return the path of a shape's boxes at a column, over several columns if it is repeated."""
+    x = column * CELL_WIDTH
+    return "".join(
+        _path(Box(x + box.x, box.y, box.width + (columns - 1) * CELL_WIDTH, box.height))
+        for box in _merged(drawn.boxes, columns)
     )
 
 
-def _text(column: int, width: int, text: str, style: Style, colour: Rgb) -> str:
-    attributes = f' fill="{_hex(colour)}"'
-    if not _decoration(style):
-        # Blanks at the ends are not drawn.
-        stripped = text.lstrip(" ")
-        column += len(text) - len(stripped)
-        width -= len(text) - len(stripped.rstrip(" "))
-        text = stripped.rstrip(" ")
+def _merged(boxes: Sequence[Box], columns: int) -> Sequence[Box]:
+    """Return the boxes of a shape that is repeated: lines from one edge of a cell to the other."""
+    if columns == 1:
+        return boxes
+    return sorted({Box(0, box.y, CELL_WIDTH, box.height) for box in boxes})
+
+
+def _texts(run: _Run, colour: Rgb) -> Iterator[str]:
+    """Yield the text of a run, and the shapes that are not flat."""
+    style = run.style
+    attributes = "" if colour == FOREGROUND else f' fill="{_hex(colour)}"'
     if style.bold:
         attributes += ' font-weight="bold"'
     if style.italic:
         attributes += ' font-style="italic"'
-    if _decoration(style):
-        attributes += f' text-decoration="{_decoration(style)}"'
-    return (
-        f'<text x="{column * _WIDTH:.1f}" y="{_BASELINE}" textLength="{width * _WIDTH:.1f}" '
-        f'lengthAdjust="spacingAndGlyphs"{attributes}>{escape(_NO_XML.sub(chr(0xFFFD), text))}'
-        "</text>"
-    )
+    for column, text, columns in _pieces(run):
+        x = column * CELL_WIDTH
+        if is_drawn(text[0]):
+            line = shape(text[0]).line
+            if line:
+                at = f'transform="translate({x} 0)"'
+                yield f'<path {at} d="{line}" fill="none" stroke="{_hex(colour)}"/>'
+            continue
+        fitted = f'textLength="{columns * CELL_WIDTH}" lengthAdjust="spacingAndGlyphs"'
+        cleaned = escape(_clean(text))
+        yield f'<text x="{x}" y="{_BASELINE}" {fitted}{attributes}>{cleaned}</text>'
 
 
-def _decoration(style: Style) -> str:
-    names = [name for attribute, name in _LINES if getattr(style, attribute)]
+def _lines(run: _Run, foreground: Rgb) -> Iterator[str]:
+    """Yield the lines through, above and below a run."""
+    style = run.style
+    start, end = run.column * CELL_WIDTH, (run.column + run.columns) * CELL_WIDTH
+    paths = []
+    if style.struck:
+        paths.append(f"M{start} {_STRUCK_Y}H{end}")
+    if style.overlined:
+        paths.append(f"M{start} {_OVERLINE_Y}H{end}")
+    if paths:
+        yield f'<path d="{"".join(paths)}" stroke="{_hex(foreground)}"/>'
     if style.underline:
-        names.append("underline")
-    return " ".join(names)
+        colour = _hex(rgb(style.underline_colour, foreground))
+        dashes = _DASHES.get(style.underline, "")
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        path = _underline(style.underline, start, end)
+        yield f'<path d="{path}" fill="none" stroke="{colour}"{dashed}/>'
 
 
-def _cursor(screen: Screen) -> str:
-    if not screen.is_cursor_shown:
-        return ""
-    column, row = screen.cursor
-    return (
-        f'<rect x="{column * _WIDTH:.1f}" y="{row * _HEIGHT}" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
-    )
+def _underline(kind: str, start: int, end: int) -> str:
+    """Return the path of an underline of this kind."""
+    if kind == "double":
+        return f"M{start} {_UNDERLINE_Y}H{end}M{start} {_UNDERLINE_Y - 2}H{end}"
+    if kind == "curly":
+        half = CELL_WIDTH / 2
+        waves = (end - start) // CELL_WIDTH
+        return f"M{start} {_UNDERLINE_Y - 1}" + f"q{half / 2:g} -2 {half:g} 0t{half:g} 0" * waves
+    return f"M{start} {_UNDERLINE_Y}H{end}"
+
+
+def _cursor(screen: Screen, cells: Sequence[Cell]) -> str:
+    """Return the outline of the cell that the cursor is on."""
+    column = 0
+    width = 1
+    for cell in cells:
+        if column == screen.cursor[0]:
+            width = cell.width
+        column += cell.width
+    x = screen.cursor[0] * CELL_WIDTH + 0.5
+    box = Box(x, 0.5, width * CELL_WIDTH - 1, CELL_HEIGHT - 1)
+    return f'<path d="{_path(box)}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
+
+
+def _path(box: Box) -> str:
+    """Return the path of a rectangle."""
+    right = f"h{box.width:g}"
+    return f"M{box.x:g} {box.y:g}{right}v{box.height:g}h-{box.width:g}z"
 
 
 def _hex(colour: Rgb) -> str:
     red, green, blue = colour
     return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _clean(text: str) -> str:
+    """Return text without what XML can't have and people must not get."""
+    return _DIRECTIONS.sub("", _HOSTILE.sub("\ufffd", text))
+
+
+def _shortened(text: str, max_columns: int) -> str:
+    """Return text, or its beginning and an ellipsis if it is wider than this."""
+    widths = itertools.accumulate(map(cell_width, text))
+    kept = sum(width <= max_columns for width in widths)
+    if kept == len(text):
+        return text
+    return text[: max(kept - 1, 0)] + "…"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageDraw
 
-from .colours import BACKGROUND, FOREGROUND, Rgb, colours_of, rgb
 from .glyphs import CELL_HEIGHT, CELL_WIDTH, Glyphs
 from .screen import Cell, Screen
+from .theme import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
 _Point = tuple[int, int]
 
@@ -55,7 +55,7 @@ class _Painter:
             x += cell.width * CELL_WIDTH
 
     def _draw_cell(self, cell: Cell, corner: _Point) -> None:
-        foreground, background = colours_of(cell.style)
+        foreground, background = colours(cell.style)
         if background != BACKGROUND:
             x, y = corner
             right = x + cell.width * CELL_WIDTH - 1

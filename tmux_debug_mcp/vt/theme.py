@@ -1,10 +1,9 @@
-"""The colours of cells in pictures: xterm's palette on a dark terminal. No I/O."""
+"""The colours that pictures of screens have: those of a dark terminal, xterm's. No I/O."""
 
 from collections.abc import Sequence
 
 from .styles import Colour, Style
 
-# Red, green and blue, each from 0 to 255.
 Rgb = tuple[int, int, int]
 
 FOREGROUND: Rgb = (229, 229, 229)
@@ -36,8 +35,8 @@ _CUBE = (0, 95, 135, 175, 215, 255)
 _GREY_START = _CUBE_START + len(_CUBE) ** 3
 
 
-def colours_of(style: Style) -> tuple[Rgb, Rgb]:
-    """Return the colours of the text and of the background."""
+def colours(style: Style) -> tuple[Rgb, Rgb]:
+    """Return the colours of the text and of what is behind it, given its attributes."""
     number = style.foreground
     if style.bold and isinstance(number, int) and number < _BRIGHT:
         number += _BRIGHT  # as in xterm
