@@ -14,7 +14,7 @@ cp -a /checkout /root/tmux-debug-mcp
 cd /root/tmux-debug-mcp
 HOME=/root ./dev demo
 status=0
-HOME=/root DEV_WITHOUT_BROWSER=1 ./dev test "$@" || status=$?
+HOME=/root DEV_WITHOUT_LARGE_PROGRAMS=1 ./dev test "$@" || status=$?
 
 say "$PRETTY_NAME: an ordinary user, in odd surroundings"
 useradd --create-home --shell /bin/bash newcomer
@@ -26,5 +26,5 @@ chown -R newcomer: /home/newcomer
 cd "$clone"
 as_user=(setpriv --reuid newcomer --regid newcomer --init-groups env HOME=/home/newcomer USER=newcomer SHELL=/bin/bash)
 "${as_user[@]}" ./dev demo
-"${as_user[@]}" DEV_WITHOUT_BROWSER=1 TMPDIR="$tmpdir" ./dev test "$@" || status=$?
+"${as_user[@]}" DEV_WITHOUT_LARGE_PROGRAMS=1 TMPDIR="$tmpdir" ./dev test "$@" || status=$?
 exit "$status"
