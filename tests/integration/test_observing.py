@@ -1,10 +1,14 @@
 """What create and send return by default: the output until the pane is at rest, or its screen."""
 
+import os
+import signal
 from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, python, texts
+from support import PATIENCE_S, SHELLS, Tools, eventually, python, texts
+
+from tmux_debug_mcp.linux import processes
 
 # A program that draws only the cells that have changed, as curses does.
 LIST = python("""
@@ -341,3 +345,30 @@ async def test_many_who_wait_for_rest_leave_time_for_others(tools: Tools) -> Non
                 tasks.start_soon(create)
 
     assert {(answer.meta or {})["reason"] for answer in answers} == {"rest"}
+
+
+async def test_observation_has_all_that_was_printed_before_the_program_awaited(
+    tools: Tools,
+) -> None:
+    """However late the writer of the log is."""
+    pane_id = await tools.create("cat", timeout_s=PATIENCE_S)
+    await tools.send(pane_id, "first Enter", wait_for="first")
+    pane = await tools.engine.find(pane_id)
+    [writer] = [
+        pid
+        for pid in processes.children(pane.client.server_pid)
+        if pane.log.is_at(f"/proc/{pid}/fd/1")
+    ]
+
+    async def hold() -> None:
+        os.kill(writer, signal.SIGSTOP)
+        await anyio.sleep(0.3)
+        os.kill(writer, signal.SIGCONT)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(hold)
+        await eventually(lambda: processes.is_busy(writer))
+        _, text, status = await observe(tools, "send_keys", pane_id=pane_id, keys="late Enter")
+
+    assert text == "late\nlate\n"
+    assert "awaits input" in status

@@ -6,11 +6,8 @@ Standard library only: the supervisor (`supervise.py`) uses this.
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import signal
-import struct
-import termios
 import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -228,24 +225,8 @@ def has_open(pid: int, path: str) -> bool:
     return False
 
 
-def has_input(pid: int) -> bool:
-    """Tell whether a process still has input to work on.
-
-    That is so while the pipe at its standard input has unread bytes, or the process does not sleep.
-    A process that is gone, or has no pipe there, has none.
-    """
-    try:
-        fd = os.open(f"/proc/{pid}/fd/0", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        [unread_bytes] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    if unread_bytes:
-        return True
+def is_busy(pid: int) -> bool:
+    """Tell whether a process does not sleep. One that has got input it waited for does not."""
     stat = read_stat(pid)
     return stat is not None and stat.state != "S"
 

@@ -39,7 +39,7 @@ _POLL_S = 0.005
 # Output printed longer ago counts as read by tmux: that usually takes a millisecond.
 _PRINTED_S = 0.01
 # Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy machine.
-_DRAIN_S = 0.1
+_DRAIN_S = 1.0
 _DRAIN_POLL_S = 0.001
 
 
@@ -202,17 +202,28 @@ class TmuxPane:
         return None
 
     async def drain(self) -> None:
-        """Wait until the log has all output that tmux has read, but for 0.1 s at most.
+        """Wait until the log has all that programs have printed so far, but for 1 s at most.
 
         Raises:
+            PaneLostError: The pane is gone.
             TmuxStuckError: tmux does not answer.
         """
+        # First tmux reads it from the terminal, and then it passes it on to the writer.
+        await self.flush()
+        await self.flush()
         await self.ensure_log_writer()
         deadline = anyio.current_time() + _DRAIN_S
-        while self._log_writer and processes.has_input(self._log_writer):
-            if anyio.current_time() >= deadline:
-                return
+        while not self._is_log_written() and anyio.current_time() < deadline:
             await anyio.sleep(_DRAIN_POLL_S)
+
+    def _is_log_written(self) -> bool:
+        """Tell whether the log's writer has nothing more to write."""
+        if self._log_writer is None:
+            self._log_writer = self._find_log_writer()
+        if self._log_writer is None:
+            # It has not opened the log yet, or has ended because there is no room.
+            return self.log.size > 0
+        return not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:
         """Wait until tmux has done all that it had to do before, such as reading output.
