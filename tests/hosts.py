@@ -5,6 +5,7 @@ the container has this machine's files, so it needs no image. Neither uses or ch
 own configuration. Each is reached by a program that stands before the real one on the PATH.
 """
 
+import contextlib
 import os
 import secrets
 import shlex
@@ -13,6 +14,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from support import ask_until
 
 # What containers need on machines that let them do less. Source: tests/tmux-mcp/e2e/run-tests.sh.
 _PODMAN_FLAGS = (
@@ -109,18 +112,36 @@ def container(root: Path, directory: Path, env: Mapping[str, str]) -> Iterator[N
     else:
         raise NoHostError(f"no container runs here: {complaints.strip()}")
     script = (
-        f'[ "$1 $2" = "exec task" ] || exit 99; shift 2\nexec {shlex.join(base)} exec {name} "$@"'
+        "verb=$1; shift; option=; case $1 in --*) option=$1; shift ;; esac; shift\n"
+        f'exec {shlex.join(base)} "$verb" $option {name} "$@"'
     )
     _add(env, "podman", script)
     try:
         yield
     finally:
-        subprocess.run(
-            [*base, "rm", "--force", "--time", "0", name], capture_output=True, check=True
-        )
-        overlay = root / "images" / "overlay"
-        if overlay.is_mount():
-            subprocess.run(["umount", str(overlay)], check=True)
+        command = [*base, "rm", "--force", "--time", "0", name]
+        subprocess.run(command, capture_output=True, check=True)
+        _remove(root / "images")
+
+
+def _remove(storage: Path) -> None:
+    """Remove podman's storage when the process that cleans up behind the container has ended."""
+    ask_until(lambda: _users(storage), lambda users: users == [])
+    # podman mounts this directory on itself, which is_mount does not see.
+    overlay = f"{storage}/overlay"
+    if f" {overlay} " in Path("/proc/self/mounts").read_text():
+        subprocess.run(["umount", overlay], check=True)
+    shutil.rmtree(storage)
+
+
+def _users(storage: Path) -> list[str]:
+    """Return the processes that have podman's storage in their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            if bytes(storage) in path.read_bytes():
+                found.append(path.parent.name)
+    return found
 
 
 def _add(env: Mapping[str, str], name: str, script: str) -> None:

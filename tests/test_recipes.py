@@ -2,23 +2,36 @@
 
 import contextlib
 import difflib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import recipes
 from hosts import NoHostError
+from mcp import Client, StdioServerParameters
+from sessions import fenced
+
+from tmux_debug_mcp.tools import debug
+
+
+@contextlib.contextmanager
+def place(name: str, page: str, root: Path) -> Iterator[recipes.Place]:
+    """Make a place for a page; skip the test where this machine can't have it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            recipes.check_programs(page)
+            made = stack.enter_context(recipes.place(name, root))
+        except NoHostError as error:
+            pytest.skip(f"the recipe {name}: {error}")
+        yield made
 
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_recipe_is_what_happens(name: str, short_path: Path) -> None:
     page = (recipes.PAGES / f"{name}.md").read_text()
-    with contextlib.ExitStack() as stack:
-        try:
-            recipes.check_programs(page)
-            place = stack.enter_context(recipes.place(name, short_path))
-        except NoHostError as error:
-            pytest.skip(f"the recipe {name}: {error}")
-        for done in recipes.run(page, place):
+    with place(name, page, short_path) as here:
+        for done in recipes.run(page, here):
             shown, printed = done.command.output.splitlines(), done.output.splitlines()
             difference = [f"$ {done.command.line}", *difflib.ndiff(shown, printed)]
             assert done.is_as_shown, "\n".join(difference)
@@ -31,3 +44,18 @@ def test_recipe_is_short(name: str) -> None:
     assert 2 <= len(recipes.commands_of(page)) <= recipes.MAX_COMMANDS
     assert len(page.splitlines()) <= 120
     assert max(map(len, page.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", ["ssh", "container"])
+async def test_configured_client_reaches_the_other_host(name: str, short_path: Path) -> None:
+    page = (recipes.PAGES / f"{name}.md").read_text()
+    [configuration] = map(json.loads, fenced(page, "json"))
+    [server] = configuration["mcpServers"].values()
+    with place(name, page, short_path) as here:
+        command = str(here.programs / server["command"])
+        parameters = StdioServerParameters(command=command, args=server["args"], env=dict(here.env))
+        async with Client(parameters) as client:
+            assert len((await client.list_tools()).tools) == len(debug.TOOLS)
+            result = await client.call_tool("tmux_run", {"command": "pwd"})
+
+    assert str(here.directory) in str(result.content)
