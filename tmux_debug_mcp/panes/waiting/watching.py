@@ -269,14 +269,26 @@ class _ActivityWatch:
         """Look at the pane, unless it is too early; return why the wait ends now, None to go on."""
         if not self._conditions.depends_on_activity or anyio.current_time() < self._look_at:
             return None
+        reason = self._reason_of(await self._look())
+        if reason is None:
+            return None
+        await self._pane.drain()
+        if self._has_printed_since():
+            # The log was late. What the pane is doing is told together with all that it printed.
+            reason = self._reason_of(await self._look())
+        return reason
+
+    async def _look(self) -> Activity:
         async with self._pane.events.looking:
-            self._last = activity = await self._pane.terminal.observe(self._tracker)
+            activity = await self._pane.terminal.observe(self._tracker)
+        self._last = activity
         # Output wakes the watch much more often than looks are worth their time.
         self._look_at = anyio.current_time() + _MIN_LOOK_S
-        reason = self._reason_of(activity)
-        if reason:
-            await self._pane.drain()
-        return reason
+        return activity
+
+    def _has_printed_since(self) -> bool:
+        last = self._last
+        return last is not None and last.snapshot.printed_bytes != self._pane.log.size
 
     def _reason_of(self, activity: Activity) -> WaitReason | None:
         if activity.snapshot.is_over:
