@@ -166,7 +166,8 @@ def test_colours_are_for_terminals_without_no_color(
 
 def test_path_without_tmux(shell: Shell, tmp_path: Path) -> None:
     installer = script(tmp_path / "bin/apt-get", "exit 1").parent
-    report = examine(shell, PATH=str(installer))
+    # Nix has a path of its own for a tmux that is not named.
+    report = examine(shell, PATH=str(installer), TMUX_DEBUG_TMUX="tmux")
 
     assert report.problems == ["tmux"]
     assert report["tmux"]["found"] == "tmux is not on PATH."
