@@ -54,6 +54,11 @@
         lib = self.lib.mkLib pkgs;
       });
 
+      homeModules.default = ./lib/modules/home.nix;
+      flakeModules.default = ./lib/modules/flake-parts.nix;
+      devenvModules.default = ./lib/modules/devenv.nix;
+      mcpServersModules.default = ./lib/modules/mcp-servers.nix;
+
       apps = eachSystem (pkgs: {
         default = {
           type = "app";

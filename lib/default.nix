@@ -12,6 +12,7 @@ let
       pkgs;
   inherit (packages) lib;
   inherit (import ./arguments.nix { inherit lib; }) anything checked closedSet;
+  inherit (import ./mcp/clients.nix { inherit lib; }) configOf;
 in
 builtins.seq packages rec {
   /**
@@ -76,16 +77,9 @@ builtins.seq packages rec {
         kind = "MCP server";
         checks = lib.mapAttrs (_: _: anything) mcpServers; # mkServerConfig checks its options
       };
-      entry =
-        name: options:
-        {
-          type = "stdio";
-          args = [ ];
-        }
-        // mcpServers.${name}.mkServerConfig options;
     in
     {
-      mcpServers = lib.mapAttrs entry (checked "mcpConfig" check servers);
+      mcpServers = lib.mapAttrs (name: configOf mcpServers.${name}) (checked "mcpConfig" check servers);
     };
 
   inherit

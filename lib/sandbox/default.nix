@@ -18,6 +18,8 @@ let
     setOf
     ;
 
+  inherit (import ../mcp/clients.nix { inherit lib; }) scopes;
+
   profiles = import ./profiles.nix { inherit pkgs; };
 
   defaults = {
@@ -94,7 +96,7 @@ let
   refused = refusedInProfile // {
     deployKey = "this sandbox knows no keys. Mount one with `mounts`.";
     mcpRuntime = "the servers are chosen when the image is built. Name them in `mcp`.";
-    model = "the agent chooses its model. Set the variable that it reads with `env`.";
+    model = "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
   };
 
   checkArguments = closedSet {
@@ -110,7 +112,9 @@ let
           closedSet {
             kind = "option";
             checks = lib.genAttrs server.options (_: anything) // {
-              scope = is ''"subagent" or "main"'' (value: value == "subagent" || value == "main");
+              scope = is (lib.concatMapStringsSep " or " builtins.toJSON scopes) (
+                value: lib.elem value scopes
+              );
             };
           }
         ) mcpServers;
@@ -216,7 +220,7 @@ in
     arguments:
     let
       given = defaults // checked "mkSandbox" checkArguments arguments;
-      scopeOf = name: given.mcp.${name}.scope or "subagent";
+      scopeOf = name: given.mcp.${name}.scope or (lib.head scopes);
       configs =
         (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) given.mcp)).mcpServers;
 

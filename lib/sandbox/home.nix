@@ -8,17 +8,7 @@
 }:
 
 let
-  # The server stands in the list of the front matter. Were its tools named in `tools`, too, the main
-  # session would have their names.
-  agentFile = name: agent: ''
-    ---
-    name: ${name}
-    description: ${builtins.toJSON agent.description}
-    tools: ${lib.concatStringsSep ", " agent.tools}
-    mcpServers:
-      - ${name}: ${builtins.toJSON agent.config}
-    ---
-    ${agent.prompt}'';
+  inherit (import ../mcp/clients.nix { inherit lib; }) agentFile;
 in
 lib.mapAttrs' (
   name: agent: lib.nameValuePair ".claude/agents/${name}.md" (agentFile name agent)

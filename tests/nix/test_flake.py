@@ -4,58 +4,18 @@ Run by `./dev e2e`, with hostpkgs in place of nixpkgs.
 """
 
 import json
-import os
 import re
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from nix.flake import ROOT, SYSTEM, evaluate, fenced, nix, output, tools_of
 
 from tmux_debug_mcp.tools import debug
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+HERE = ROOT / "tests" / "nix"
 NIX = (ROOT / "docs" / "nix.md").read_text()
 SANDBOX = (ROOT / "docs" / "sandbox.md").read_text()
-SYSTEM = f"{os.uname().machine}-linux"
-HOSTPKGS = ["--override-input", "nixpkgs", f"path:{HERE / 'hostpkgs'}"]
-
-
-def nix(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command, *rest = arguments
-    return subprocess.run(
-        ["nix", *command.split(), *HOSTPKGS, *rest],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def output(*arguments: str, cwd: Path = ROOT) -> str:
-    done = nix(*arguments, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def evaluate(attribute: str, function: str = "x: x") -> Any:  # noqa: ANN401
-    return json.loads(output("eval", "--json", attribute, "--apply", function))
-
-
-def fenced(language: str, text: str = NIX) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-async def tools_of(server: Mapping[str, Any], environment: dict[str, str]) -> list[str]:
-    parameters = StdioServerParameters(
-        command=server["command"], args=server["args"], env=environment | dict(server["env"])
-    )
-    async with Client(parameters) as client:
-        return [tool.name for tool in (await client.list_tools()).tools]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +51,7 @@ def nix_commands() -> list[str]:
     """Return the commands of docs/nix.md."""
     return [
         line
-        for block in fenced("console")
+        for block in fenced("console", NIX)
         for line in block.splitlines()
         if line.startswith("$ nix ")
     ]
@@ -112,7 +72,7 @@ def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
 async def test_flake_gives_a_shell_with_a_client_configuration(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    [text] = fenced("nix")[:1]
+    [text] = fenced("nix", NIX)[:1]
     (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
     shell = ["develop", "--no-write-lock-file", "--command"]
     assert "tmux-debug-mcp 0." in output(*shell, "tmux-debug-mcp", "--version", cwd=tmp_path)
@@ -138,7 +98,7 @@ async def test_flake_gives_a_shell_with_a_client_configuration(
 
 
 def test_line_for_wrapix_is_the_one_that_is_evaluated() -> None:
-    [line] = fenced("nix")[1].splitlines()
+    [line] = fenced("nix", NIX)[-2].splitlines()
 
     assert f"      {line}\n" in (HERE / "wrapix.nix").read_text()
 
@@ -153,7 +113,7 @@ def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> N
 
 
 def test_line_for_a_sandbox_is_the_one_that_is_evaluated() -> None:
-    [line] = fenced("nix")[2].splitlines()
+    [line] = fenced("nix", NIX)[-1].splitlines()
 
     assert f"({line})" in (HERE / "sandbox.nix").read_text()
 

@@ -106,6 +106,11 @@ let
           '';
           meta.mainProgram = name;
         };
+      # Without nixpkgs' own lib there are no types, nor modules that would ask for them.
+      formats.json = _: {
+        type = lib.types.json or lib.types.anything;
+        generate = name: value: final.writeText name (builtins.toJSON value);
+      };
       # With two files of a path, the first one's: this is `ignoreCollisions`.
       buildEnv =
         {
@@ -153,6 +158,9 @@ let
             name = "nix-shell";
             nativeBuildInputs = packages ++ lib.concatMap (package: package.nativeBuildInputs) inputsFrom;
             propagatedBuildInputs = lib.concatMap (package: package.propagatedBuildInputs) inputsFrom;
+            shellHook = lib.concatStrings (
+              map (package: package.shellHook or "") inputsFrom ++ [ attributes.shellHook or "" ]
+            );
             phases = ''export >"$out"'';
           }
         );

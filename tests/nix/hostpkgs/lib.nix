@@ -20,9 +20,12 @@ let
     substring
     ;
 
+  letters = text: filter (letter: isString letter && letter != "") (split "" text);
+  lower = letters "abcdefghijklmnopqrstuvwxyz";
+  upper = letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
   lib = {
     inherit (builtins)
-      any
       attrNames
       concatMap
       concatStringsSep
@@ -42,7 +45,6 @@ let
       listToAttrs
       mapAttrs
       replaceStrings
-      seq
       ;
 
     # Fixed points.
@@ -114,12 +116,9 @@ let
 
     # Strings.
     optionalString = condition: text: if condition then text else "";
-    toUpper =
-      let
-        lower = lib.filter (text: isString text && text != "") (split "" "abcdefghijklmnopqrstuvwxyz");
-        upper = lib.filter (text: isString text && text != "") (split "" "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-      in
-      replaceStrings lower upper;
+    inherit (builtins) substring;
+    toUpper = replaceStrings lower upper;
+    toLower = replaceStrings upper lower;
     concatStrings = concatStringsSep "";
     concatMapStringsSep = separator: f: list: concatStringsSep separator (map f list);
     hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
@@ -137,7 +136,7 @@ let
         text;
     escapeRegex =
       let
-        special = lib.filter (text: isString text && text != "") (split "" "\\[{()^$?*+|.");
+        special = letters "\\[{()^$?*+|.";
       in
       replaceStrings special (map (character: "\\${character}") special);
     splitString =
