@@ -35,6 +35,10 @@ _INSTALLERS = {
     "nix-env": "nix-env -iA nixpkgs.tmux",
 }
 
+# Our server, with the modules that we have ourselves: a Nix package has them in the paths that its
+# scripts add.
+_SERVE = "import sys; sys.path[:] = {path!r}; from tmux_debug_mcp.command.serve import main; main()"
+
 
 def tmux(name: str, here: Surroundings) -> list[Finding]:
     """Return what is found about tmux, our server with it, and TERM in its panes.
@@ -130,7 +134,7 @@ def _server(program: str, here: Surroundings) -> list[Finding]:
         return [_untried("there is no directory for its files")]
     env = environment(here.environ, here.directory) | {"TMUX_DEBUG_TMUX": os.path.abspath(program)}
     probe = Probe(
-        words=[sys.executable, "-m", "tmux_debug_mcp"],
+        words=[sys.executable, "-c", _SERVE.format(path=sys.path)],
         env=env,
         here=here,
         command=f'printf "{_WORD} %s\\n" "$TERM"',

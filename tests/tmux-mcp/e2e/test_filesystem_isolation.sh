@@ -52,6 +52,7 @@ $(run 'ls -d /lib' && [[ $TEXT == /lib$'\n' ]] && echo lib)
 nix
 proc
 run
+share
 sys
 tmp
 usr
