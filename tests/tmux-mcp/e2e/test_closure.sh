@@ -36,6 +36,5 @@ equal "$(in_container sh -c '
 	tmux-debug send cat hello Enter 2>/dev/null | tail -n 1
 	tmux-debug run "command -v python3 tmux; exit 3" || echo "status $?"
 	tmux-debug replay cat --at 4 2>/dev/null
-	tmux-debug doctor >/tmp/doctor || tail -n 5 /tmp/doctor
-	tail -n 1 /tmp/doctor
-')" $'up\nhello\nstatus 3\nup\ntmux-debug-mcp works here.'
+	tmux-debug doctor >/tmp/doctor && echo works || cat /tmp/doctor
+')" $'up\nhello\nstatus 3\nup\nworks'
