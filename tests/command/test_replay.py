@@ -139,6 +139,10 @@ def test_times_of_a_kept_log_are_those_of_script(
     [
         (["nope"], "Pane 'nope' not found"),
         (["words", "--at", "soon"], "--at is 'soon', which is no moment. Give a cursor such as"),
+        (["words", "--at", "9" * 5000], "--at is '9999"),
+        (["words", "--at", "0001-01-01"], "--at is '0001-01-01', which is no moment."),
+        (["words", "--log-dir", "~nobody-here"], "'~nobody-here' begins with the home of a user"),
+        (["words", "--at", "1", "--svg", "/nope/x"], "/nope/x can't be written"),
         (["words", "--at", "25:00:00"], "--at is '25:00:00', which is no moment."),
         (["20260101T000000-1/debug-1", "--log-dir", "/nope"], "There are no kept logs in /nope."),
         (["20260101T000000-1/debug-1", "--log-dir", "/"], "There is no log of '20260101T000000-1"),
@@ -153,6 +157,13 @@ def test_what_can_not_be_shown_is_refused_with_a_sentence(
 
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith(f"tmux-debug: {complaint}")
+
+
+def test_replay_without_tmux_says_so(shell: Shell, pane: str) -> None:
+    done = shell.run("replay", pane, "--at", "1", TMUX_DEBUG_TMUX="/nonexistent")
+
+    assert done.returncode == 125
+    assert done.stderr.startswith("tmux-debug: tmux did not start: /nonexistent: No such file")
 
 
 def test_replay_is_on_record(shell: Shell, tmp_path: Path) -> None:

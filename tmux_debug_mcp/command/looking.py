@@ -28,12 +28,19 @@ def run(verb: str, words: list[str], server: str = "") -> int:
         CommandError: It can't be done.
         SystemExit: The command line is wrong, or asks for help.
     """
-    import importlib  # noqa: PLC0415  verbs of the server don't need it
+    # Verbs of the server need none of these.
+    import importlib  # noqa: PLC0415
+
+    from tmux_debug_mcp.errors import StartError  # noqa: PLC0415
+    from tmux_debug_mcp.sockets.servers import CommandError  # noqa: PLC0415
 
     environ = dict(os.environ)
     if server:
         environ["TMUX_DEBUG_SERVER"] = server
-    status = importlib.import_module(_MODULES[verb]).run(words, environ)
+    try:
+        status = importlib.import_module(_MODULES[verb]).run(words, environ)
+    except StartError as error:
+        raise CommandError(str(error)) from error
     sys.stdout.flush()  # `tmux-debug` ends without it
     return int(status)
 

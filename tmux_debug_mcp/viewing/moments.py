@@ -6,6 +6,10 @@ from datetime import datetime
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.servers import CommandError
 
+from .visible import visible
+
+_MAX_SHOWN = 60
+_CURSOR = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"([+-]?)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _ADVICE = (
     "Give a cursor such as 4711, a time since the start such as 12.5s or 1m30s, one before the end "
@@ -24,7 +28,7 @@ def cursor_of(moment: str, timing: Timing, end: int) -> int:
     Raises:
         CommandError: It is no moment.
     """
-    if moment.isdecimal():
+    if _CURSOR.fullmatch(moment):
         return min(int(moment), end)
     seconds = _seconds(moment, timing)
     if seconds is None:
@@ -53,6 +57,7 @@ def _time_of_day(moment: str, timing: Timing) -> float:
             given = datetime.fromisoformat(f"{began:%Y-%m-%d}T{moment.zfill(5)}")
         else:
             given = datetime.fromisoformat(moment)
-    except ValueError:
-        raise CommandError(f"--at is '{moment}', which is no moment. {_ADVICE}") from None
-    return given.astimezone().timestamp() - timing.began_at
+        return given.astimezone().timestamp() - timing.began_at
+    except (ValueError, OverflowError):  # the latter before the year 1 or behind 9999
+        shown = visible(moment[:_MAX_SHOWN])
+        raise CommandError(f"--at is '{shown}', which is no moment. {_ADVICE}") from None

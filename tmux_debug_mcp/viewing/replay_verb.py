@@ -34,6 +34,7 @@ or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere
 """
 # The number of pictures that an animation has at most.
 _MAX_FRAMES = 400
+_MAX_NUMBER = 1e6
 # As a shell has it in `$?` of a program that SIGPIPE ends.
 _BROKEN_PIPE = 128 + signal.SIGPIPE
 
@@ -86,9 +87,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e6:  # noqa: PLR2004  also no NaN
-        raise ValueError
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < _MAX_NUMBER:  # also no NaN
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
     return value
 
 
@@ -110,12 +114,22 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         return _shown(wish)
-    except ToolError as error:
-        raise CommandError(str(error)) from error
-    except BrokenPipeError:  # of standard output
-        os._exit(_BROKEN_PIPE)
+    except (ToolError, OSError, BaseExceptionGroup) as error:
+        cause = _cause(error)
+        if isinstance(cause, BrokenPipeError):  # of standard output
+            os._exit(_BROKEN_PIPE)
+        if isinstance(cause, ToolError | CommandError):
+            raise CommandError(str(cause)) from error
+        raise
     finally:
         found.log.close()
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the only error in an error group, such as that of a task group; else the error."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        [error] = error.exceptions
+    return error
 
 
 def _joined(words: list[str]) -> list[str]:
