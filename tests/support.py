@@ -150,6 +150,16 @@ class Tools(Caller):
         return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
 
 
+def log_writer(pane: Pane) -> int:
+    """Return the process that writes the pane's log."""
+    [writer] = [
+        pid
+        for pid in processes.children(pane.client.server_pid)
+        if pane.log.is_at(f"/proc/{pid}/fd/1")
+    ]
+    return writer
+
+
 async def run(
     tools: Tools,
     command: str,

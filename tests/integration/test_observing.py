@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, eventually, python, texts
+from support import PATIENCE_S, SHELLS, Tools, eventually, log_writer, python, texts
 
 from tmux_debug_mcp.linux import processes
 
@@ -353,12 +353,7 @@ async def test_observation_has_all_that_was_printed_before_the_program_awaited(
     """However late the writer of the log is."""
     pane_id = await tools.create("cat", timeout_s=PATIENCE_S)
     await tools.send(pane_id, "first Enter", wait_for="first")
-    pane = await tools.engine.find(pane_id)
-    [writer] = [
-        pid
-        for pid in processes.children(pane.client.server_pid)
-        if pane.log.is_at(f"/proc/{pid}/fd/1")
-    ]
+    writer = log_writer(await tools.engine.find(pane_id))
 
     async def hold() -> None:
         os.kill(writer, signal.SIGSTOP)

@@ -1,15 +1,18 @@
 """Shells that are not at their prompt: they start, ask for something, or run another shell."""
 
+import os
 import shlex
 import shutil
+import signal
 from pathlib import Path
 
 import anyio
 import pytest
-from support import SHELLS, Tools, python, run
+from support import SHELLS, Tools, eventually, log_writer, python, run
 from toolsets import open_tabs
 
 from tmux_debug_mcp.panes.shells import pane_shell
+from tmux_debug_mcp.panes.shells.dialects import foreground_shell
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
@@ -57,6 +60,28 @@ class TestShellWithinAShell:
 
         directory = tools.engine.panes[0].client.directory
         assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
+
+    async def test_its_end_may_be_logged_after_the_shell_that_started_it_has_ended(
+        self, tools: Tools
+    ) -> None:
+        pane_id = await tools.create("bash --norc")
+        pane = await tools.engine.find(pane_id)
+        outer = foreground_shell(pane.leader.pid)
+        for _ in range(2):
+            await run(tools, "bash --norc", pane_id)
+        writer = log_writer(pane)
+        os.kill(writer, signal.SIGSTOP)
+        for _ in range(2):
+            await tools.send(pane_id, "exit Enter")
+        await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
+
+        async def go_on() -> None:
+            await anyio.sleep(0.3)
+            os.kill(writer, signal.SIGCONT)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(go_on)
+            assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:
         pane_id = await tools.create("bash --norc")

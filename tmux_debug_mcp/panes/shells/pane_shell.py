@@ -140,6 +140,7 @@ class PaneShell:
             if not self._may_end_soon(job) or anyio.current_time() > deadline:
                 raise self._busy(job)
             await anyio.sleep(_HOOK_S)
+            self._return_to_outer_job()
         if self.job:
             self.job.remove()
 
@@ -151,7 +152,12 @@ class PaneShell:
             self.job = None
 
     def _may_end_soon(self, job: Job) -> bool:
-        """Tell whether the job's shell has the terminal, or nobody has it between two programs."""
+        """Tell whether the job's end may be on its way.
+
+        Its shell has the terminal or has ended, or nobody has the terminal between two programs.
+        """
+        if not job.shell.is_running():
+            return True
         leader = self._pane.leader.pid
         if foreground_shell(leader) == job.shell:
             return True
