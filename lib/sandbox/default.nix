@@ -24,18 +24,30 @@ let
 
   defaults = {
     agent = null;
+    allowedHosts = null;
     cpus = null;
     env = { };
     mcp = { };
     memoryMb = 4096;
     mounts = [ ];
     network = null;
+    networkAllowlist = [ ];
     packages = [ ];
     podmanArgs = [ ];
     profile = profiles.base;
+    protect = [
+      ".claude/settings*.json"
+      ".envrc"
+      ".git/hooks"
+      ".idea"
+      ".mcp.json"
+      ".vscode"
+    ];
+    secrets = [ ];
   };
 
   isText = is "a string" lib.isString;
+  isVariable = is "the name of a variable" (matches "[a-zA-Z_][a-zA-Z0-9_]*");
   isNumber = value: lib.isInt value || lib.isFloat value;
   isPath = is "a string with a path that starts with / or ~" (
     value: lib.isString value && builtins.match "(/|~$|~/).*" value != null
@@ -51,6 +63,34 @@ let
       null
     else
       "`${name}.${lib.head others}` is no variable: these have names of letters, digits and _.";
+
+  # Hosts of the internet. An address has no name that could be looked at, and needs no resolving.
+  hostName = "(\\*\\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\\.)+[a-z]([a-z0-9-]*[a-z0-9])?";
+  matches = pattern: value: lib.isString value && builtins.match pattern value != null;
+  isHost = is ''a host's name in lower case, such as "api.example.com" or "*.example.org"'' (
+    matches hostName
+  );
+  isHostWithPort =
+    is ''a host's name in lower case, such as "api.example.com" or "*.example.org:443"''
+      (value: matches "${hostName}(:[1-9][0-9]*)?" value && builtins.fromJSON (lib.elemAt (pairOf "443" value) 1) < 65536);
+
+  # The name and the port of a host.
+  pairOf =
+    port: host:
+    let
+      parts = lib.splitString ":" host;
+    in
+    [ (lib.head parts) ] ++ (if lib.length parts == 2 then lib.tail parts else [ port ]);
+
+  isProtectable = is "a path in the project without `..`, in whose last part there may be a *" (
+    value:
+    lib.isString value
+    && builtins.match "([^/*?[\n]+/)*[^/?[\n]+" value != null
+    && lib.intersectLists (lib.splitString "/" value) [
+      "."
+      ".."
+    ] == [ ]
+  );
 
   # Where in the container a mount is to be.
   inContainer =
@@ -87,13 +127,12 @@ let
         "source"
       ];
     });
+    networkAllowlist = listOf isHost;
     packages = listOf (is "a package" lib.isDerivation);
   };
 
   # What wrapix has and this sandbox has not. Left out in silence, it would be missed.
-  refusedInProfile.networkAllowlist =
-    "there are no lists of hosts here. Choose a network of podman's with `network`, such as \"none\".";
-  refused = refusedInProfile // {
+  refused = {
     deployKey = "this sandbox knows no keys. Mount one with `mounts`.";
     mcpRuntime = "the servers are chosen when the image is built. Name them in `mcp`.";
     model = "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
@@ -104,6 +143,8 @@ let
     inherit refused;
     checks = contents // {
       agent = isOrNull "a package, whose main program is started" "none" lib.isDerivation;
+      allowedHosts =
+        name: value: if value == null then null else listOf isHostWithPort name value;
       cpus = isOrNull "a number above 0" "no limit" (value: isNumber value && value > 0);
       mcp = closedSet {
         kind = "MCP server";
@@ -124,7 +165,6 @@ let
       podmanArgs = listOf isText;
       profile = closedSet {
         kind = "part";
-        refused = refusedInProfile;
         checks = contents // {
           name = is "a string of lower-case letters, digits and inner dashes" (
             value: lib.isString value && builtins.match "[a-z0-9]+(-[a-z0-9]+)*" value != null
@@ -132,6 +172,25 @@ let
         };
         required = [ "name" ];
       };
+      protect = listOf isProtectable;
+      secrets = listOf (closedSet {
+        kind = "part";
+        checks = {
+          header = is "the name of a header" (matches "[A-Za-z0-9-]+");
+          host = is "a host's name in lower case, such as \"api.example.com:443\"" (
+            value: matches "[^*]*" value && isHostWithPort "" value == null
+          );
+          prefix = is "a string of letters, digits and blanks" (matches "[A-Za-z0-9 ]*");
+          urlVariable = isVariable;
+          variable = isVariable;
+        };
+        required = [
+          "header"
+          "host"
+          "urlVariable"
+          "variable"
+        ];
+      });
     };
   };
 in
@@ -147,7 +206,8 @@ in
         name :: String,
         packages :: [Derivation],
         env :: { ${variable} :: String },
-        mounts :: [{ source :: String, dest :: String, mode :: String, optional :: Bool }]
+        mounts :: [{ source :: String, dest :: String, mode :: String, optional :: Bool }],
+        networkAllowlist :: [String]
       }
     }
     ```
@@ -183,6 +243,19 @@ in
     `network`
     : podman's `--network`
 
+    `allowedHosts`
+    : the hosts that are reached, each with a port (443 where it has none); there is no other network
+
+    `networkAllowlist`
+    : hosts that are reached, on any port, where the sandbox is started with WRAPIX_NETWORK=limit
+
+    `secrets`
+    : keys that are added to requests outside of the sandbox: those for `host`, which is told inside
+      by `urlVariable`, get the `header` with `prefix` and the value that `variable` has outside
+
+    `protect`
+    : what of the project can't be changed, and not be made where it is not there
+
     `podmanArgs`
     : more arguments for `podman run`, which come last
 
@@ -199,6 +272,16 @@ in
       cpus :: Number | Null,
       memoryMb :: Int | Null,
       network :: String | Null,
+      allowedHosts :: [String] | Null,
+      networkAllowlist :: [String],
+      secrets :: [{
+        host :: String,
+        variable :: String,
+        header :: String,
+        prefix :: String,
+        urlVariable :: String
+      }],
+      protect :: [String],
       podmanArgs :: [String]
     } -> Derivation // { package :: Derivation, image :: Derivation, profile :: Profile }
     ```
@@ -219,7 +302,21 @@ in
   mkSandbox =
     arguments:
     let
-      given = defaults // checked "mkSandbox" checkArguments arguments;
+      merged = defaults // checked "mkSandbox" checkArguments arguments;
+      given =
+        lib.throwIf
+          (
+            merged.allowedHosts != null
+            && !lib.elem merged.network [
+              null
+              "none"
+            ]
+          )
+          "mkSandbox: `network` is \"${merged.network}\", but with `allowedHosts` there is none. Leave one of them out."
+          lib.throwIf
+          (merged.secrets != [ ] && merged.allowedHosts == null)
+          "mkSandbox: `secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
+          merged;
       scopeOf = name: given.mcp.${name}.scope or (lib.head scopes);
       configs =
         (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) given.mcp)).mcpServers;
@@ -228,6 +325,7 @@ in
         inherit (given.profile) name;
         env = given.profile.env or { } // given.env;
         mounts = given.profile.mounts or [ ] ++ given.mounts;
+        networkAllowlist = given.profile.networkAllowlist or [ ] ++ given.networkAllowlist;
         packages =
           given.packages
           ++ given.profile.packages or [ ]
@@ -235,8 +333,14 @@ in
           ++ lib.optional (given.agent != null) given.agent;
       };
 
+      isClosed = given.allowedHosts != null;
+      network = if isClosed then "none" else given.network;
+      hosts = map (pairOf "443") (if isClosed then given.allowedHosts else [ ]);
+      limited = map (pairOf "*") profile.networkAllowlist;
+      hasProxy = hosts ++ limited ++ given.secrets != [ ];
+
       image = import ./image.nix {
-        inherit pkgs profile;
+        inherit hasProxy pkgs profile;
         inherit (given) agent;
         home = import ./home.nix {
           inherit lib;
@@ -252,15 +356,25 @@ in
       repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
 
       package = import ./launcher.nix {
-        inherit image pkgs;
+        inherit
+          hosts
+          image
+          limited
+          network
+          pkgs
+          ;
+        proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
+        secrets = map (
+          secret: secret // { target = pairOf "443" secret.host; }
+        ) given.secrets;
         mounts = lib.throwIf (repeated != [ ]) (
           "mkSandbox: `mounts` has ${lib.head repeated} more than once. Each `dest` can have one `source`."
         ) mounts;
         inherit (given)
           cpus
           memoryMb
-          network
           podmanArgs
+          protect
           ;
       };
     in

@@ -31,6 +31,24 @@ if [[ -n ${TMUX_DEBUG_SANDBOX_MOUNTS-} ]]; then
 	unset TMUX_DEBUG_SANDBOX_MOUNTS
 fi
 
+# Passes connections to ports of this container on to the sockets of the proxy outside, each by a process that is not the
+# command's.
+forward() {
+	local port socket
+	while (($#)); do
+		port=$1 socket=$2
+		shift 2
+		setsid --fork socat -t 3600 "TCP-LISTEN:$port,bind=127.0.0.1,reuseaddr,fork" "UNIX-CONNECT:/run/proxy/$socket" </dev/null
+		until { : <>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; do sleep 0.01; done
+	done
+}
+
+if [[ -n ${TMUX_DEBUG_SANDBOX_PORTS-} ]]; then
+	# shellcheck disable=SC2086
+	forward $TMUX_DEBUG_SANDBOX_PORTS
+	unset TMUX_DEBUG_SANDBOX_PORTS
+fi
+
 # With a read-only root and no volume for it, the home directory is where one can write.
 if [[ ! -w $HOME ]]; then
 	export HOME=/tmp/home

@@ -6,6 +6,8 @@
   home,
   # What is run where no command is given; null for a shell.
   agent,
+  # Whether there may be a proxy outside, to which something inside has to pass connections on.
+  hasProxy,
 }:
 
 let
@@ -21,6 +23,7 @@ let
         pkgs.coreutils
         pkgs.jq
       ]
+      ++ lib.optional hasProxy pkgs.socat
     );
     ignoreCollisions = true;
     pathsToLink = [

@@ -5,7 +5,15 @@
   mounts,
   cpus,
   memoryMb,
+  # podman's, or null for its default.
   network,
+  # Pairs of a name and a port: those that are reached in any case, and those with WRAPIX_NETWORK=limit.
+  hosts,
+  limited,
+  secrets,
+  # The image of the proxy; null where none is ever needed.
+  proxy,
+  protect,
   podmanArgs,
 }:
 
@@ -25,8 +33,7 @@ let
     "--pids-limit=4096"
   ]
   ++ lib.optional (memoryMb != null) "--memory=${toString memoryMb}m"
-  ++ lib.optional (cpus != null) "--cpus=${toString cpus}"
-  ++ lib.optional (network != null) "--network=${network}";
+  ++ lib.optional (cpus != null) "--cpus=${toString cpus}";
 
   wordsOf = mount: [
     mount.source
@@ -34,6 +41,15 @@ let
     (mount.mode or "rw")
     (if mount.optional or false then "optional" else "required")
   ];
+  wordsOfSecret =
+    secret:
+    secret.target
+    ++ [
+      secret.variable
+      secret.header
+      (secret.prefix or "")
+      secret.urlVariable
+    ];
 in
 pkgs.writeShellApplication {
   name = "tmux-debug-sandbox";
@@ -50,8 +66,17 @@ pkgs.writeShellApplication {
       flags=(${lib.escapeShellArgs flags})
       more=(${lib.escapeShellArgs podmanArgs})
       mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
+      protect=(${lib.escapeShellArgs protect})
+      network=${lib.escapeShellArg (if network == null then "" else network)}
+      hosts=(${lib.escapeShellArgs (lib.concatLists hosts)})
+      limited=(${lib.escapeShellArgs (lib.concatLists limited)})
+      secrets=(${lib.escapeShellArgs (lib.concatMap wordsOfSecret secrets)})
+      proxy_image=${lib.optionalString (proxy != null) "localhost/${proxy.imageName}:${proxy.imageTag}"}
+      proxy_stream=${lib.optionalString (proxy != null) "${proxy}"}
     }
 
+    ${builtins.readFile ./protect.sh}
+    ${builtins.readFile ./network.sh}
     ${builtins.readFile ./launcher.sh}
   '';
 }

@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
-# for podman, and `more` of them, which come last; and `mounts`, of four words each: source, destination, ro or rw,
-# optional or required.
+# for podman, and `more` of them, which come last; `mounts`, of four words each: source, destination, ro or rw, optional or
+# required; `protect`, patterns of paths in the project; and for network.sh `network`, `hosts`, `limited`, `secrets`,
+# `proxy_image` and `proxy_stream`.
 
 usage() {
 	cat <<'TEXT'
@@ -129,11 +130,10 @@ project=$identity
 
 # The user in the container is whoever runs this; or, where that is root, whoever has the directory.
 user=$EUID
-if ((EUID)); then
-	flags+=("--userns=keep-id:uid=1000,gid=1000")
-else
+as_user=("--userns=keep-id:uid=1000,gid=1000")
+if ((!EUID)); then
 	user=$owner
-	flags+=("--user=$user:$((group ? group : user))")
+	as_user=("--user=$user:$((group ? group : user))")
 fi
 
 mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
@@ -160,8 +160,15 @@ command -v podman >/dev/null || fail "podman is missing. Install it, for instanc
 { exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
 [[ $(stat --dereference --format=%d:%i "/proc/$$/fd/$held") == "$project" ]] || fail "${dir@Q} was replaced just now. $end_others"
 
-# What podman takes is a record of CSV.
-add_mount() { flags+=("--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"); }
+# Sets `mount` to podman's argument for one, which is a record of CSV.
+bind() { mount="--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"; }
+
+add_mount() {
+	local mount
+	bind "$@"
+	flags+=("$mount")
+}
+
 add_mount "$dir" /workspace rw
 # A sandbox that runs on a directory above can still put a link in its place, before podman mounts it. The entrypoint
 # compares devices and inodes, unless another kernel runs there, which has its own.
@@ -182,12 +189,16 @@ for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	fi
 done
 
+protect_all
+
 if [[ -t 0 && -t 1 ]]; then
 	flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
 fi
 
-# None of these gets the open directory: podman may start a process that stays.
-if ! podman image exists "$image" {held}<&-; then
+# None of what runs from here on gets the open directory: podman may start a process that stays.
+load() {
+	local image=$1 stream=$2 log
+	! podman image exists "$image" {held}<&- || return 0
 	echo "tmux-debug-sandbox: loading the image" >&2
 	log=$(mktemp)
 	if ! "$stream" 2>"$log" | podman load --quiet >&2 {held}<&-; then
@@ -196,20 +207,31 @@ if ! podman image exists "$image" {held}<&-; then
 		exit 1
 	fi
 	rm "$log"
-fi
+}
+
+load "$image" "$stream"
+close_network
 
 # Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
 # removes it then.
 name=tmux-debug-sandbox-$$-$(date +%s%N)
-setsid "$BASH" -c "tail --pid=$$ --follow /dev/null
-	exec $held<&-
-	for ((tries = 0; tries < 20; tries++)); do
-		podman container exists $name || break
-		podman rm --force --time=0 $name
-		sleep 0.2
-	done" </dev/null >/dev/null 2>&1 &
+# shellcheck disable=SC2016
+setsid "$BASH" -c '
+	tail --pid="$1" --follow /dev/null
+	for container in "$2" "$2-proxy"; do
+		for ((tries = 0; tries < 20; tries++)); do
+			podman container exists "$container" || break
+			podman rm --force --time=0 "$container"
+			sleep 0.2
+		done
+	done
+	[[ -z $3 ]] || rm -rf -- "$3"
+	[[ -z $4 || -s $4 ]] || rm -f -- "$4"
+' - $$ "$name" "$sockets" "$network_log" </dev/null >/dev/null 2>&1 {held}<&- &
+[[ -z $sockets ]] || start_proxy
+
 # Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that
 # what runs in the container has made.
 cd /proc || exit
-exec podman run "${flags[@]}" "--name=$name" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected" "${memory[@]}" "${more[@]}" \
-	"$image" "$@" {held}<&-
+exec podman run "${flags[@]}" "${as_user[@]}" "--name=$name" "--env=TMUX_DEBUG_SANDBOX_MOUNTS=$expected" "${memory[@]}" \
+	"${more[@]}" "$image" "$@" {held}<&-

@@ -1,4 +1,5 @@
-# What sandboxes are for, each with its packages, environment and mounts.
+# What sandboxes are for, each with its packages, its environment, its mounts, and the hosts that its package managers
+# need.
 { pkgs }:
 
 let
@@ -35,9 +36,10 @@ let
       name,
       packages ? [ ],
       env ? { },
+      networkAllowlist ? [ ],
     }:
     {
-      inherit env name;
+      inherit env name networkAllowlist;
       packages = basePackages ++ packages;
       mounts = [ ];
     };
@@ -62,6 +64,10 @@ lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
       UV_CACHE_DIR = "/workspace/.uv-cache";
       UV_PYTHON_DOWNLOADS = "never";
     };
+    networkAllowlist = [
+      "files.pythonhosted.org"
+      "pypi.org"
+    ];
   };
 
   rust = {
@@ -77,5 +83,10 @@ lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {
       CARGO_HOME = "/workspace/.cargo";
       RUST_BACKTRACE = "1";
     };
+    networkAllowlist = [
+      "crates.io"
+      "index.crates.io"
+      "static.crates.io"
+    ];
   };
 }

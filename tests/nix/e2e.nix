@@ -36,6 +36,26 @@ let
 
     python.profile = profiles.python;
 
+    # Without a network, but for hosts of test_closed_network.sh's internet.
+    closed = {
+      profile = profiles.python;
+      mcp.tmux-debug = { };
+      allowedHosts = [
+        "api.example.com"
+        "*.example.org:443"
+        "plain.example.net:80"
+      ];
+      networkAllowlist = [ "limited.example.com" ];
+      secrets = [
+        {
+          host = "keyed.example.com";
+          variable = "KEYED_API_KEY";
+          header = "x-api-key";
+          urlVariable = "KEYED_BASE_URL";
+        }
+      ];
+    };
+
     # For the main session, in a home directory that is kept.
     kept = {
       mcp.tmux-debug.scope = "main";
@@ -68,7 +88,10 @@ let
 in
 pkgs.writeShellApplication {
   name = "tmux-debug-e2e";
-  runtimeInputs = [ pkgs.python3 ];
+  runtimeInputs = [
+    pkgs.openssl
+    pkgs.python3
+  ];
   text = ''
     ${lib.concatStrings (
       lib.mapAttrsToList (name: sandbox: ''

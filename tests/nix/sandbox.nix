@@ -39,6 +39,7 @@ let
     cpus = 1.5;
     memoryMb = 512;
     network = "none";
+    networkAllowlist = [ "example.com" ];
     podmanArgs = [ "--hostname=sandbox" ];
   };
 
@@ -96,6 +97,12 @@ in
           RUST_BACKTRACE = "0";
         };
         mounts = [ settings ];
+        networkAllowlist = [
+          "crates.io"
+          "index.crates.io"
+          "static.crates.io"
+          "example.com"
+        ];
       };
     };
     testProfileOfOnesOwnNeedsANameOnly = {
@@ -105,6 +112,7 @@ in
         packages = [ ];
         env = { };
         mounts = [ ];
+        networkAllowlist = [ ];
       };
     };
     testSandboxOfTheDocumentation = {
@@ -166,6 +174,12 @@ in
           ];
         };
       path = "a string with a path that starts with / or ~";
+      key = {
+        host = "api.example.com";
+        variable = "API_KEY";
+        header = "x-api-key";
+        urlVariable = "API_URL";
+      };
       parameter = "a set with an attribute for each parameter";
       known = lib.concatStringsSep ", " (builtins.sort builtins.lessThan parameters);
     in
@@ -184,14 +198,57 @@ in
       sandboxWithServersChosenLater = failing {
         mcpRuntime = true;
       } "`mcpRuntime` is refused: the servers are chosen when the image is built.";
-      sandboxWithAListOfHosts = failing {
-        networkAllowlist = [ ];
-      } "`networkAllowlist` is refused: there are no lists of hosts here.";
-      sandboxOfAProfileWithAListOfHosts = failing {
+      sandboxWithOneHost = failing {
+        allowedHosts = "api.example.com";
+      } "`allowedHosts` is of type string (\"api.example.com\"), but it should be a list.";
+      sandboxWithAnAddress =
+        failing { allowedHosts = [ "10.0.0.1:443" ]; }
+          "`allowedHosts.0` is of type string (\"10.0.0.1:443\"), but it should be a host's name in lower case";
+      sandboxWithAnUrl =
+        failing { allowedHosts = [ "https://api.example.com/" ]; }
+          "`allowedHosts.0` is of type string (\"https://api.example.com/\"), but it should be a host's name";
+      sandboxWithAllHosts =
+        failing { allowedHosts = [ "*" ]; }
+          "`allowedHosts.0` is of type string (\"*\"), but it should be a host's name in lower case";
+      sandboxWithAPortThatIsNone =
+        failing { allowedHosts = [ "api.example.com:65536" ]; }
+          "`allowedHosts.0` is of type string (\"api.example.com:65536\"), but it should be a host's name";
+      sandboxWithHostsAndANetwork = failing {
+        allowedHosts = [ ];
+        network = "host";
+      } "`network` is \"host\", but with `allowedHosts` there is none. Leave one of them out.";
+      sandboxWithAPortForWrapix =
+        failing { networkAllowlist = [ "api.example.com:443" ]; }
+          "`networkAllowlist.0` is of type string (\"api.example.com:443\"), but it should be a host's name";
+      sandboxOfAProfileWithAPortForWrapix = failing {
         profile = profiles.base // {
-          networkAllowlist = [ ];
+          networkAllowlist = [ "api.example.com:443" ];
         };
-      } "`profile.networkAllowlist` is refused: there are no lists of hosts here.";
+      } "`profile.networkAllowlist.0` is of type string (\"api.example.com:443\"), but it should be";
+      sandboxWithAKeyAndANetwork = failing {
+        secrets = [ key ];
+      } "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed.";
+      sandboxWithAKeyWithoutAHost = failing {
+        secrets = [ (removeAttrs key [ "host" ]) ];
+      } "`secrets.0.host` is missing.";
+      sandboxWithAKeyForManyHosts = failing {
+        secrets = [ (key // { host = "*.example.com"; }) ];
+      } "`secrets.0.host` is of type string (\"*.example.com\"), but it should be a host's name in lower";
+      sandboxWithAKeyInTheConfiguration = failing {
+        secrets = [ (key // { variable = "sk-1"; }) ];
+      } "`secrets.0.variable` is of type string (\"sk-1\"), but it should be the name of a variable.";
+      sandboxWithAHeaderOfTwoLines = failing {
+        secrets = [ (key // { prefix = "a\nb"; }) ];
+      } "`secrets.0.prefix` is of type string (\"a\\nb\"), but it should be a string of letters, digits and";
+      sandboxThatProtectsWhatIsOutside = failing {
+        protect = [ "../x" ];
+      } "`protect.0` is of type string (\"../x\"), but it should be a path in the project without `..`";
+      sandboxThatProtectsAnyDirectory = failing {
+        protect = [ "*/hooks" ];
+      } "`protect.0` is of type string (\"*/hooks\"), but it should be a path in the project without `..`";
+      sandboxThatProtectsAnAbsolutePath = failing {
+        protect = [ "/etc" ];
+      } "`protect.0` is of type string (\"/etc\"), but it should be a path in the project without `..`";
 
       sandboxOfAProfileByItsName =
         failing { profile = "rust"; }

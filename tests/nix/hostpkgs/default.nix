@@ -174,6 +174,14 @@ let
       ruff = loadable "ruff" "" "${final.python3.pkgs.ruff}/bin/ruff";
       uv = loadable "uv" "" "${final.python3.pkgs.uv}/bin/uv";
       gcc = import ./gcc.nix { inherit fromHost lib; packages = final; };
+      nginx = fromHost {
+        name = "nginx";
+        programs = [ "/usr/sbin/nginx" ];
+      };
+      squid = fromHost {
+        name = "squid";
+        programs = [ "/usr/sbin/squid" ];
+      };
       vim = fromHost {
         name = "vim";
         packages = [ "vim-tiny" ];
@@ -227,7 +235,9 @@ let
           "dialog"
           "fish"
           "htop"
+          "openssl"
           "shellcheck"
+          "socat"
           "tmux"
           "zsh"
         ]

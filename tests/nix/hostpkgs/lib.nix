@@ -27,10 +27,12 @@ let
   lib = {
     inherit (builtins)
       attrNames
+      concatLists
       concatMap
       concatStringsSep
       elem
       elemAt
+      tail
       filter
       foldl'
       head
@@ -108,6 +110,7 @@ let
       else
         lib.findFirst isMeant default (builtins.tail list);
     count = isMeant: list: length (filter isMeant list);
+    intersectLists = one: filter (element: elem element one);
     imap1 = f: list: builtins.genList (index: f (index + 1) (builtins.elemAt list index)) (length list);
     imap0 = f: list: builtins.genList (index: f index (builtins.elemAt list index)) (length list);
     take = count: list: builtins.genList (builtins.elemAt list) (if count < length list then count else length list);

@@ -6,6 +6,10 @@
 #   start_server_in COMMAND...  a server that this command starts; then `call` and the rest of ../lib.sh
 #   until_no_container WHAT     fails where one stays after this
 #   run COMMAND                 runs a command with tmux_run; its output is in TEXT, its end in STATUS
+#   gives WHAT COMMAND TEXT     fails unless this is the whole output of the command
+#   denies WHAT COMMAND REASON...
+#                               fails unless the command fails, and says one of these
+#   $tried                      how many of both there were
 
 # shellcheck source=tests/tmux-mcp/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
@@ -55,3 +59,24 @@ json() {
 }
 
 run() { call run "{\"command\": $(json "$1")}"; }
+
+tried=0
+gives() {
+	run "$2"
+	[[ $TEXT == "${3:+$3$'\n'}" ]] || fail "$1: expected '$3' of '$2', got '$TEXT'"
+	tried=$((tried + 1))
+}
+
+denies() {
+	local what=$1 command=$2 reason
+	shift 2
+	run "$command"
+	[[ $STATUS != *"code 0"* ]] || fail "$what: '$command' succeeded: '$TEXT'"
+	for reason; do
+		if [[ $TEXT == *"$reason"* ]]; then
+			tried=$((tried + 1))
+			return
+		fi
+	done
+	fail "$what: expected '$*' of '$command', got '$TEXT'"
+}

@@ -14,28 +14,6 @@ export SECRET_OF_HOST=1
 
 start_server_in "$SANDBOX_BASE" "$ws" tmux-debug-mcp
 
-tried=0
-# gives WHAT COMMAND TEXT: the whole output is this.
-gives() {
-	run "$2"
-	[[ $TEXT == "${3:+$3$'\n'}" ]] || fail "$1: expected '$3' of '$2', got '$TEXT'"
-	tried=$((tried + 1))
-}
-# denies WHAT COMMAND REASON...: it fails, and says one of these.
-denies() {
-	local what=$1 command=$2 reason
-	shift 2
-	run "$command"
-	[[ $STATUS != *"code 0"* ]] || fail "$what: '$command' succeeded: '$TEXT'"
-	for reason; do
-		if [[ $TEXT == *"$reason"* ]]; then
-			tried=$((tried + 1))
-			return
-		fi
-	done
-	fail "$what: expected '$*' of '$command', got '$TEXT'"
-}
-
 gives "the workspace can be read" 'cat /workspace/file' shared
 gives "the workspace can be written" 'echo made >/workspace/made; cat /workspace/made' made
 

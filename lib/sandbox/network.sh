@@ -1,0 +1,103 @@
+# shellcheck shell=bash disable=SC2154
+# The network of a sandbox that has none: a proxy in a container of its own lets a few hosts pass (proxy/proxy.sh). The
+# launcher calls these functions, and has `fail`, `bind` and `load`. It sets before: `network` for podman, or nothing;
+# `hosts`, pairs of a name and a port; `limited`, more of them for WRAPIX_NETWORK=limit; `secrets`, of six words each: name,
+# port, variable, header, prefix, variable for the address; `proxy_image` and `proxy_stream`.
+
+# The directory of the proxy's sockets and the log of connections; nothing without a proxy.
+sockets=""
+network_log=""
+
+# Leaves out of podman's arguments that there is no network, and refuses any other.
+leave_out_network() {
+	local kept=() word next=""
+	for word in "${more[@]}"; do
+		if [[ -n $next ]]; then
+			word=$next=$word
+			next=""
+		fi
+		case $word in
+		--network | --net | --pod) next=$word ;;
+		--network=none | --net=none) ;;
+		--network=* | --net=* | --pod=* | --publish* | -p*)
+			fail "This sandbox has no network of its own, and podman is given $word. Leave that out, or make a sandbox without \`allowedHosts\`."
+			;;
+		*) kept+=("$word") ;;
+		esac
+	done
+	more=("${kept[@]}")
+}
+
+# Gives podman the network, or the way to the proxy in place of one.
+close_network() {
+	local i variable mount ports=""
+	case ${WRAPIX_NETWORK:-open} in
+	open) ;;
+	limit)
+		[[ -z $network || $network == none ]] ||
+			fail "WRAPIX_NETWORK=limit is for a sandbox without a network of its own, and this one has ${network@Q}."
+		network=none
+		hosts+=("${limited[@]}")
+		;;
+	*) fail "WRAPIX_NETWORK is ${WRAPIX_NETWORK@Q}. Set it to open or limit." ;;
+	esac
+	[[ -n $network ]] || return 0
+	[[ $network != none ]] || leave_out_network
+	flags+=("--network=$network")
+	((${#hosts[@]} + ${#secrets[@]})) || return 0
+
+	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
+		variable=${secrets[i + 2]}
+		[[ -n ${!variable-} ]] || fail "$variable is not set. It has the key for ${secrets[i]}, which stays outside: export $variable=..."
+		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$((3129 + i / 6))")
+		ports+="$((3129 + i / 6)) key-$((i / 6)) "
+	done
+	if ((${#hosts[@]})); then
+		ports+="3128 hosts"
+		for variable in http_proxy HTTP_PROXY https_proxy HTTPS_PROXY; do
+			flags+=("--env=$variable=http://127.0.0.1:3128")
+		done
+		flags+=("--env=NODE_USE_ENV_PROXY=1")
+	fi
+	for variable in no_proxy NO_PROXY; do
+		flags+=("--env=$variable=127.0.0.1,localhost,::1")
+	done
+
+	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, and HOME is not set."
+	network_log=${XDG_STATE_HOME:-$HOME/.local/state}/tmux-debug-sandbox/$(date +%Y%m%dT%H%M%S)-$$.log
+	[[ $(realpath --canonicalize-missing -- "$network_log") != "${dir%/}"/* ]] ||
+		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another place."
+	mkdir -p -- "${network_log%/*}"
+	: >"$network_log"
+
+	load "$proxy_image" "$proxy_stream"
+	sockets=$(mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX")
+	((EUID)) || chown "$user" "$sockets"
+	bind "$sockets" /run/proxy ro
+	flags+=("$mount" "--env=TMUX_DEBUG_SANDBOX_PORTS=$ports")
+}
+
+# Starts the proxy, and waits until it answers.
+start_proxy() {
+	local i words=() mount proxy_flags=() tries
+	for ((i = 0; i < ${#hosts[@]}; i += 2)); do
+		words+=(host "${hosts[i]}" "${hosts[i + 1]}")
+	done
+	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
+		words+=(key "${secrets[@]:i:5}")
+		proxy_flags+=("--env=${secrets[i + 2]}")
+	done
+	bind "$sockets" /run/proxy rw
+	IFS=$' \t\n' read -r -d '' -a more_for_proxy <<<"${TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS-}" || true
+	podman run --detach --rm --pull=never --cap-drop=all --security-opt=no-new-privileges --read-only --http-proxy=false \
+		--pids-limit=512 --memory=512m --log-driver=k8s-file "--log-opt=path=$network_log" --log-opt=max-size=10mb \
+		"${as_user[@]}" "--name=$name-proxy" "$mount" "${proxy_flags[@]}" "${more_for_proxy[@]}" \
+		"$proxy_image" "${words[@]}" >/dev/null {held}<&-
+	for ((tries = 0; tries < 400; tries++)); do
+		[[ ! -e $sockets/ready ]] || return 0
+		podman container exists "$name-proxy" || break
+		sleep 0.05
+	done
+	cat "$network_log" >&2
+	fail "The proxy does not start. What it said stands above."
+}
