@@ -213,21 +213,37 @@ load "$image" "$stream"
 close_network
 
 # Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
-# removes it then.
+# removes it then. Afterwards it tells a person what was made of what was not there.
 name=tmux-debug-sandbox-$$-$(date +%s%N)
+exec {person}>/dev/null
+[[ ! -t 2 ]] || exec {person}>&2
 # shellcheck disable=SC2016
 setsid "$BASH" -c '
-	tail --pid="$1" --follow /dev/null
-	for container in "$2" "$2-proxy"; do
+	launcher=$1 name=$2 sockets=$3 log=$4 dir=$5
+	shift 5
+	tail --pid="$launcher" --follow /dev/null
+	for container in "$name" "$name-proxy"; do
 		for ((tries = 0; tries < 20; tries++)); do
 			podman container exists "$container" || break
 			podman rm --force --time=0 "$container"
 			sleep 0.2
 		done
 	done
-	[[ -z $3 ]] || rm -rf -- "$3"
-	[[ -z $4 || -s $4 ]] || rm -f -- "$4"
-' - $$ "$name" "$sockets" "$network_log" </dev/null >/dev/null 2>&1 {held}<&- &
+	[[ -z $sockets ]] || rm -rf -- "$sockets"
+	[[ -z $log || -s $log ]] || rm -f -- "$log"
+	cd -- "$dir" || exit
+	shopt -s nullglob
+	IFS=""
+	made=()
+	for path; do
+		for found in $path; do
+			[[ ! -e $found && ! -L $found ]] || made+=("${found@Q}")
+		done
+	done
+	IFS=" "
+	((!${#made[@]})) || echo "tmux-debug-sandbox: made since it was started: ${made[*]}. Look at it before something runs it." >&3
+' - $$ "$name" "$sockets" "$network_log" "$dir" "${absent[@]}" </dev/null >/dev/null 2>&1 3>&"$person" {held}<&- {person}>&- &
+exec {person}>&-
 [[ -z $sockets ]] || start_proxy
 
 # Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that

@@ -55,32 +55,37 @@ class TestShellWithinAShell:
             assert (await run(tools, "bash --norc", pane_id))[1]["reason"] == "shell_started"
             assert (await run(tools, "echo $SHLVL", pane_id))[1]["exit_code"] == 0
         for _ in range(3):
-            await tools.send(pane_id, "exit Enter")
+            await tools.blocks("send_keys", pane_id=pane_id, keys="exit Enter")
         await run(tools, "true", pane_id)
 
         directory = tools.engine.panes[0].client.directory
         assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
-    async def test_its_end_may_be_logged_after_the_shell_that_started_it_has_ended(
-        self, tools: Tools
-    ) -> None:
+    async def test_shell_may_end_before_the_end_of_its_job_is_logged(self, tools: Tools) -> None:
         pane_id = await tools.create("bash --norc")
         pane = await tools.engine.find(pane_id)
-        outer = foreground_shell(pane.leader.pid)
+        shells = []
         for _ in range(2):
+            shells.append(foreground_shell(pane.leader.pid))
             await run(tools, "bash --norc", pane_id)
+        outer, inner = shells
+        assert inner is not None
+        innermost = foreground_shell(pane.leader.pid)
+        assert innermost is not None
         writer = log_writer(pane)
         os.kill(writer, signal.SIGSTOP)
-        for _ in range(2):
-            await tools.send(pane_id, "exit Enter")
-        await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
+        os.kill(innermost.pid, signal.SIGHUP)
+        await eventually(lambda: foreground_shell(pane.leader.pid) == inner)
 
-        async def go_on() -> None:
-            await anyio.sleep(0.3)
+        async def end_inner() -> None:
+            await anyio.sleep(0.2)
+            os.kill(inner.pid, signal.SIGHUP)
+            await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
+            await anyio.sleep(0.2)
             os.kill(writer, signal.SIGCONT)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(go_on)
+            tasks.start_soon(end_inner)
             assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:

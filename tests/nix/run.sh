@@ -19,7 +19,7 @@ build-users-group =
 flake-registry =
 substituters =
 sandbox = relaxed
-extra-sandbox-paths = ${in_sandbox[*]}
+sandbox-paths = ${in_sandbox[*]}
 ${NIX_CONFIG-}"
 export NIX_CONFIG
 

@@ -104,12 +104,39 @@ def test_line_for_wrapix_is_the_one_that_is_evaluated() -> None:
 
 
 def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> None:
-    [text] = fenced("nix", SANDBOX)
+    text = fenced("nix", SANDBOX)[0]
     (tmp_path / "flake.nix").write_text(text.replace("/path/to/tmux-debug-mcp", str(ROOT)))
 
     assert "usage: tmux-debug-sandbox" in output(
         "develop", "--no-write-lock-file", "--command", "tmux-debug-sandbox", "--help", cwd=tmp_path
     )
+
+
+def test_sandboxes_of_the_page_evaluate_and_protect_what_it_says(tmp_path: Path) -> None:
+    closed, keyed, protected = fenced("nix", SANDBOX)[1:]
+    (tmp_path / "flake.nix").write_text(
+        f"""
+        {{
+          inputs.tmux-debug-mcp.url = "git+file://{ROOT}";
+          inputs.tmux-debug-mcp.inputs.nixpkgs.follows = "nixpkgs";
+          outputs = {{ nixpkgs, tmux-debug-mcp, ... }}:
+            let
+              pkgs = import nixpkgs {{ system = "x86_64-linux"; config.allowUnfree = true; }};
+              inherit (tmux-debug-mcp.lib.mkLib pkgs) mkSandbox profiles;
+            in
+            {{
+              text = builtins.toJSON {{
+                closed = ({closed}).drvPath;
+                keyed = ({keyed}).drvPath;
+                isDefault = (mkSandbox {{ {protected} }}).drvPath == (mkSandbox {{ }}).drvPath;
+              }};
+            }};
+        }}"""
+    )
+
+    found = json.loads(output("eval", "--raw", "--no-write-lock-file", ".#text", cwd=tmp_path))
+    assert found["isDefault"]
+    assert found["closed"] != found["keyed"]
 
 
 def test_line_for_a_sandbox_is_the_one_that_is_evaluated() -> None:

@@ -112,5 +112,15 @@ equal "$(sort "$work/output")" "$(sort <<<"$names")"
 equal "$(<"$ws/.git")" "gitdir: ../main/.git/worktrees/ws"
 contains "$(<"$work/errors")" "not there, so what runs in the sandbox can make it: .claude/settings*.json .envrc .idea .vscode"
 
+# A person is told what was made of it.
+SHELL=/bin/bash script -qefc "'$SANDBOX_BASE' '$ws' bash -c 'mkdir .vscode; echo x >.envrc'; sleep 60" /dev/null </dev/null >"$work/terminal" &
+terminal=$!
+for ((tries = 0; tries < 400; tries++)); do
+	[[ $(<"$work/terminal") != *"made since"* ]] || break
+	sleep 0.05
+done
+kill "$terminal"
+contains "$(<"$work/terminal")" "made since it was started: '.envrc' '.vscode'. Look at it before something runs it."
+
 echo "$tried changes tried" >&2
 pass
