@@ -1,5 +1,6 @@
 """Shells that are not at their prompt: they start, ask for something, or run another shell."""
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import SHELLS, Tools, eventually, log_writer, python, run
+from support import SHELLS, Tools, eventually, python, run
 from toolsets import open_tabs
 
 from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.shells.dialects import foreground_shell
+from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.shells.pane_shell import PaneShell
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
@@ -61,32 +64,31 @@ class TestShellWithinAShell:
         directory = tools.engine.panes[0].client.directory
         assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
-    async def test_shell_may_end_before_the_end_of_its_job_is_logged(self, tools: Tools) -> None:
+    async def test_shell_of_a_run_may_end_while_the_next_one_looks_at_it(
+        self, tools: Tools, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         pane_id = await tools.create("bash --norc")
         pane = await tools.engine.find(pane_id)
-        shells = []
-        for _ in range(2):
-            shells.append(foreground_shell(pane.leader.pid))
-            await run(tools, "bash --norc", pane_id)
-        outer, inner = shells
-        assert inner is not None
+        await run(tools, "true", pane_id)
+        outer = foreground_shell(pane.leader.pid)
+        await run(tools, "bash --norc", pane_id)
+        inner = foreground_shell(pane.leader.pid)
+        await run(tools, "bash --norc; while :; do :; done", pane_id)
         innermost = foreground_shell(pane.leader.pid)
+        assert inner is not None
         assert innermost is not None
-        writer = log_writer(pane)
-        os.kill(writer, signal.SIGSTOP)
         os.kill(innermost.pid, signal.SIGHUP)
         await eventually(lambda: foreground_shell(pane.leader.pid) == inner)
+        look = PaneShell.has_started_shell
 
-        async def end_inner() -> None:
-            await anyio.sleep(0.2)
-            os.kill(inner.pid, signal.SIGHUP)
+        async def end_and_look(shell: PaneShell, job: Job | None) -> bool:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(inner.pid, signal.SIGKILL)
             await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
-            await anyio.sleep(0.2)
-            os.kill(writer, signal.SIGCONT)
+            return await look(shell, job)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(end_inner)
-            assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
+        monkeypatch.setattr(PaneShell, "has_started_shell", end_and_look)
+        assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:
         pane_id = await tools.create("bash --norc")
