@@ -12,6 +12,9 @@ Runs COMMAND in a container that has DIR, or else the current directory, at /wor
 Without COMMAND, it is the sandbox's agent, or else a shell.
 
   --podman-arg ARG   one more argument for `podman run`; each word of TMUX_DEBUG_SANDBOX_PODMAN_ARGS is one, too
+
+WRAPIX_NETWORK=limit closes the network but for the hosts of `networkAllowlist`. Where a proxy lets hosts pass, connections
+are logged in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN_ARGS has arguments for the proxy.
 TEXT
 }
 

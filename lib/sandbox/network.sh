@@ -20,7 +20,7 @@ leave_out_network() {
 		--network | --net | --pod) next=$word ;;
 		--network=none | --net=none) ;;
 		--network=* | --net=* | --pod=* | --publish* | -p*)
-			fail "This sandbox has no network of its own, and podman is given $word. Leave that out, or make a sandbox without \`allowedHosts\`."
+			fail "This sandbox has no network of its own, and podman is given $word. Leave that out, or make a sandbox that has one."
 			;;
 		*) kept+=("$word") ;;
 		esac

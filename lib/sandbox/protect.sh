@@ -18,14 +18,14 @@ mount_again() {
 	expected+=$'\n'"$identity /workspace/$path"
 }
 
-# Refuses what can be changed by another name, and protects what links in a protected directory lead to.
+# Refuses what can be changed by another name, and protects the files that links in a protected directory lead to.
 protect_contents() {
 	local path=$1 other link target
 	other=$(find "$dir/$path" ! -type d -links +1 -print -quit)
 	[[ -z $other ]] || fail "${other@Q} has another name, a hard link, by which it could be changed. Make a copy that has none: cp -p"
 	while IFS= read -r -d '' link; do
 		target=$(realpath --canonicalize-missing -- "$link")
-		[[ $target != "$dir"/* ]] || protect_path "${target#"$dir"/}"
+		[[ $target != "$dir"/* || ! -f $target ]] || protect_path "${target#"$dir"/}"
 	done < <(find "$dir/$path" -type l -print0)
 }
 

@@ -81,6 +81,7 @@ let
         packages = [ pkgs.python3 ];
         mcp.tmux-debug = { inherit scope; };
         agent = pkgs.claude-code;
+        network = "none";
       };
       derivation = builtins.tryEval (builtins.unsafeDiscardOutputDependency sandbox.drvPath);
     in

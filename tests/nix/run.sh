@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Checks the flake and runs the end-to-end tests, where nixpkgs can't be had, with the stand-in beside this script. With
-# arguments, only the end-to-end tests that they name.
+# Checks the flake and runs the end-to-end tests, where nixpkgs can't be had, with the stand-in beside this script.
+#
+#   run.sh             all of it
+#   run.sh --tests     the tests beside this script
+#   run.sh NAME...     the end-to-end tests of these names
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -23,6 +26,9 @@ sandbox-paths = ${in_sandbox[*]}
 ${NIX_CONFIG-}"
 export NIX_CONFIG
 
+if [[ ${1-} == --tests ]]; then
+	exec .venv/bin/python -m pytest tests/nix "${@:2}"
+fi
 hostpkgs=(--override-input nixpkgs path:./tests/nix/hostpkgs)
 if ((!$#)); then
 	nix flake check --print-build-logs "${hostpkgs[@]}"
