@@ -32,6 +32,7 @@ protect_contents() {
 protect_path() {
 	local path=$1 above="" rest=$1 part
 	[[ ${protected[$path]-} != ro ]] || return 0
+	[[ $path != *[$'\n\r']* ]] || fail "${path@Q} has a line feed in it, which podman can't take. Rename it."
 	while [[ $rest == */* ]]; do
 		part=${rest%%/*}
 		rest=${rest#*/}

@@ -91,6 +91,9 @@ refuses() {
 ln "$ws/.envrc" "$ws/src/hard"
 refuses "a hard link" "has another name, a hard link"
 rm "$ws/src/hard" "$ws/.envrc"
+echo >"$ws/.claude/settings"$'\n'".json"
+refuses "a name of two lines" "has a line feed in it, which podman can't take"
+rm "$ws/.claude/settings"$'\n'".json"
 ln -s src/made "$ws/.envrc"
 own "$ws/.envrc"
 refuses "a link" "is or is below a link, which the sandbox could replace"
@@ -113,6 +116,7 @@ equal "$(<"$ws/.git")" "gitdir: ../main/.git/worktrees/ws"
 contains "$(<"$work/errors")" "not there, so what runs in the sandbox can make it: .claude/settings*.json .envrc .idea .vscode"
 
 # A person is told what was made of it.
+: >"$work/terminal"
 SHELL=/bin/bash script -qefc "'$SANDBOX_BASE' '$ws' bash -c 'mkdir .vscode; echo x >.envrc'; sleep 60" /dev/null </dev/null >"$work/terminal" &
 terminal=$!
 for ((tries = 0; tries < 400; tries++)); do
