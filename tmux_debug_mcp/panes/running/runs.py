@@ -49,11 +49,8 @@ async def run_in_shell(
     try:
         return await _run_once(pane, command, deadline, read_output)
     except JobNotTakenError:
-        # A shell without a line editor takes a late answer of the terminal for the beginning of our
-        # line. Nothing was run then, and the answer is gone.
-        shell = pane.terminal.look().shell
-        if shell is None or shell.dialect.has_editor:
-            raise
+        # A late answer of the terminal became the beginning of our line, or ate a key of it. Nothing
+        # was run then, and the answer is gone.
         return await _run_once(pane, command, deadline, read_output)
 
 
