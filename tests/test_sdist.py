@@ -67,6 +67,8 @@ def test_demo_runs_in_it(unpacked: Path, programs: Path) -> None:
 
 
 def test_it_passes_its_tests_that_need_nothing_but_itself(unpacked: Path, programs: Path) -> None:
-    tests = ("tests/unit", "tests/test_readme.py")
+    tests = ("tests/unit/test_keys.py", "tests/unit/test_definitions.py", "tests/test_readme.py")
 
     assert " passed" in dev(unpacked, programs, "test", "-q", *tests)
+    # All others find what they import and read.
+    assert "/test_" in dev(unpacked, programs, "test", "-q", "-n", "0", "--collect-only", "tests")

@@ -58,11 +58,10 @@ let
 in
 {
   evaluation = import ./evaluation.nix { inherit before pkgs self; };
-  # With all tests that a tmux is enough for.
+  # With all tests that a tmux is enough for; the package itself has been built with tests/unit.
   package = package.overridePythonAttrs (old: {
     nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
     enabledTestPaths = [
-      "tests/unit"
       "tests/integration"
       "tests/command"
     ];

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2317
 # Runs the end-to-end scripts in real containers, or those that are named: run-e2e.sh [filesystem_isolation ...]
 #
-# As root, each runs twice: as root and, in an account that is made for it, without root. What `nix run .#e2e` sets are
+# As root, each runs twice, at the same time: as root and, in an account that is made for it, without root. What `nix run .#e2e` sets are
 # SANDBOX_BASE and the like, the sandboxes' commands; CLIENT_SUBAGENT and CLIENT_MAIN are the derivations of two that
 # have a real client, which are built here, since there may be no client to be had.
 set -euo pipefail
@@ -56,8 +56,12 @@ clean_up() {
 trap clean_up EXIT
 
 storage "$work/own" "$(id -un)"
-"$here/e2e/run-tests.sh" "$work/own" "$@" || status=$?
-if ((EUID == 0)); then
+if ((EUID)); then
+	"$here/e2e/run-tests.sh" "$work/own" "$@" || status=$?
+	say "as root, the tests would run twice: this was without root"
+else
+	"$here/e2e/run-tests.sh" "$work/own" "$@" >"$work/own.log" 2>&1 &
+	as_root=$!
 	account=tmux-debug-e2e-$$
 	useradd --home-dir "$work/other" --no-create-home "$account"
 	storage "$work/other" "$account"
@@ -66,7 +70,7 @@ if ((EUID == 0)); then
 		exec setpriv --reuid "$account" --regid "$account" --init-groups \
 			env HOME="$work/other" USER="$account" XDG_RUNTIME_DIR="$work/other" "$here/e2e/run-tests.sh" "$work/other" "$@"
 	) || status=$?
-else
-	say "as root, the tests would run twice: this was without root"
+	wait "$as_root" || status=$?
+	cat "$work/own.log" >&2
 fi
 exit "${status-0}"

@@ -49,8 +49,8 @@ async def run_in_shell(
     try:
         return await _run_once(pane, command, deadline, read_output)
     except JobNotTakenError:
-        # A late answer of the terminal became the beginning of our line, or ate a key of it. Nothing
-        # was run then, and the answer is gone.
+        # A late answer of the terminal became the beginning of our line, or ate a key of it.
+        # Nothing was run then, and the answer is gone.
         return await _run_once(pane, command, deadline, read_output)
 
 
