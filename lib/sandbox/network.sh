@@ -30,27 +30,31 @@ leave_out_network() {
 
 # Gives podman the network, or the way to the proxy in place of one.
 close_network() {
-	local i variable mount ports=""
 	case ${WRAPIX_NETWORK:-open} in
 	open) ;;
 	limit)
 		[[ -z $network || $network == none ]] ||
-			fail "WRAPIX_NETWORK=limit is for a sandbox without a network of its own, and this one has ${network@Q}."
+			fail "WRAPIX_NETWORK=limit closes the network, and this sandbox has ${network@Q}. Unset it, or make a sandbox without \`network\`."
 		network=none
 		hosts+=("${limited[@]}")
 		;;
 	*) fail "WRAPIX_NETWORK is ${WRAPIX_NETWORK@Q}. Set it to open or limit." ;;
 	esac
-	[[ -n $network ]] || return 0
 	[[ $network != none ]] || leave_out_network
-	flags+=("--network=$network")
-	((${#hosts[@]} + ${#secrets[@]})) || return 0
+	[[ -z $network ]] || flags+=("--network=$network")
+	((${#hosts[@]} + ${#secrets[@]} == 0)) || lead_to_proxy
+}
 
+# Tells podman and the programs inside of the proxy: where its sockets are, and which ports of the container's own are
+# passed on to them.
+lead_to_proxy() {
+	local i variable port mount ports=""
 	for ((i = 0; i < ${#secrets[@]}; i += 6)); do
 		variable=${secrets[i + 2]}
 		[[ -n ${!variable-} ]] || fail "$variable is not set. It has the key for ${secrets[i]}, which stays outside: export $variable=..."
-		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$((3129 + i / 6))")
-		ports+="$((3129 + i / 6)) key-$((i / 6)) "
+		port=$((3129 + i / 6))
+		ports+="$port key-$((i / 6)) "
+		flags+=("--env=$variable=placeholder" "--env=${secrets[i + 5]}=http://127.0.0.1:$port")
 	done
 	if ((${#hosts[@]})); then
 		ports+="3128 hosts"
@@ -59,22 +63,24 @@ close_network() {
 		done
 		flags+=("--env=NODE_USE_ENV_PROXY=1")
 	fi
-	for variable in no_proxy NO_PROXY; do
-		flags+=("--env=$variable=127.0.0.1,localhost,::1")
-	done
+	flags+=("--env=no_proxy=127.0.0.1,localhost,::1" "--env=NO_PROXY=127.0.0.1,localhost,::1" "--env=TMUX_DEBUG_SANDBOX_PORTS=$ports")
 
+	make_log
+	load "$proxy_image" "$proxy_stream"
+	sockets=$(mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX")
+	((EUID)) || chown "$user" "$sockets"
+	bind "$sockets" /run/proxy ro
+	flags+=("$mount")
+}
+
+# Makes the log of connections, where no sandbox can write.
+make_log() {
 	[[ -n ${XDG_STATE_HOME-}${HOME-} ]] || fail "Connections are logged in the home directory, and HOME is not set."
 	network_log=${XDG_STATE_HOME:-$HOME/.local/state}/tmux-debug-sandbox/$(date +%Y%m%dT%H%M%S)-$$.log
 	[[ $(realpath --canonicalize-missing -- "$network_log") != "${dir%/}"/* ]] ||
 		fail "Connections are logged in ${network_log@Q}, which is in the project. Set XDG_STATE_HOME to another place."
 	mkdir -p -- "${network_log%/*}"
 	: >"$network_log"
-
-	load "$proxy_image" "$proxy_stream"
-	sockets=$(mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX")
-	((EUID)) || chown "$user" "$sockets"
-	bind "$sockets" /run/proxy ro
-	flags+=("$mount" "--env=TMUX_DEBUG_SANDBOX_PORTS=$ports")
 }
 
 # Starts the proxy, and waits until it answers.
