@@ -254,7 +254,7 @@ in
       by `urlVariable`, get the `header` with `prefix` and the value that `variable` has outside
 
     `protect`
-    : what of the project can't be changed, and not be made where it is not there
+    : what of the project can't be changed inside, where it is there when the sandbox starts
 
     `podmanArgs`
     : more arguments for `podman run`, which come last
@@ -303,20 +303,19 @@ in
     arguments:
     let
       merged = defaults // checked "mkSandbox" checkArguments arguments;
-      given =
-        lib.throwIf
-          (
-            merged.allowedHosts != null
-            && !lib.elem merged.network [
-              null
-              "none"
-            ]
-          )
-          "mkSandbox: `network` is \"${merged.network}\", but with `allowedHosts` there is none. Leave one of them out."
-          lib.throwIf
-          (merged.secrets != [ ] && merged.allowedHosts == null)
-          "mkSandbox: `secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
-          merged;
+      hasNetwork =
+        !lib.elem merged.network [
+          null
+          "none"
+        ];
+      problem =
+        if merged.allowedHosts != null && hasNetwork then
+          "`network` is \"${merged.network}\", but with `allowedHosts` there is none. Leave one of them out."
+        else if merged.allowedHosts == null && merged.secrets != [ ] then
+          "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
+        else
+          null;
+      given = lib.throwIf (problem != null) "mkSandbox: ${problem}" merged;
       scopeOf = name: given.mcp.${name}.scope or (lib.head scopes);
       configs =
         (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) given.mcp)).mcpServers;

@@ -52,16 +52,8 @@ pkgs.dockerTools.streamLayeredImage {
     ln -s /bin/env usr/bin/env
     ln -s ${certificates} etc/ssl/certs/ca-bundle.crt
     ln -s ${certificates} etc/ssl/certs/ca-certificates.crt
-    cat >etc/passwd <<'END'
-    root:x:0:0:root:/:/bin/bash
-    sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash
-    nobody:x:65534:65534:nobody:/:/bin/bash
-    END
-    cat >etc/group <<'END'
-    root:x:0:
-    sandbox:x:1000:
-    nogroup:x:65534:
-    END
+    install -m 644 ${./etc/passwd} etc/passwd
+    install -m 644 ${./etc/group} etc/group
     install -m 755 ${./entrypoint.sh} entrypoint.sh
     ${lib.concatStrings (lib.mapAttrsToList copyToSkeleton home)}
   '';

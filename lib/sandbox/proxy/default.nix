@@ -11,7 +11,6 @@ let
     paths = lib.imap1 lib.setPrio [
       pkgs.bashInteractive
       pkgs.coreutils
-      pkgs.gnugrep
       pkgs.nginx
       pkgs.socat
       pkgs.squid
@@ -28,16 +27,8 @@ pkgs.dockerTools.streamLayeredImage {
     mkdir -p etc/ssl/certs run
     mkdir -m 1777 tmp
     ln -s ${certificates} etc/ssl/certs/ca-certificates.crt
-    cat >etc/passwd <<'END'
-    root:x:0:0:root:/:/bin/bash
-    proxy:x:1000:1000:proxy:/:/bin/bash
-    nobody:x:65534:65534:nobody:/:/bin/bash
-    END
-    cat >etc/group <<'END'
-    root:x:0:
-    proxy:x:1000:
-    nogroup:x:65534:
-    END
+    install -m 644 ${../etc/passwd} etc/passwd
+    install -m 644 ${../etc/group} etc/group
     install -m 755 ${./proxy.sh} proxy.sh
     install -m 644 ${./squid.conf} squid.conf
     mkdir errors

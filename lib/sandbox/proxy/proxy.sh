@@ -95,6 +95,7 @@ http {
 }
 END
 	nginx -e stderr -p /tmp -c nginx.conf &
+	nginx=$!
 fi
 
 if ((${#hosts[@]})); then
@@ -126,7 +127,10 @@ if ((${#hosts[@]})); then
 	until [[ -S /run/proxy/hosts ]]; do sleep 0.01; done
 fi
 for ((number = 0; number < keys; number++)); do
-	until [[ -S /run/proxy/key-$number ]]; do sleep 0.01; done
+	until [[ -S /run/proxy/key-$number ]]; do
+		kill -0 "$nginx" 2>/dev/null || fail "nginx does not start."
+		sleep 0.05
+	done
 done
 : >/run/proxy/ready
 
