@@ -43,6 +43,7 @@ let
       ".mcp.json"
       ".vscode"
     ];
+    protectAbsent = true;
     secrets = [ ];
   };
 
@@ -173,6 +174,7 @@ let
         required = [ "name" ];
       };
       protect = listOf isProtectable;
+      protectAbsent = is "true or false" lib.isBool;
       secrets = listOf (closedSet {
         kind = "part";
         checks = {
@@ -254,7 +256,10 @@ in
       by `urlVariable`, get the `header` with `prefix` and the value that `variable` has outside
 
     `protect`
-    : what of the project can't be changed inside, where it is there when the sandbox starts
+    : what of the project can't be changed inside
+
+    `protectAbsent`
+    : whether that can't be made either, where it is not there; needs FUSE
 
     `podmanArgs`
     : more arguments for `podman run`, which come last
@@ -282,6 +287,7 @@ in
         urlVariable :: String
       }],
       protect :: [String],
+      protectAbsent :: Bool,
       podmanArgs :: [String]
     } -> Derivation // { package :: Derivation, image :: Derivation, profile :: Profile }
     ```
@@ -362,6 +368,7 @@ in
           network
           pkgs
           ;
+        protectfs = if given.protectAbsent then import ./protectfs { inherit pkgs; } else null;
         proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
         secrets = map (
           secret: secret // { target = pairOf "443" secret.host; }

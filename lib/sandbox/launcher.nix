@@ -14,6 +14,8 @@
   # The image of the proxy; null where none is ever needed.
   proxy,
   protect,
+  # What serves the project where something protected is not there; null where that can be made.
+  protectfs,
   podmanArgs,
 }:
 
@@ -67,6 +69,7 @@ pkgs.writeShellApplication {
       more=(${lib.escapeShellArgs podmanArgs})
       mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
       protect=(${lib.escapeShellArgs protect})
+      protectfs=${lib.optionalString (protectfs != null) (lib.getExe protectfs)}
       network=${lib.escapeShellArg (if network == null then "" else network)}
       hosts=(${lib.escapeShellArgs (lib.concatLists hosts)})
       limited=(${lib.escapeShellArgs (lib.concatLists limited)})

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
 # for podman, and `more` of them, which come last; `mounts`, of four words each: source, destination, ro or rw, optional or
-# required; `protect`, patterns of paths in the project; and for network.sh `network`, `hosts`, `limited`, `secrets`,
+# required; for protect.sh `protect` and `protectfs`; and for network.sh `network`, `hosts`, `limited`, `secrets`,
 # `proxy_image` and `proxy_stream`.
 
 usage() {
@@ -134,9 +134,14 @@ project=$identity
 # The user in the container is whoever runs this; or, where that is root, whoever has the directory.
 user=$EUID
 as_user=("--userns=keep-id:uid=1000,gid=1000")
+# What runs a command where podman mounts, and the numbers that the user and the group have there.
+in_podman=(podman unshare)
+account=(0 0)
 if ((!EUID)); then
 	user=$owner
-	as_user=("--user=$user:$((group ? group : user))")
+	in_podman=()
+	account=("$user" "$((group ? group : user))")
+	as_user=("--user=${account[0]}:${account[1]}")
 fi
 
 mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
@@ -163,6 +168,9 @@ command -v podman >/dev/null || fail "podman is missing. Install it, for instanc
 { exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
 [[ $(stat --dereference --format=%d:%i "/proc/$$/fd/$held") == "$project" ]] || fail "${dir@Q} was replaced just now. $end_others"
 
+# A directory for this start, where no sandbox can write.
+make_directory() { mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX"; }
+
 # Sets `mount` to podman's argument for one, which is a record of CSV.
 bind() { mount="--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"; }
 
@@ -172,10 +180,9 @@ add_mount() {
 	flags+=("$mount")
 }
 
-add_mount "$dir" /workspace rw
-# A sandbox that runs on a directory above can still put a link in its place, before podman mounts it. The entrypoint
-# compares devices and inodes, unless another kernel runs there, which has its own.
-expected=$(</proc/sys/kernel/random/boot_id)$'\n'"$project /workspace"
+# A sandbox that runs on a directory above can still put a link in the place of what is mounted, before podman mounts it. The
+# entrypoint compares devices and inodes, unless another kernel runs there, which has its own.
+expected=$(</proc/sys/kernel/random/boot_id)
 memory=("--tmpfs=/home/sandbox")
 for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	source=${mounts[i]}
@@ -214,16 +221,18 @@ load() {
 
 load "$image" "$stream"
 close_network
+prepare_project
 
 # Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
-# removes it then. Afterwards it tells a person what was made of what was not there.
+# removes it then, and what was mounted for it. Afterwards it tells a person what was made of what was not there.
 name=tmux-debug-sandbox-$$-$(date +%s%N)
 exec {person}>/dev/null
 [[ ! -t 2 ]] || exec {person}>&2
 # shellcheck disable=SC2016
 setsid "$BASH" -c '
-	launcher=$1 name=$2 sockets=$3 log=$4 dir=$5
-	shift 5
+	launcher=$1 name=$2 sockets=$3 log=$4 dir=$5 served=$6
+	read -r -a in_podman <<<"$7"
+	shift 7
 	tail --pid="$launcher" --follow /dev/null
 	for container in "$name" "$name-proxy"; do
 		for ((tries = 0; tries < 20; tries++)); do
@@ -234,6 +243,11 @@ setsid "$BASH" -c '
 	done
 	[[ -z $sockets ]] || rm -rf -- "$sockets"
 	[[ -z $log || -s $log ]] || rm -f -- "$log"
+	if [[ -n $served && -d $served ]]; then
+		"${in_podman[@]}" umount --lazy "$served"
+		rmdir -- "$served"
+		exit
+	fi
 	cd -- "$dir" || exit
 	shopt -s nullglob
 	IFS=""
@@ -245,8 +259,9 @@ setsid "$BASH" -c '
 	done
 	IFS=" "
 	((!${#made[@]})) || echo "tmux-debug-sandbox: made since it was started: ${made[*]}. Look at it before something runs it." >&3
-' - $$ "$name" "$sockets" "$network_log" "$dir" "${absent[@]}" </dev/null >/dev/null 2>&1 3>&"$person" {held}<&- {person}>&- &
+' - $$ "$name" "$sockets" "$network_log" "$dir" "$served" "${in_podman[*]}" "${absent[@]}" </dev/null >/dev/null 2>&1 3>&"$person" {held}<&- {person}>&- &
 exec {person}>&-
+mount_project
 [[ -z $sockets ]] || start_proxy
 
 # Here no file can be made. Where a container runs out of memory, podman's monitor would make one, following links that

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # The network of a sandbox that has none: a proxy in a container of its own lets a few hosts pass (proxy/proxy.sh). The
-# launcher calls these functions, and has `fail`, `bind` and `load`. It sets before: `network` for podman, or nothing;
-# `hosts`, pairs of a name and a port; `limited`, more of them for WRAPIX_NETWORK=limit; `secrets`, of six words each: name,
-# port, variable, header, prefix, variable for the address; `proxy_image` and `proxy_stream`.
+# launcher calls these functions, and has `fail`, `bind`, `load` and `make_directory`. It sets before: `network` for podman, or
+# nothing; `hosts`, pairs of a name and a port; `limited`, more of them for WRAPIX_NETWORK=limit; `secrets`, of six words
+# each: name, port, variable, header, prefix, variable for the address; `proxy_image` and `proxy_stream`.
 
 # The directory of the proxy's sockets and the log of connections; nothing without a proxy.
 sockets=""
@@ -67,7 +67,7 @@ lead_to_proxy() {
 
 	make_log
 	load "$proxy_image" "$proxy_stream"
-	sockets=$(mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX")
+	sockets=$(make_directory)
 	((EUID)) || chown "$user" "$sockets"
 	bind "$sockets" /run/proxy ro
 	flags+=("$mount")

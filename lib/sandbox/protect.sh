@@ -1,22 +1,19 @@
 # shellcheck shell=bash disable=SC2154
-# What of the project stays as it is. The launcher calls `protect_all`, and has `fail`, `identify` and `add_mount`. It sets
-# before: `dir`, the project's; `protect`, patterns of paths in it; `expected`, which gets the mounts.
+# What of the project stays as it is. The launcher calls `protect_all`, `prepare_project` and `mount_project`, and has `fail`,
+# `identify`, `add_mount` and `make_directory`. It sets before: `dir`, the project's; `project`, its device and inode;
+# `in_podman` and `account`; `protect`, patterns of paths in the project; `protectfs`, a program, or nothing; `expected`,
+# which gets the mounts.
 #
-# What is protected is mounted again, so that it can't be written. Each directory above it is mounted on itself, so that
-# it can't be moved away: what is mounted on can't be renamed or removed.
+# Where all of it is there, it is mounted again, so that it can't be written. Each directory above it is mounted on itself,
+# so that it can't be moved away: what is mounted on can't be renamed or removed. Nothing can be mounted on what is not
+# there, so the project is then served by protectfs, which knows the names.
 
+# From paths that are there to the mode in which they are mounted again.
 declare -A protected=()
 absent=()
 
-# Adds a path in the project, once.
-mount_again() {
-	local path=$1 mode=$2
-	[[ -z ${protected[$path]-} ]] || return 0
-	protected[$path]=$mode
-	identify "$dir/$path"
-	add_mount "$dir/$path" "/workspace/$path" "$mode"
-	expected+=$'\n'"$identity /workspace/$path"
-}
+# Where protectfs is mounted; nothing without it.
+served=""
 
 # Refuses what can be changed by another name, and protects the files that links in a protected directory lead to.
 protect_contents() {
@@ -48,13 +45,13 @@ protect_path() {
 		elif [[ ${protected[$above]-} == ro ]]; then
 			return
 		else
-			mount_again "$above" rw
+			protected[$above]=rw
 		fi
 	done
 	[[ ! -L $dir/${above:-$path} && ! -L $dir/$path ]] ||
 		fail "${path@Q} in the project is or is below a link, which the sandbox could replace. Put the file itself there, or leave it out of \`protect\`."
 	if [[ -e $dir/$path ]]; then
-		mount_again "$path" ro
+		protected[$path]=ro
 		protect_contents "$path"
 	else
 		absent+=("$path")
@@ -78,5 +75,40 @@ protect_all() {
 			protect_path "$path"
 		done
 	done
+}
+
+# Makes the place for protectfs, where it is needed.
+prepare_project() {
+	[[ -z $protectfs ]] || ((!${#absent[@]})) || served=$(make_directory)
+}
+
+# Serves the project without the names that are protected. Fails where the machine has no FUSE, and says why.
+serve_project() {
+	local path literal=()
+	for path in "${!protected[@]}"; do
+		[[ ${protected[$path]} != ro ]] || literal+=("$path")
+	done
+	"${in_podman[@]}" "$protectfs" "$dir" "$project" "$served" "${account[@]}" "${protect[@]}" -- "${literal[@]}" {held}<&-
+}
+
+# Adds the project, with what is protected in it.
+mount_project() {
+	local path
+	if [[ -n $served ]]; then
+		if serve_project; then
+			add_mount "$served" /workspace rw
+			# `git init` would stop at hooks that it can't make.
+			[[ -e $dir/.git ]] || flags+=(--env=GIT_TEMPLATE_DIR=)
+			return
+		fi
+		rmdir "$served"
+	fi
 	((!${#absent[@]})) || echo "tmux-debug-sandbox: not there, so what runs in the sandbox can make it: ${absent[*]}" >&2
+	add_mount "$dir" /workspace rw
+	expected+=$'\n'"$project /workspace"
+	for path in "${!protected[@]}"; do
+		identify "$dir/$path"
+		add_mount "$dir/$path" "/workspace/$path" "${protected[$path]}"
+		expected+=$'\n'"$identity /workspace/$path"
+	done
 }

@@ -56,6 +56,12 @@ let
       ];
     };
 
+    # Where what is protected is mounted, and what is not there can be made.
+    mounted = {
+      mcp.tmux-debug = { };
+      protectAbsent = false;
+    };
+
     # For the main session, in a home directory that is kept.
     kept = {
       mcp.tmux-debug.scope = "main";

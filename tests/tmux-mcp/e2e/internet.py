@@ -7,6 +7,7 @@ device. The proxy of a closed sandbox joins that container. Each line of the fil
 that was asked for, or a request.
 """
 
+import os
 import socket
 import socketserver
 import ssl
@@ -126,5 +127,7 @@ for port in (80, 443, 8080, 8443):
         server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever).start()
 names = socketserver.ThreadingUDPServer(("127.0.0.1", 53), Names)
-Path(RECORD).write_text("")
+# What root makes here belongs to the project's user, and root has no right to others' files.
+os.umask(0)
+Path(RECORD).touch()
 names.serve_forever()
