@@ -234,7 +234,7 @@ setsid "$BASH" -c '
 	read -r -a in_podman <<<"$7"
 	shift 7
 	tail --pid="$launcher" --follow /dev/null
-	for container in "$name" "$name-proxy"; do
+	for container in "$name" "$name-hosts" "$name-keys"; do
 		for ((tries = 0; tries < 20; tries++)); do
 			podman container exists "$container" || break
 			podman rm --force --time=0 "$container"
@@ -242,7 +242,7 @@ setsid "$BASH" -c '
 		done
 	done
 	[[ -z $sockets ]] || rm -rf -- "$sockets"
-	[[ -z $log || -s $log ]] || rm -f -- "$log"
+	[[ -z $log ]] || find "${log%/*}" -name "${log##*/}-*.log" -empty -delete
 	if [[ -n $served && -d $served ]]; then
 		"${in_podman[@]}" umount --lazy "$served"
 		rmdir -- "$served"

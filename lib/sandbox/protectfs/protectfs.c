@@ -708,8 +708,10 @@ static void on_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *
 /* close(2) of a copy brings the errors that a file system tells at the end. */
 static void on_flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
+	int copy = dup((int)file->fh);
+
 	(void)number;
-	fuse_reply_err(request, result(close(dup((int)file->fh))));
+	fuse_reply_err(request, copy == -1 ? 0 : result(close(copy)));
 }
 
 static void on_release(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)

@@ -51,6 +51,8 @@ in_sandbox() { "$sandbox" "$@"; }
 refused "This sandbox has no network of its own, and podman is given --network=host." --podman-arg=--network=host "$ws" true
 KEYED_API_KEY="" refused "KEYED_API_KEY is not set" "$ws" true
 WRAPIX_NETWORK=closed refused "WRAPIX_NETWORK is 'closed'. Set it to open or limit." "$ws" true
+KEYED_API_KEY="a key" refused "KEYED_API_KEY is empty, or has characters that no key has." "$ws" true
+contains "$(<"$work/errors")" "The proxy does not start. What it said stands above."
 XDG_STATE_HOME=$ws/state refused "which is in the project" "$ws" true
 
 # What listens on the host, where nothing of a sandbox may arrive.
@@ -174,8 +176,8 @@ gives "another address for the key" "$get --request-target http://evil.example/u
 gives "another host in the path, for the key" "$get --path-as-is \$KEYED_BASE_URL//evil.example/" "GET 443 keyed.example.com /evil.example/"
 gives "a key of one's own" "$get -H 'x-api-key: mine' \$KEYED_BASE_URL/own" "GET 443 keyed.example.com /own"
 connect "the host of the key, without it" keyed.example.com:443
-denies "the sockets of the proxy" "touch /run/proxy/x" "Read-only file system"
-denies "the sockets of the proxy, removed" "rm -f /run/proxy/hosts" "Read-only file system"
+denies "the sockets of the proxy" "touch /run/proxy/x /run/proxy/keys/x" "Read-only file system"
+denies "the sockets of the proxy, removed" "rm -f /run/proxy/hosts/hosts" "Read-only file system"
 denies "the sockets of the proxy, replaced" "mount --bind /tmp /run/proxy" "must be superuser" "ermission denied"
 
 # git, with what pushes elsewhere.

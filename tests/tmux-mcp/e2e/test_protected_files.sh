@@ -228,6 +228,8 @@ equal "$(ls -A "$ws/.vscode")" ""
 cp "$(dirname "$0")/served.py" "$ws/src"
 own "$ws"
 "$SANDBOX_PYTHON" "$ws" python3 src/served.py
+# Also with fewer descriptors than files, where only root could have more.
+((!EUID)) || [[ $TMUX_DEBUG_SANDBOX_PODMAN_ARGS == *nofile* ]] || (ulimit -n 512 && "$SANDBOX_PYTHON" "$ws" python3 src/served.py)
 rm "$ws/src/served.py"
 equal "$(cd "$ws" && echo .[!.]* * src/*)" ".envrc .git .vscode src src/a src/file"
 
@@ -245,6 +247,7 @@ in_podman=(podman unshare)
 ((EUID)) || in_podman=()
 "$SANDBOX_BASE" "$ws" sleep 300 &
 launcher=$!
+disown
 until_mounts() {
 	local tries
 	for ((tries = 0; tries < 200; tries++)); do
