@@ -117,7 +117,7 @@ struct node {
 	dev_t device;
 	ino_t inode;
 	bool is_directory;
-	const struct rule *rules;
+	const struct rule *_Atomic rules;
 	uint64_t lookups;     /* how often the kernel has been told of it, and has not forgotten it */
 	unsigned int holders; /* requests that use it now, and open files */
 	struct node *next;    /* in its bucket */
@@ -359,19 +359,23 @@ static int result(int returned)
 	return returned == -1 ? errno : 0;
 }
 
+/* A request that was interrupted tells the kernel nothing. */
+static void reply_entry(fuse_req_t request, int problem, const struct fuse_entry_param *entry)
+{
+	if (problem)
+		fuse_reply_err(request, problem);
+	else if (fuse_reply_entry(request, entry))
+		forget(entry->ino, 1);
+}
+
 static void on_lookup(fuse_req_t request, fuse_ino_t parent_number, const char *name)
 {
 	struct fuse_entry_param entry;
 	struct node *parent = hold(request, parent_number);
-	int problem;
 
 	if (!parent)
 		return;
-	problem = look_up(parent, name, &entry);
-	if (problem)
-		fuse_reply_err(request, problem);
-	else
-		fuse_reply_entry(request, &entry);
+	reply_entry(request, look_up(parent, name, &entry), &entry);
 	let_go(parent);
 }
 
@@ -515,10 +519,7 @@ static void make_entry(fuse_req_t request, fuse_ino_t parent_number, const char 
 		problem = make(parent, name, making);
 	if (!problem)
 		problem = look_up(parent, name, &entry);
-	if (problem)
-		fuse_reply_err(request, problem);
-	else
-		fuse_reply_entry(request, &entry);
+	reply_entry(request, problem, &entry);
 	let_go(parent);
 }
 
