@@ -17,6 +17,7 @@ import pytest
 from support import ask_until
 from wire import SERVER, Server
 
+from tmux_debug_mcp.doctor.probe import sparing_stale_directories
 from tmux_debug_mcp.sockets import listener
 
 from .conftest import PROGRAM, Shell
@@ -277,6 +278,25 @@ def test_socket_of_a_killed_server_is_passed_over_and_removed_by_the_next(
 
     assert not old.exists()
     assert next_one.finish()
+
+
+def test_directories_that_the_doctor_spares_are_no_servers(
+    shell: Shell, launch: Callable[..., Server]
+) -> None:
+    for killed in [launch(), launch()]:
+        killed.process.kill()
+        killed.process.wait()
+    old = [shell.runtime / name for name in shell.left()]
+    for directory in old:
+        os.utime(directory, (0, 0))
+
+    with sparing_stale_directories(str(shell.runtime)):
+        launch()
+        assert shell.out("run", "echo on") == "on\n"
+        assert all(directory.exists() for directory in old)
+
+    launch()
+    assert not any(directory.exists() for directory in old)
 
 
 def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Server) -> None:

@@ -171,7 +171,7 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for directory in stale_servers(runtime):
             with contextlib.suppress(OSError):
-                stack.callback(os.close, servers.hold(directory))
+                stack.callback(os.close, servers.spare(directory))
         for directory in stale_supervisors(runtime):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, files.hold(directory))
@@ -189,7 +189,9 @@ def stale_supervisors(runtime: str) -> list[str]:
     bases = supervisor.runtime_directories(runtime)
     paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
     return [
-        path for path in paths if servers.is_private(path) and _is_old(path) and _is_unheld(path)
+        path
+        for path in paths
+        if servers.is_private(path) and _is_old(path) and files.is_unheld(path)
     ]
 
 
@@ -197,14 +199,6 @@ def _is_old(directory: str) -> bool:
     """Tell whether a directory is no new one, which its server has yet to lock."""
     try:
         return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
-    except OSError:
-        return False
-
-
-def _is_unheld(directory: str) -> bool:
-    try:
-        with files.unheld(directory) as is_unheld:
-            return is_unheld
     except OSError:
         return False
 

@@ -141,6 +141,15 @@ def unheld(directory: str) -> Iterator[bool]:
         os.close(fd)
 
 
+def is_unheld(directory: str) -> bool:
+    """Tell whether a directory is there and nobody holds it."""
+    try:
+        with unheld(directory) as is_free:
+            return is_free
+    except OSError:
+        return False
+
+
 def remove(directory: str) -> None:
     """Remove a directory and everything in it. Do nothing if it is missing or a symbolic link.
 

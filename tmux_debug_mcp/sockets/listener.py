@@ -343,13 +343,13 @@ def claim(directory: str) -> Listener | None:
 
 
 def remove_killed(runtime: str) -> None:
-    """Remove the directories of servers that were killed.
+    """Remove the directories of servers that were killed, unless somebody spares them.
 
     Args:
         runtime: As for `servers.bases`.
     """
     for directory in servers.directories(runtime):
-        if not servers.is_held(directory) and _age_s(directory) > _MIN_ABANDONED_AGE_S:
+        if _age_s(directory) > _MIN_ABANDONED_AGE_S and files.is_unheld(directory):
             files.remove(directory)
 
 

@@ -168,20 +168,35 @@ def hold(directory: str) -> int:
     return fd
 
 
-def is_held(directory: str) -> bool:
-    """Tell whether the server of a directory lives, also one in another pid namespace."""
+def spare(directory: str) -> int:
+    """Keep the directory of a killed server from being removed; for others it is still one.
+
+    Returns:
+        A descriptor, which the caller owns. Closing it ends this.
+
+    Raises:
+        BlockingIOError: The server lives.
+        OSError: There is no such directory.
+    """
     import fcntl  # noqa: PLC0415
 
-    try:
-        fd = os.open(directory, _OPEN_DIRECTORY)
-    except OSError:
-        return False
+    fd = os.open(directory, _OPEN_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def is_held(directory: str) -> bool:
+    """Tell whether the server of a directory lives, also one in another pid namespace."""
+    try:
+        os.close(spare(directory))
     except BlockingIOError:
         return True
-    finally:
-        os.close(fd)
+    except OSError:
+        return False
     return False
 
 
