@@ -5,6 +5,8 @@
 #   refused TEXT [ARGUMENT...]  fails unless it refuses these, with a message that has this text
 #   start_server_in COMMAND...  a server that this command starts; then `call` and the rest of ../lib.sh
 #   until_no_container WHAT     fails where one stays after this
+#   until_nothing_is_left       fails where directories of sandboxes stay, the last that goes of one
+#   $runtime                    where these directories are
 #   run COMMAND                 runs a command with tmux_run; its output is in TEXT, its end in STATUS
 #   gives WHAT COMMAND TEXT     fails unless this is the whole output of the command
 #   denies WHAT COMMAND REASON...
@@ -33,6 +35,19 @@ until_no_container() {
 	done
 	fail "a container is left after $1: $left"
 }
+
+runtime=${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}
+until_nothing_is_left() {
+	local tries left
+	for ((tries = 0; tries < 200; tries++)); do
+		left=$(find "$runtime" -maxdepth 1 -name 'tmux-debug-sandbox.*')
+		[[ -n $left ]] || return 0
+		sleep 0.05
+	done
+	fail "directories are left: $left"
+}
+# What clears up after a sandbox runs podman, which may write to the HOME of the test.
+trap 'stop_server; until_nothing_is_left; rm -rf "$work"' EXIT
 
 in_sandbox() { "$SANDBOX_BASE" "$@"; }
 

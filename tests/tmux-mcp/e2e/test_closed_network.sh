@@ -224,12 +224,7 @@ equal "$(cut -d: -f2 "$work/links")" " lo"
 # Nothing is left.
 at_end
 until_no_container "the closed sandboxes"
-for ((tries = 0; tries < 100; tries++)); do
-	left=$(find "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}" -maxdepth 1 -name 'tmux-debug-sandbox.*')
-	[[ -n $left ]] || break
-	sleep 0.05
-done
-equal "$left" ""
+until_nothing_is_left
 
 echo "$tried ways out tried" >&2
 pass

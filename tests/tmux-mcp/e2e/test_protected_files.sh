@@ -243,22 +243,22 @@ if ((!EUID)); then
 fi
 
 # However a sandbox ends, what was mounted for it does.
+until_nothing_is_left
 in_podman=(podman unshare)
 ((EUID)) || in_podman=()
-"$SANDBOX_BASE" "$ws" sleep 300 &
+mounts() { "${in_podman[@]}" grep -c "$runtime/tmux-debug-sandbox.* fuse.protectfs " /proc/self/mounts || true; }
+equal "$(mounts)" 0
+"$SANDBOX_BASE" "$ws" bash -c 'touch started; sleep 300' &
 launcher=$!
 disown
-until_mounts() {
-	local tries
-	for ((tries = 0; tries < 200; tries++)); do
-		[[ $("${in_podman[@]}" grep -c protectfs /proc/self/mounts) != "$1" ]] || return 0
-		sleep 0.05
-	done
-	fail "expected $1 mounts: $("${in_podman[@]}" grep protectfs /proc/self/mounts)"
-}
-until_mounts 1
+for ((tries = 0; tries < 400; tries++)); do
+	[[ ! -e $ws/started ]] || break
+	sleep 0.05
+done
+equal "$(mounts)" 1
 kill -KILL "$launcher"
-until_mounts 0
+until_nothing_is_left
+equal "$(mounts)" 0
 
 echo "$tried changes tried" >&2
 pass
