@@ -244,8 +244,8 @@ setsid "$BASH" -c '
 	[[ -z $sockets ]] || rm -rf -- "$sockets"
 	[[ -z $log ]] || find "${log%/*}" -name "${log##*/}-*.log" -empty -delete
 	if [[ -n $served && -d $served ]]; then
-		"${in_podman[@]}" umount --lazy "$served"
-		rmdir -- "$served"
+		"${in_podman[@]}" umount --lazy "$served/project"
+		rm -d -- "$served/project" "$served"
 		exit
 	fi
 	cd -- "$dir" || exit

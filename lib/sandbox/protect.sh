@@ -12,17 +12,26 @@
 declare -A protected=()
 absent=()
 
-# Where protectfs is mounted; nothing without it.
+# The directory of this user alone in which protectfs is mounted, at `project`; nothing without it.
 served=""
+# Paths that links in protected directories lead to.
+led_to=()
 
 # Refuses what can be changed by another name, and protects the files that links in a protected directory lead to.
 protect_contents() {
-	local path=$1 other link target
+	local path=$1 other link target direct
 	other=$(find "$dir/$path" ! -type d -links +1 -print -quit)
 	[[ -z $other ]] || fail "${other@Q} has another name, a hard link, by which it could be changed. Make a copy that has none: cp -p"
 	while IFS= read -r -d '' link; do
+		direct=$(readlink -- "$link")
+		[[ $direct == /* ]] || direct=${link%/*}/$direct
+		direct=$(realpath --no-symlinks --canonicalize-missing -- "$direct")
 		target=$(realpath --canonicalize-missing -- "$link")
-		[[ $target != "$dir"/* || ! -f $target ]] || protect_path "${target#"$dir"/}"
+		[[ $target == "$dir"/* || $direct == "$dir"/* ]] || continue
+		[[ $direct == "$target" && ! -d $target ]] ||
+			fail "${link@Q} leads through other links, or to a directory, which the sandbox could change. Let it lead to a file, or put the file there."
+		led_to+=("${target#"$dir"/}")
+		protect_path "${target#"$dir"/}"
 	done < <(find "$dir/$path" -type l -print0)
 }
 
@@ -79,16 +88,18 @@ protect_all() {
 
 # Makes the place for protectfs, where it is needed.
 prepare_project() {
-	[[ -z $protectfs ]] || ((!${#absent[@]})) || served=$(make_directory)
+	[[ -n $protectfs ]] && ((${#absent[@]})) || return 0
+	served=$(make_directory)
+	mkdir "$served/project"
 }
 
 # Serves the project without the names that are protected. Fails where the machine has no FUSE, and says why.
 serve_project() {
-	local path literal=()
+	local path literal=("${led_to[@]}")
 	for path in "${!protected[@]}"; do
 		[[ ${protected[$path]} != ro ]] || literal+=("$path")
 	done
-	"${in_podman[@]}" "$protectfs" "$dir" "$project" "$served" "${account[@]}" "${protect[@]}" -- "${literal[@]}" {held}<&-
+	"${in_podman[@]}" "$protectfs" "$dir" "$project" "$served/project" "${account[@]}" "${protect[@]}" -- "${literal[@]}" {held}<&-
 }
 
 # Adds the project, with what is protected in it.
@@ -96,12 +107,14 @@ mount_project() {
 	local path
 	if [[ -n $served ]]; then
 		if serve_project; then
-			add_mount "$served" /workspace rw
+			add_mount "$served/project" /workspace rw
 			# `git init` would stop at hooks that it can't make.
 			[[ -e $dir/.git ]] || flags+=(--env=GIT_TEMPLATE_DIR=)
 			return
 		fi
-		rmdir "$served"
+		# It may have failed when it was mounted.
+		"${in_podman[@]}" umount --lazy "$served/project" 2>/dev/null || true
+		rm -d "$served/project" "$served"
 	fi
 	((!${#absent[@]})) || echo "tmux-debug-sandbox: not there, so what runs in the sandbox can make it: ${absent[*]}" >&2
 	add_mount "$dir" /workspace rw

@@ -10,7 +10,7 @@
  * compared without case, because some file systems do.
  *
  * Every file is reached by a descriptor of its directory, and no link is ever followed, so that nothing leads out of
- * DIRECTORY. The kernel asks again for each name, and so sees at once what others do in DIRECTORY.
+ * DIRECTORY. The kernel asks again for each name, and so sees at once which files others put into DIRECTORY.
  */
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 312
@@ -24,6 +24,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* What is protected: the names in a directory, each either protected itself or with rules for what is in it. */
@@ -97,13 +99,14 @@ static const struct rule *rule_for(const struct rule *rules, const char *name)
 	return found;
 }
 
-static const struct rule *rules_inside(const struct rule *rules, const char *name)
+/* What is no directory, where one with protected names would be, is protected itself. */
+static const struct rule *rules_inside(const struct rule *rules, const char *name, bool is_directory)
 {
 	const struct rule *rule = rule_for(rules, name);
 
 	if (!rule)
 		return NULL;
-	return rule->is_protected ? &everything : rule->inside;
+	return rule->is_protected || !is_directory ? &everything : rule->inside;
 }
 
 /*
@@ -118,6 +121,7 @@ struct node {
 	ino_t inode;
 	bool is_directory;
 	const struct rule *_Atomic rules;
+	struct timespec opened_at; /* when the file was last changed, as it was last opened */
 	uint64_t lookups;     /* how often the kernel has been told of it, and has not forgotten it */
 	unsigned int holders; /* requests that use it now, and open files */
 	struct node *next;    /* in its bucket */
@@ -286,12 +290,18 @@ static int look_up(struct node *parent, const char *name, struct fuse_entry_para
 	if (!node)
 		node = add_node(&entry->attr);
 	if (node) {
+		const bool is_directory = S_ISDIR(entry->attr.st_mode);
+
 		if (node->fd == -1) {
 			node->fd = fd;
+			node->rules = NULL;
+			node->opened_at = (struct timespec){0};
 			fd = -1;
 		}
-		node->is_directory = S_ISDIR(entry->attr.st_mode);
-		node->rules = rules_inside(parent->rules, name);
+		node->is_directory = is_directory;
+		/* What was protected stays so, also by another name. */
+		if (node->rules != &everything)
+			node->rules = rules_inside(parent->rules, name, is_directory);
 		node->lookups++;
 		if (!node->holders)
 			enter_unheld(node);
@@ -336,11 +346,11 @@ static int may_make(const struct node *parent, const char *name, bool is_directo
 	return rule && (rule->is_protected || !is_directory) ? EROFS : 0;
 }
 
-static int may_remove(const struct node *parent, const char *name)
+static int may_remove(const struct node *parent, const char *name, bool is_directory)
 {
 	const struct rule *rule = rule_for(parent->rules, name);
 
-	return rule && rule->is_protected ? EROFS : 0;
+	return rule && (rule->is_protected || !is_directory) ? EROFS : 0;
 }
 
 static int may_rename(const struct node *parent, const char *name)
@@ -560,7 +570,7 @@ static void remove_entry(fuse_req_t request, fuse_ino_t parent_number, const cha
 
 	if (!parent)
 		return;
-	problem = may_remove(parent, name);
+	problem = may_remove(parent, name, flags & AT_REMOVEDIR);
 	if (!problem)
 		problem = result(unlinkat(parent->fd, name, flags));
 	fuse_reply_err(request, problem);
@@ -604,17 +614,28 @@ static bool writes(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-/* The kernel has done what these say; a direct read would need memory of its own kind. */
+/*
+ * The kernel has done what most of these say, and each write says whether it appends; a direct read would need memory of
+ * its own kind. A pipe that another program put there meanwhile must not be waited for.
+ */
 static int flags_for(const struct fuse_file_info *file)
 {
-	return (file->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECT)) | O_CLOEXEC;
+	return (file->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECT | O_APPEND)) | O_CLOEXEC | O_NONBLOCK;
 }
 
-/* Pages of a file that has not changed since the kernel last asked for its name are still right. */
-static void keep_open(struct fuse_file_info *file, int fd)
+/* The kernel keeps the pages of a file that has not changed since it was last opened. */
+static void keep_open(struct node *node, struct fuse_file_info *file, int fd)
 {
+	struct stat attributes;
+
 	file->fh = (uint64_t)fd;
-	file->keep_cache = 1;
+	if (fstat(fd, &attributes))
+		return;
+	pthread_mutex_lock(&lock);
+	file->keep_cache = node->opened_at.tv_sec == attributes.st_ctim.tv_sec &&
+			   node->opened_at.tv_nsec == attributes.st_ctim.tv_nsec;
+	node->opened_at = attributes.st_ctim;
+	pthread_mutex_unlock(&lock);
 }
 
 /* While the file is open, its node is held, for fstat(2) of a file that was removed. */
@@ -636,11 +657,18 @@ static void on_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info
 		let_go(node);
 		return;
 	}
-	keep_open(file, fd);
+	keep_open(node, file, fd);
 	if (fuse_reply_open(request, file)) {
 		close(fd);
 		let_go(node);
 	}
+}
+
+static bool is_regular(int fd)
+{
+	struct stat attributes;
+
+	return !fstat(fd, &attributes) && S_ISREG(attributes.st_mode);
 }
 
 static void on_create(fuse_req_t request, fuse_ino_t parent_number, const char *name, mode_t mode, struct fuse_file_info *file)
@@ -657,6 +685,8 @@ static void on_create(fuse_req_t request, fuse_ino_t parent_number, const char *
 		fd = openat(parent->fd, name, flags_for(file) | (file->flags & O_EXCL) | O_CREAT | O_NOFOLLOW, mode);
 		problem = result(fd);
 	}
+	if (!problem && !is_regular(fd))
+		problem = EEXIST;
 	if (!problem)
 		problem = look_up(parent, name, &entry);
 	let_go(parent);
@@ -671,7 +701,7 @@ static void on_create(fuse_req_t request, fuse_ino_t parent_number, const char *
 	((struct node *)entry.ino)->holders++;
 	leave_unheld((struct node *)entry.ino);
 	pthread_mutex_unlock(&lock);
-	keep_open(file, fd);
+	keep_open((struct node *)entry.ino, file, fd);
 	if (fuse_reply_create(request, &entry, file)) {
 		close(fd);
 		let_go((struct node *)entry.ino);
@@ -690,16 +720,46 @@ static void on_read(fuse_req_t request, fuse_ino_t number, size_t size, off_t of
 	fuse_reply_data(request, &buffer, FUSE_BUF_SPLICE_MOVE);
 }
 
-static void on_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *data, off_t offset, struct fuse_file_info *file)
+/* Appends where the file ends now, which the kernel may not know yet. */
+static ssize_t append(int fd, struct fuse_bufvec *data)
 {
 	struct fuse_bufvec buffer = FUSE_BUFVEC_INIT(fuse_buf_size(data));
+	struct iovec all = {.iov_len = fuse_buf_size(data)};
+	ssize_t done = -ENOMEM;
+
+	all.iov_base = buffer.buf[0].mem = malloc(all.iov_len);
+	if (all.iov_base)
+		done = fuse_buf_copy(&buffer, data, 0);
+	if (done >= 0) {
+		all.iov_len = (size_t)done;
+		done = pwritev2(fd, &all, 1, 0, RWF_APPEND);
+		if (done == -1)
+			done = -errno;
+	}
+	free(all.iov_base);
+	return done;
+}
+
+static ssize_t write_at(int fd, struct fuse_bufvec *data, off_t offset)
+{
+	struct fuse_bufvec buffer = FUSE_BUFVEC_INIT(fuse_buf_size(data));
+
+	buffer.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+	buffer.buf[0].fd = fd;
+	buffer.buf[0].pos = offset;
+	return fuse_buf_copy(&buffer, data, 0);
+}
+
+static void on_write(fuse_req_t request, fuse_ino_t number, struct fuse_bufvec *data, off_t offset, struct fuse_file_info *file)
+{
+	const bool appends = file->flags & O_APPEND && !file->writepage;
 	ssize_t written;
 
-	(void)number;
-	buffer.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-	buffer.buf[0].fd = (int)file->fh;
-	buffer.buf[0].pos = offset;
-	written = fuse_buf_copy(&buffer, data, 0);
+	if (may_change((struct node *)number)) {
+		fuse_reply_err(request, EROFS);
+		return;
+	}
+	written = appends ? append((int)file->fh, data) : write_at((int)file->fh, data, offset);
 	if (written < 0)
 		fuse_reply_err(request, (int)-written);
 	else
@@ -730,8 +790,11 @@ static void on_fsync(fuse_req_t request, fuse_ino_t number, int only_data, struc
 
 static void on_fallocate(fuse_req_t request, fuse_ino_t number, int mode, off_t offset, off_t length, struct fuse_file_info *file)
 {
-	(void)number;
-	fuse_reply_err(request, result(fallocate((int)file->fh, mode, offset, length)));
+	int problem = may_change((struct node *)number);
+
+	if (!problem)
+		problem = result(fallocate((int)file->fh, mode, offset, length));
+	fuse_reply_err(request, problem);
 }
 
 static void on_lseek(fuse_req_t request, fuse_ino_t number, off_t offset, int whence, struct fuse_file_info *file)
@@ -967,6 +1030,8 @@ int main(int count, char **words)
 	root.rules = rules;
 	raise_limit();
 	umask(0);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
 
 	session = fuse_session_new(&arguments, &operations, sizeof(operations), NULL);
 	if (!session || fuse_session_mount(session, words[3]))

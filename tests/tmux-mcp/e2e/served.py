@@ -84,6 +84,16 @@ def file_in_memory_is_the_file() -> None:
     assert os.stat("mapped").st_size == 10_000
 
 
+def file_that_is_appended_to_can_be_mapped() -> None:
+    file = os.open("log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    os.write(file, b"AAAAAAAA")
+    with mmap.mmap(file, 8) as memory:
+        memory[:4] = b"BBBB"
+    os.write(file, b"CC")
+    os.close(file)
+    assert Path("log").read_bytes() == b"BBBBAAAACC"
+
+
 def program_that_runs_can_be_removed() -> None:
     program = shutil.which("sleep")
     assert program
@@ -180,6 +190,7 @@ def main() -> None:
     names_of_a_file_show_the_same()
     other_kinds_of_files_work()
     file_in_memory_is_the_file()
+    file_that_is_appended_to_can_be_mapped()
     program_that_runs_can_be_removed()
     database_works()
     directory_has_all_of_many_files()

@@ -126,6 +126,14 @@ ln -s claude "$ws/.claude"
 own "$ws/.claude"
 refuses "a link above" "is or is below a link, which the sandbox could replace"
 rm "$ws/.claude"
+ln -s ../src/way "$ws/.vscode/way"
+ln -s made "$ws/src/way"
+own "$ws"
+refuses "a link to a link" "leads through other links, or to a directory, which the sandbox could change"
+rm "$ws/src/way"
+mkdir "$ws/src/way"
+refuses "a link to a directory" "leads through other links, or to a directory, which the sandbox could change"
+rm -r "$ws/src/way" "$ws/.vscode/way"
 
 # A file where a directory would be is protected itself.
 rm -r "$ws/.git" "$ws/.idea" "$ws/.vscode"
@@ -220,6 +228,15 @@ denies "what the host made" "echo evil >.envrc" "${denied[@]}"
 denies "a file in what the host made" "echo evil >.vscode/tasks.json" "${denied[@]}"
 denies "what the host made, removed" "rm -f .envrc" "${denied[@]}"
 gives "what the host made can be read" "cat .envrc" good
+mv "$ws/.git" "$ws/src/repository"
+echo "gitdir: src/repository" >"$ws/.git"
+own "$ws"
+denies "a file that the host put where a directory was" "echo evil >.git" "${not_made[@]}"
+denies "a file that the host put where a directory was, removed" "rm -f .git" "${not_made[@]}"
+rm "$ws/.git"
+mv "$ws/src/repository" "$ws/.git"
+# Others on this machine see no more of the project than before.
+equal "$(stat -c %a "$runtime"/tmux-debug-sandbox.*)" 700
 stop_server
 equal "$(<"$ws/.envrc")" good
 equal "$(ls -A "$ws/.vscode")" ""
