@@ -244,8 +244,12 @@ setsid "$BASH" -c '
 	[[ -z $sockets ]] || rm -rf -- "$sockets"
 	[[ -z $log ]] || find "${log%/*}" -name "${log##*/}-*.log" -empty -delete
 	if [[ -n $served && -d $served ]]; then
-		"${in_podman[@]}" umount --lazy "$served/project"
-		rm -d -- "$served/project" "$served"
+		# protectfs may still be about to mount it.
+		for ((tries = 0; tries < 20; tries++)); do
+			"${in_podman[@]}" umount --lazy "$served/project"
+			! rm -d -- "$served/project" "$served" || break
+			sleep 0.2
+		done
 		exit
 	fi
 	cd -- "$dir" || exit

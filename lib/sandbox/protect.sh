@@ -109,7 +109,7 @@ mount_project() {
 		if serve_project; then
 			add_mount "$served/project" /workspace rw
 			# `git init` would stop at hooks that it can't make.
-			[[ -e $dir/.git ]] || flags+=(--env=GIT_TEMPLATE_DIR=)
+			[[ -e $dir/.git/hooks ]] || flags+=(--env=GIT_TEMPLATE_DIR=)
 			return
 		fi
 		# It may have failed when it was mounted.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shellcheck disable=SC2317
+# shellcheck disable=SC2016,SC2317
 # Runs the end-to-end scripts in real containers, or those that are named: run-e2e.sh [filesystem_isolation ...]
 #
 # As root, each runs twice, at the same time: as root and, in an account that is made for it, without root. What `nix run .#e2e` sets are
@@ -67,7 +67,12 @@ else
 	storage "$work/other" "$account"
 	(
 		cd /
-		exec setpriv --reuid "$account" --regid "$account" --init-groups \
+		in_mounts=()
+		# Where udev doesn't run, only root may open FUSE's device. The account gets one for everybody, as udev makes it.
+		if [[ -c /dev/fuse && $(stat -c %a /dev/fuse) != 666 ]] && mknod -m 666 "$work/fuse" c 10 229; then
+			in_mounts=(unshare --mount bash -c 'mount --bind "$1" /dev/fuse; exec "${@:2}"' - "$work/fuse")
+		fi
+		exec "${in_mounts[@]}" setpriv --reuid "$account" --regid "$account" --init-groups \
 			env HOME="$work/other" USER="$account" XDG_RUNTIME_DIR="$work/other" "$here/e2e/run-tests.sh" "$work/other" "$@"
 	) || status=$?
 	wait "$as_root" || status=$?

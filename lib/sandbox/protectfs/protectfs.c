@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -191,7 +192,11 @@ static void free_unused(struct node *node)
 	free(node);
 }
 
-/* The node, which keeps its descriptor until `let_go`; or NULL after an answer that makes the kernel ask for the name. */
+/*
+ * The node, which keeps its descriptor until `let_go`. Where that is closed, returns NULL after an error which makes the kernel
+ * look the name up again; a program gets to see it only where it gave no name, but a descriptor that it had not opened to
+ * read or write.
+ */
 static struct node *hold(fuse_req_t request, fuse_ino_t number)
 {
 	struct node *node = number == FUSE_ROOT_ID ? &root : (struct node *)number;
@@ -255,16 +260,16 @@ static struct node *add_node(const struct stat *attributes)
 	return node;
 }
 
-static int open_path(int directory, const char *name)
+/* openat(2), which makes room where too many descriptors are open. */
+static int open_at(int directory, const char *path, int flags, mode_t mode)
 {
-	const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(directory, name, flags);
+	int fd = openat(directory, path, flags | O_CLOEXEC, mode);
 
 	if (fd == -1 && errno == EMFILE) {
 		pthread_mutex_lock(&lock);
 		close_unheld(0);
 		pthread_mutex_unlock(&lock);
-		fd = openat(directory, name, flags);
+		fd = openat(directory, path, flags | O_CLOEXEC, mode);
 	}
 	return fd;
 }
@@ -273,7 +278,7 @@ static int open_path(int directory, const char *name)
 static int look_up(struct node *parent, const char *name, struct fuse_entry_param *entry)
 {
 	struct node *node;
-	int fd = open_path(parent->fd, name);
+	int fd = open_at(parent->fd, name, O_PATH | O_NOFOLLOW, 0);
 
 	memset(entry, 0, sizeof(*entry));
 	if (fd == -1)
@@ -332,21 +337,14 @@ static struct path path_of(const struct node *node)
 	return path;
 }
 
-/* What may be done. Each returns 0 or an error: the same that a read-only mount gives, and a mount in the way. */
+/* What may be done. Each returns 0, or the error that a read-only mount would give, or a mount in the way of a rename. */
 
 static int may_change(const struct node *node)
 {
 	return node->rules == &everything ? EROFS : 0;
 }
 
-static int may_make(const struct node *parent, const char *name, bool is_directory)
-{
-	const struct rule *rule = rule_for(parent->rules, name);
-
-	return rule && (rule->is_protected || !is_directory) ? EROFS : 0;
-}
-
-static int may_remove(const struct node *parent, const char *name, bool is_directory)
+static int may_make_or_remove(const struct node *parent, const char *name, bool is_directory)
 {
 	const struct rule *rule = rule_for(parent->rules, name);
 
@@ -524,7 +522,7 @@ static void make_entry(fuse_req_t request, fuse_ino_t parent_number, const char 
 
 	if (!parent)
 		return;
-	problem = may_make(parent, name, S_ISDIR(making->mode));
+	problem = may_make_or_remove(parent, name, S_ISDIR(making->mode));
 	if (!problem)
 		problem = make(parent, name, making);
 	if (!problem)
@@ -570,7 +568,7 @@ static void remove_entry(fuse_req_t request, fuse_ino_t parent_number, const cha
 
 	if (!parent)
 		return;
-	problem = may_remove(parent, name, flags & AT_REMOVEDIR);
+	problem = may_make_or_remove(parent, name, flags & AT_REMOVEDIR);
 	if (!problem)
 		problem = result(unlinkat(parent->fd, name, flags));
 	fuse_reply_err(request, problem);
@@ -620,7 +618,7 @@ static bool writes(int flags)
  */
 static int flags_for(const struct fuse_file_info *file)
 {
-	return (file->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECT | O_APPEND)) | O_CLOEXEC | O_NONBLOCK;
+	return (file->flags & ~(O_CREAT | O_EXCL | O_NOFOLLOW | O_DIRECT | O_APPEND)) | O_NONBLOCK;
 }
 
 /* The kernel keeps the pages of a file that has not changed since it was last opened. */
@@ -638,22 +636,24 @@ static void keep_open(struct node *node, struct fuse_file_info *file, int fd)
 	pthread_mutex_unlock(&lock);
 }
 
-/* While the file is open, its node is held, for fstat(2) of a file that was removed. */
+/* While the file is open, its node is held: fstat(2) must work also when the file has no name any more. */
 static void on_open(fuse_req_t request, fuse_ino_t number, struct fuse_file_info *file)
 {
 	struct node *node = hold(request, number);
-	struct path path;
-	int fd;
+	int fd = -1;
+	int problem;
 
 	if (!node)
 		return;
-	path = path_of(node);
-	fd = -1;
-	errno = writes(file->flags) ? may_change(node) : 0;
-	if (!errno)
-		fd = open(path.text, flags_for(file));
-	if (fd == -1) {
-		fuse_reply_err(request, errno);
+	problem = writes(file->flags) ? may_change(node) : 0;
+	if (!problem) {
+		const struct path path = path_of(node);
+
+		fd = open_at(AT_FDCWD, path.text, flags_for(file), 0);
+		problem = result(fd);
+	}
+	if (problem) {
+		fuse_reply_err(request, problem);
 		let_go(node);
 		return;
 	}
@@ -680,9 +680,9 @@ static void on_create(fuse_req_t request, fuse_ino_t parent_number, const char *
 
 	if (!parent)
 		return;
-	problem = may_make(parent, name, false);
+	problem = may_make_or_remove(parent, name, false);
 	if (!problem) {
-		fd = openat(parent->fd, name, flags_for(file) | (file->flags & O_EXCL) | O_CREAT | O_NOFOLLOW, mode);
+		fd = open_at(parent->fd, name, flags_for(file) | (file->flags & O_EXCL) | O_CREAT | O_NOFOLLOW, mode);
 		problem = result(fd);
 	}
 	if (!problem && !is_regular(fd))
@@ -834,7 +834,7 @@ static struct listing *listing_of(const struct fuse_file_info *file)
 static struct listing *open_listing(const struct node *node)
 {
 	struct listing *listing = calloc(1, sizeof(*listing));
-	int fd = openat(node->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_at(node->fd, ".", O_RDONLY | O_DIRECTORY, 0);
 	int problem;
 
 	if (listing && fd != -1)
@@ -997,15 +997,15 @@ static void raise_limit(void)
 	unheld_max = limit.rlim_cur / 4;
 }
 
-/* Becomes the user, without any capability: what he may not do is not done for what runs inside. */
+/* Becomes the user, without other groups or any capability: what he may not do is not done for what runs inside. */
 static void become(uid_t user, gid_t group)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {0};
 
-	if (user != geteuid() && (setgroups(0, NULL) || setresgid(group, group, group) || setresuid(user, user, user)))
+	if (setgroups(0, NULL) || setresgid(group, group, group) || setresuid(user, user, user))
 		err(1, "can't become user %u", user);
-	if (syscall(SYS_capset, &header, none))
+	if (syscall(SYS_capset, &header, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err(1, "can't drop capabilities");
 }
 
@@ -1026,6 +1026,7 @@ int main(int count, char **words)
 		else
 			add_rule(&rules, words[i], is_pattern);
 	}
+	close_range(STDERR_FILENO + 1, ~0U, 0);
 	open_root(words[1], words[2]);
 	root.rules = rules;
 	raise_limit();

@@ -161,7 +161,7 @@ kill "$terminal"
 contains "$(<"$work/terminal")" "made since it was started: '.envrc' '.vscode'. Look at it before something runs it."
 
 if [[ -z $has_fuse ]]; then
-	echo "SKIPPED: what is not there, since this machine has no /dev/fuse; $tried changes tried" >&2
+	echo "SKIPPED: what is not there, since /dev/fuse can not be opened here; $tried changes tried" >&2
 	exit 77
 fi
 
@@ -249,6 +249,14 @@ own "$ws"
 ((!EUID)) || [[ $TMUX_DEBUG_SANDBOX_PODMAN_ARGS == *nofile* ]] || (ulimit -n 512 && "$SANDBOX_PYTHON" "$ws" python3 src/served.py)
 rm "$ws/src/served.py"
 equal "$(cd "$ws" && echo .[!.]* * src/*)" ".envrc .git .vscode src src/a src/file"
+
+# git makes no hooks of its own where it couldn't.
+template_directory() { "$SANDBOX_BASE" "$ws" bash -c 'echo "${GIT_TEMPLATE_DIR-git has its own}"'; }
+equal "$(template_directory)" ""
+mkdir "$ws/.git/hooks"
+own "$ws/.git/hooks"
+equal "$(template_directory)" "git has its own"
+rm -d "$ws/.git/hooks"
 
 # Without FUSE, a start says what can be made. Only root can hide the device.
 if ((!EUID)); then
