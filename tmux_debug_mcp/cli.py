@@ -90,6 +90,7 @@ def configuration_of(argv: Sequence[str], environ: Mapping[str, str]) -> "Config
         log_directory = settings.state_dir / "logs"
     if log_directory:
         archive = Archive(log_directory)
+        archive.prepare()
 
     return Configuration(toolsets, settings, audit, archive)
 

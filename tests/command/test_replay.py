@@ -108,6 +108,7 @@ def test_pane_of_a_run_whose_server_was_killed(
 ) -> None:
     target = kept("echo first; sleep 0.4; echo second; sleep 100")
     logs = ["--log-dir", str(tmp_path / "logs")]
+    (tmp_path / "logs").chmod(0o500)  # as somebody else's: whoever reads writes nothing
 
     assert at(shell, target, *logs) == ["first", "second"]
     assert at(shell, target, *logs, "--at", "0.3s") == ["first"]

@@ -271,3 +271,12 @@ async def test_odd_index_of_an_earlier_run_does_not_keep_a_new_one_from_starting
     async with open_tabs(settings, Archive(tmp_path)) as tabs:
         assert (await tabs.json("create_tab"))["window_id"] == "@1"
         assert len((await tabs.json("list_tabs"))["tabs"]) == 1
+
+
+def test_whoever_reads_makes_no_directory(tmp_path: Path) -> None:
+    missing = Archive(tmp_path / "logs")
+
+    assert list(missing.earlier()) == []
+    assert missing.runs_with("@1") == []
+    assert not missing.has("20260101T000001-4711/debug-1")
+    assert list(tmp_path.iterdir()) == []

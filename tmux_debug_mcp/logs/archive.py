@@ -79,14 +79,11 @@ class Archive:
     """The kept logs in a directory.
 
     Args:
-        directory: The directory, which is made if it is missing. Each server run has a directory in
-            it; that of this run is made with its first log.
+        directory: The directory, which `prepare` makes if it is missing. Each server run has a
+            directory in it; that of this run is made with its first log.
 
     Attributes:
         run: The name of this server run.
-
-    Raises:
-        StartError: The directory can't be made or written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -97,14 +94,23 @@ class Archive:
         self._closed_bytes = 0
         self._other_bytes = 0  # of other runs
         self._indexes: dict[str, _Index] = {}
+
+    def prepare(self) -> None:
+        """Make the directory if it is missing, and see that logs can be made in it.
+
+        Raises:
+            StartError: It can't be made or written.
+        """
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StartError(
                 f"The log directory can't be made: {error}. Give a path that can be written."
             ) from error
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise StartError(f"The log directory {directory} can't be written. Give another one.")
+        if not os.access(self._directory, os.W_OK | os.X_OK):
+            raise StartError(
+                f"The log directory {self._directory} can't be written. Give another one."
+            )
 
     def close(self) -> None:
         """Release this run's directory."""
