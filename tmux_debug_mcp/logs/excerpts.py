@@ -4,6 +4,7 @@ Some lines of an excerpt may be notes of ours. The excerpt has their indexes, so
 tell them from lines of a program.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -39,14 +40,8 @@ def folded(lines: Sequence[str]) -> Excerpt:
     """
     folded_lines: list[str] = []
     notes: list[int] = []
-    start = 0
-    while start < len(lines):
-        line = lines[start]
-        end = start
-        while end < len(lines) and lines[end] == line:
-            end += 1
-        count = end - start
-        start = end
+    for line, equal in itertools.groupby(lines):
+        count = len(list(equal))
         if count <= _MAX_EQUAL_LINES:
             folded_lines += [line] * count
             continue

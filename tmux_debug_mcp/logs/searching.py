@@ -19,7 +19,7 @@ MAX_FOUND_CHARACTERS = 40_000
 # Lines that are shown before and after a line that matches.
 _CONTEXT_LINES = 2
 # Pieces grow while nothing is found, and shrink where many lines match, since each takes time.
-_MIN_PIECE_BYTES = 1 << 15
+_MIN_PIECE_BYTES = 1 << 13
 _MAX_PIECE_BYTES = 1 << 20
 # A piece larger than the smallest with more matches than this is read again in smaller pieces.
 _MAX_MATCHES = 2000
@@ -230,12 +230,15 @@ def _matching_lines(data: bytes, pattern: Any, max_matches: int) -> list[tuple[i
     end = len(text) - text.endswith(b"\n")
     while text and position <= end and len(matches) < max_matches:
         match = pattern.search(text, position)
-        if match is None or match.start() > end:
+        if match is None:
             break
-        number += text.count(b"\n", line, match.start())
-        line = text.rfind(b"\n", 0, match.start()) + 1
-        matches.append((number, match.start() - line))
-        next_line = text.find(b"\n", match.start()) + 1
+        at = match.start()
+        if at > end:
+            break
+        number += text.count(b"\n", line, at)
+        line = text.rfind(b"\n", 0, at) + 1
+        matches.append((number, at - line))
+        next_line = text.find(b"\n", at) + 1
         if not next_line:
             break
         position = next_line

@@ -142,8 +142,7 @@ def _control_key(other_modifiers: str, character: str) -> str | None:
 
 
 def _joined(modifiers: str, name: str) -> str:
-    prefixes = [f"{modifier}-" for modifier in modifiers]
-    return "".join(prefixes) + name
+    return "-".join((*modifiers, name))
 
 
 def looks_like_key(word: str) -> bool:

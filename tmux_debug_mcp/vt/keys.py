@@ -55,9 +55,8 @@ _ENGLISH = frozenset(
     ]
 )
 
-# Key names are separated by spaces, the words of a text by any white space.
+# Key names are separated by spaces, those beside a text also by line feeds.
 _KEY_WORD = re.compile("[^ ]+")
-_WORD = re.compile(r"\S+")
 _OUTER_WORD = re.compile("[^ \n]+")
 # NUL ends arguments of commands, and half a surrogate pair is no character.
 _NOT_TYPEABLE = re.compile("[\0\ud800-\udfff]")
@@ -184,22 +183,25 @@ def _check_pressed(count: int) -> None:
 
 def _key_names(body: str) -> list[str] | None:
     """Return tmux's names for the keys in a string; None if it has other words, or only blanks."""
+    if body and not body.strip(" "):
+        return None
     names: list[str] = []
-    for word in _KEY_WORD.finditer(body):
-        name = key_name(word[0])
+    known: dict[str, str] = {}  # most strings repeat few keys
+    for match in _KEY_WORD.finditer(body):
+        word = match[0]
+        name = known.get(word) or key_name(word)
         if name is None:
             return None
+        known[word] = name
         names.append(name)
         _check_pressed(len(names))
-    if body and not names:
-        return None
     return names
 
 
 def _reject_wrong_keys(body: str) -> None:
     """Refuse a string of keys in which words look like keys but are none."""
-    matches = itertools.islice(_WORD.finditer(body), _MAX_CHECKED_WORDS)
-    wrong = [match[0] for match in matches if key_name(match[0]) is None]
+    words = body.split(maxsplit=_MAX_CHECKED_WORDS)[:_MAX_CHECKED_WORDS]
+    wrong = [word for word in words if key_name(word) is None]
     if wrong and all(looks_like_key(word) for word in wrong):
         raise KeysError(
             f"'{wrong[0][:_MAX_SHOWN_CHARACTERS]}' looks like a key and is none. "

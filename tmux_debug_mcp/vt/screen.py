@@ -104,6 +104,8 @@ def _without_end(line: str) -> str:
 
 def with_line_drawing(capture: str) -> str:
     """Return a capture with line drawing in place of the letters between SO and SI."""
+    if SHIFT_OUT not in capture and SHIFT_IN not in capture:
+        return capture  # much faster than to search for both at once
     return _DRAWN.sub(_as_line_drawing, capture)
 
 
