@@ -164,14 +164,19 @@ class _Follower:
             self._origin = since_cursor(pane, following.since)
         self._passed_bytes = 0
         self._told_at = 0.0
+        self._input_at = -1  # the cursor where it was last told that something is awaited
 
     async def follow(self) -> int:
         """Send the pane's events until it has ended or `stop_pattern` matches."""
-        tells_of_input = True
         while True:
-            observation = await self._next(is_for_input=tells_of_input)
-            tells_of_input = observation.reason is not WaitReason.INPUT
+            size = self._pane.log.size
+            observation = await self._next()
             if observation.reason is WaitReason.TIMED_OUT:
+                continue
+            if observation.reason is WaitReason.INPUT:
+                await self._tell_of_input(observation)
+                self._go_on_from(observation.end)
+                await self._has_grown(size)
                 continue
             await self._tell(observation)
             if observation.reason is WaitReason.EXITED:
@@ -180,35 +185,29 @@ class _Follower:
                 return OTHERWISE
             self._go_on_from(observation.end)
 
-    async def _next(self, *, is_for_input: bool) -> Observation:
-        """Return what happens next.
-
-        Args:
-            is_for_input: Also that the program awaits something; it is told once for each time.
-        """
+    async def _next(self) -> Observation:
+        """Return what happens next."""
         conditions = Conditions(
             self._following.pattern,
             self._following.stop_pattern,
-            is_for_input=is_for_input,
+            is_for_input=True,
             timeout_s=_WAIT_S,
         )
-        if not is_for_input:
-            conditions = await self._after_input(conditions)
         [observation] = await wait([self._pane], conditions, lambda _pane: self._origin)
         return observation
 
-    async def _after_input(self, conditions: Conditions) -> Conditions:
-        """Wait until something is printed or the program ends."""
-        size = self._pane.log.size
+    async def _has_grown(self, size: int) -> None:
+        """Wait until the log is longer than it was, or the program has ended."""
         async with self._pane.subscribe() as subscription:
             while self._pane.log.size == size and not await self._pane.ending():
                 await subscription.wait(_WAIT_S)
-        return Conditions(
-            conditions.pattern,
-            conditions.stop_pattern,
-            is_for_input=True,
-            timeout_s=conditions.timeout_s,
-        )
+
+    async def _tell_of_input(self, observation: Observation) -> None:
+        """Tell once that something is awaited, until the program has printed more."""
+        if observation.end == self._input_at:
+            return
+        self._input_at = observation.end
+        await self._tell(observation)
 
     async def _tell(self, observation: Observation) -> None:
         await anyio.sleep_until(self._told_at + _INTERVAL_S)

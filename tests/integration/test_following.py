@@ -1,0 +1,65 @@
+"""What is followed while panes go on: nothing that is printed between two waits is missed."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from support import PATIENCE_S, Tools, eventually
+
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.verbs.answers import OTHERWISE
+from tmux_debug_mcp.verbs.following import Following, follow
+
+
+class Answering(Caller):
+    """Somebody who answers a program before they take the line that says it awaits input.
+
+    Args:
+        tools: What answers.
+        pane: The program's pane.
+        answers: The lines to type, the first one first.
+    """
+
+    def __init__(self, tools: Tools, pane: Pane, answers: list[str]) -> None:
+        near, self._far = socket.socketpair()
+        super().__init__(near)
+        self._tools = tools
+        self._pane = pane
+        self._answers = answers
+        self.lines: list[str] = []
+
+    def close(self) -> None:
+        super().close()
+        self._far.close()
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        line = message["out"]
+        self.lines.append(line)
+        if "awaits input" not in line or not self._answers:
+            return
+        size = self._pane.log.size
+        answer = self._answers.pop(0)
+        await self._tools.send(str(self._pane.id), f"{answer} Enter")
+        await eventually(lambda: f"got {answer}" in self._printed_since(size))
+
+    def _printed_since(self, cursor: int) -> str:
+        log = self._pane.log
+        return log.read(cursor, log.size - cursor).decode()
+
+
+async def test_answer_is_seen_that_is_there_before_the_line_is_taken(tools: Tools) -> None:
+    await tools.create('while read x; do echo "got $x"; done')
+    [pane] = tools.engine.panes
+    caller = Answering(tools, pane, ["one", "bad"])
+    following = Following([pane], None, "got bad", 0, None)
+    try:
+        with anyio.fail_after(PATIENCE_S):
+            assert await follow(caller, following) == OTHERWISE
+    finally:
+        caller.close()
+
+    *awaiting, stopped = caller.lines
+    assert awaiting == ["[debug-1 awaits input]\n"] * 2
+    assert stopped.endswith("] got bad\n")
