@@ -51,15 +51,23 @@ async def read_abridged(
         The excerpt, and the cursor where its text begins.
     """
     text_start = _first_kept_line(log, start, end)
-    notes = []
-    if text_start > start:
-        notes.append(_no_longer_kept(text_start - start))
-        room = abridgement.max_characters - excerpts.GAP_CHARACTERS
-        abridgement = replace(abridgement, max_characters=room)
-    excerpt = await _read_whole(log, text_start, end, abridgement)
+    excerpt = await _read_whole(log, text_start, end, _beside_note(abridgement, text_start - start))
     if excerpt is None:
-        excerpt = await _read_around(log, text_start, end, abridgement)
-    return excerpts.joined(*notes, excerpt), text_start
+        # The log may have been trimmed since then.
+        text_start = _first_kept_line(log, start, end)
+        shorter = _beside_note(abridgement, text_start - start)
+        excerpt = await _read_around(log, text_start, end, shorter)
+    if text_start > start:
+        excerpt = excerpts.joined(_no_longer_kept(text_start - start), excerpt)
+    return excerpt, text_start
+
+
+def _beside_note(abridgement: Abridgement, gone_bytes: int) -> Abridgement:
+    """Return an abridgement with room for the note about bytes that are no longer kept."""
+    if not gone_bytes:
+        return abridgement
+    room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+    return replace(abridgement, max_characters=room)
 
 
 def _first_kept_line(log: Log, start: int, end: int) -> int:

@@ -23,15 +23,16 @@ async def read_end(
         max_characters: The maximum length of the text.
         is_line: The part begins with a line, even if no line feed is before it.
     """
-    start = max(start, log.kept_from)
     size = max_characters + max_characters // 4
     while True:
-        begin = max(start, end - size)
+        # The log may be trimmed at each `await`.
+        oldest = max(start, log.kept_from)
+        begin = max(oldest, end - size)
         data = log.read(begin, end - begin)
-        text = await clean_text(log, data, begin, is_line=begin > start or is_line)
+        text = await clean_text(log, data, begin, is_line=begin > oldest or is_line)
         if len(text) > max_characters:
             return _end_piece(data, begin, text, max_characters)
-        if begin == start:
+        if begin == oldest:
             return Piece(text, begin, end)
         if size >= MAX_READ_BYTES:
             break

@@ -159,7 +159,10 @@ class Log:
         return self._status_at_close or os.fstat(self._fd)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return bytes from a cursor on: fewer at the end of the log, none of a closed log."""
+        """Return bytes from a cursor on: fewer at the end of the log, none of a closed log.
+
+        Bytes that are no longer kept read as zeros.
+        """
         if self.is_closed or size <= 0:
             return b""
         return os.pread(self._fd, size, start)

@@ -92,20 +92,19 @@ async def _read_until_full(
 ) -> tuple[bytearray, _Shown]:
     """Read until the text has nearly its maximum length, or a little more."""
     paced = PacedTranscript(reading_transcript(log, start))
-    data = bytearray()
+    # All of it at once: the log may be trimmed at each `await`.
+    data = log.read(start, min(MAX_READ_BYTES, end - start))
+    read_bytes = 0
     text = ""
-    while start + len(data) < end and len(data) < MAX_READ_BYTES:
+    while read_bytes < len(data):
         room = max_characters - len(text)
         if room < max_characters // 100:
             break
-        position = start + len(data)
-        piece = log.read(position, min(_PIECE_BYTES, room, end - position))
-        if not piece:
-            break
+        piece = data[read_bytes : read_bytes + min(_PIECE_BYTES, room)]
         await paced.feed(piece)
-        data += piece
+        read_bytes += len(piece)
         text = paced.text()
-    return data, _Shown(text, paced.held_bytes)
+    return bytearray(data[:read_bytes]), _Shown(text, paced.held_bytes)
 
 
 def _size_to_keep(data: bytearray, characters: int, max_characters: int, *, is_all: bool) -> int:
@@ -169,11 +168,6 @@ async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
         if piece.end > start or stop == end:
             return piece._replace(remaining_bytes=end - stop + piece.remaining_bytes)
         size *= 2
-
-
-async def read_lines_at(log: Log, start: int, end: int) -> str:
-    """Return the clean text of a part of a log that begins with a line."""
-    return await clean_text(log, log.read(start, end - start), start, is_line=True)
 
 
 async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:

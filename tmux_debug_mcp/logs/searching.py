@@ -13,7 +13,7 @@ from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 
 from .excerpts import Excerpt, cut_in_the_middle, joined
 from .log import Log
-from .reading import read_lines_at
+from .reading import clean_text
 
 MAX_FOUND_CHARACTERS = 40_000
 # Lines that are shown before and after a line that matches.
@@ -90,15 +90,18 @@ async def search(
     Returns:
         At most 40,000 characters, and how many lines were found.
     """
+    matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
+    # The log may be trimmed at each `await`, so what is shown is read at once.
     start = max(start, log.kept_from)
-    matches = await _find(log, start, end, pattern, max_lines)
+    matches = [match for match in matches if match.line >= start]
     groups = _groups(log, matches, start, end)
+    found = [(first, log.read(first, last - first)) for first, last in reversed(groups.parts)]
     parts: list[Excerpt] = []
     older = len(matches) - groups.matches
     if older:
         parts.append(Excerpt([f"[{older} older lines that match left out]"], [0]))
-    for first, last in reversed(groups.parts):
-        text = await read_lines_at(log, first, last)
+    for first, data in found:
+        text = await clean_text(log, data, first, is_line=True)
         lines = text.removesuffix("\n").split("\n")
         parts.append(Excerpt([f"[cursor {first}]", *lines], [0]))
         await anyio.lowlevel.checkpoint()

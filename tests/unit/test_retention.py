@@ -1,0 +1,92 @@
+"""Readers of a log that is trimmed between their turns: all that they return was printed."""
+
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
+from tmux_debug_mcp.logs.ends import read_end
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.matching import compiled
+from tmux_debug_mcp.logs.reading import read_forward
+from tmux_debug_mcp.logs.searching import search
+
+LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
+LINE_BYTES = len(LINES[0]) + 2
+KEEP_BYTES = 1 << 20
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    log = Log(tmp_path / "log", "mark")
+    log.path.write_bytes("".join(f"{line}\r\n" for line in LINES).encode())
+    return log
+
+
+async def trim_at_each_turn(log: Log) -> None:
+    """Trim a log in each turn of the loop, by an eighth, down to `KEEP_BYTES`."""
+    while log.kept_bytes > KEEP_BYTES + 8192:
+        await anyio.lowlevel.checkpoint()
+        assert log.trim(max(KEEP_BYTES, log.kept_bytes * 7 // 8))
+
+
+@pytest.mark.parametrize("max_characters", [2000, 50_000, 4_000_000])
+@pytest.mark.parametrize("folds", [False, True])
+async def test_abridged_part_begins_with_a_whole_line_and_tells_what_is_gone(
+    log: Log, max_characters: int, *, folds: bool
+) -> None:
+    log.trim(log.size - 5000)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(trim_at_each_turn, log)
+        excerpt, start = await read_abridged(log, 0, log.size, Abridgement(max_characters, folds))
+        tasks.cancel_scope.cancel()
+
+    note, first, *_ = excerpt.text.split("\n")
+    assert note == f"[{start} bytes before this are no longer kept]"
+    assert first == LINES[start // LINE_BYTES]
+    shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
+    assert set(shown) <= {*LINES, ""}
+    assert shown == [*sorted(set(shown) - {""}), ""]
+
+
+async def test_text_from_a_cursor_on_is_all_there(log: Log) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(trim_at_each_turn, log)
+        piece = await read_forward(log, 0, log.size, 500_000)
+        tasks.cancel_scope.cancel()
+
+    assert piece.lines == LINES[: len(piece.lines)]
+    assert len(piece.text) > 490_000
+    assert piece.end == len(piece.lines) * LINE_BYTES
+
+
+async def test_end_of_a_part_has_no_hole(log: Log) -> None:
+    end = log.size - KEEP_BYTES
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(trim_at_each_turn, log)
+        piece = await read_end(log, 0, end, 200_000)
+        tasks.cancel_scope.cancel()
+
+    last = end // LINE_BYTES
+    assert piece.lines[:-1] == LINES[last - len(piece.lines) + 1 : last]
+
+
+@pytest.mark.parametrize("turns", [1, 4, 16, 64, 80])
+async def test_lines_that_are_found_are_whole(log: Log, turns: int) -> None:
+    async def trim_later() -> None:
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        log.trim(50_000)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(trim_later)
+        pattern = compiled("pattern", "00 x", is_for_bytes=True)
+        excerpt, count = await search(log, 0, log.size, pattern, 60)
+        tasks.cancel_scope.cancel()
+
+    shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
+    assert set(shown) <= set(LINES)
+    assert sum("00 x" in line for line in shown) == count >= 1
+    assert len(shown) >= 3 * count
