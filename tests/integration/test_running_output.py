@@ -3,9 +3,11 @@
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from support import SHELLS, Tools, eventually, in_process, run, texts
 
@@ -70,6 +72,34 @@ async def test_two_hundred_megabytes_end_with_the_code_of_their_command(tools: T
     assert "left out" in lines[gap]
     assert {text for number, text in enumerate(lines) if number not in (gone, gap)} == {line}
     assert result.meta["cut_bytes"] == (1_000_000 - len(lines) + 2) * 201
+
+
+async def test_output_whose_beginning_is_gone_before_it_was_seen_is_reported(tools: Tools) -> None:
+    pane_id = await tools.create("bash --norc")
+    await run(tools, "true", pane_id)
+    [pane] = tools.engine.panes
+    before = pane.log.size
+
+    async def stall() -> None:
+        """Hold up the server once the typed line is echoed, and trim the log at the end of that."""
+        while not re.search(rb"-yes-head.*\n", pane.log.read(before, 1000)):
+            await anyio.lowlevel.checkpoint()
+        deadline = time.monotonic() + 60
+        while pane.log.size < 2_000_000 and time.monotonic() < deadline:
+            time.sleep(0.1)  # noqa: ASYNC251  nothing else may run
+        assert pane.log.trim(1_000_000)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stall)
+        text, meta, _ = await run(tools, "yes | head -n 1000000; (exit 7)", pane_id)
+
+    gone, *lines = text.splitlines()
+    told = re.fullmatch(r"\[(\d+) bytes before this are no longer kept\]", gone)
+    assert meta["exit_code"] == 7
+    assert told is not None
+    start = pane.log.kept_from - int(told[1])
+    assert before - 3 <= start < before + 500  # after a prompt and the line that was typed
+    assert lines[0] == lines[-1] == "y"
 
 
 async def test_runs_leave_no_files_and_no_line_in_the_history(tools: Tools) -> None:

@@ -49,11 +49,12 @@ class Job:
     Attributes:
         command: The command.
         shell: The shell.
-        start: The cursor where the command's output begins, None before that.
+        start: The cursor where the command's output begins, None before that. It is an earlier one
+            if the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
         exit_code: The command's exit code, None before its end.
-        code_before: The exit code of the shell's last command before this one, None until `start`
-            is known.
+        code_before: The exit code of the shell's last command before this one, None until the mark
+            at `start` is read.
 
     Raises:
         StorageError: There is no room for the files.
@@ -124,6 +125,9 @@ class Job:
         size = self._log.size
         while self.end is None and self._position < size:
             start = max(self._position, self._log.kept_from)
+            if start > self._position and self.start is None:
+                # The mark was most likely in what is no longer kept. If it wasn't, it comes yet.
+                self.start = self._position
             data = self._log.read(start, _PIECE_BYTES)
             self._take_marks(data, start)
             if len(data) <= MAX_MARK_BYTES:
@@ -136,7 +140,7 @@ class Job:
         """Take the job's marks from a piece of the log that begins at a cursor."""
         for mark in self._marks.finditer(data):
             code_before, exit_code = mark.groups()
-            if code_before and self.start is None:
+            if code_before and self.code_before is None:
                 self.start = cursor + mark.end()
                 self.code_before = int(code_before)
             elif exit_code:
