@@ -6,6 +6,7 @@ why the server can't start.
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -35,6 +36,9 @@ def run(
         ready_fd: Where to write `READY`, or why the server can't start.
         environ: The environment.
     """
+    # A command line, which has forked this process, ends at a closed pipe. A server does not: a
+    # caller may be killed before it has read its answer.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # Until the server is ready, its complaints go to whoever waits for it.
     os.dup2(ready_fd, 2)
     os.close(ready_fd)

@@ -15,6 +15,8 @@ import pytest
 from support import ask_until, marked
 from wire import Server
 
+from tmux_debug_mcp.sockets.connection import Connection
+
 from .conftest import PROGRAM, Shell
 
 
@@ -120,6 +122,18 @@ def test_killed_server_leaves_no_process_and_is_replaced(shell: Shell, census: s
     ask_until(shell.servers, lambda living: living == [])
     assert shell.out("run", "echo on") == "on\n"
     assert [one.pid for one in shell.servers()] != [server.pid]
+
+
+def test_caller_that_does_not_wait_for_its_answer_ends_nothing(shell: Shell) -> None:
+    shell.out("create", "--name", "kept", "sleep 1000")
+    [server] = shell.servers()
+
+    for _ in range(20):
+        caller = Connection(server.socket)
+        caller.send({"want": "verb", "words": ["list"], "cwd": "/"})
+        caller.close()
+
+    assert [pane["name"] for pane in lists(shell)] == ["kept"]
 
 
 def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:
