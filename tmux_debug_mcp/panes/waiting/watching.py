@@ -246,7 +246,8 @@ class Watch:
         sighting = replace(sighting, start=start, end=end)
         conditions = self._conditions
         abridgement = Abridgement(conditions.max_characters, folds=True, advice=conditions.advice)
-        return await observed_output(pane, sighting, last_screen, abridgement)
+        async with pane.events.reading:  # many waits may end at the same time
+            return await observed_output(pane, sighting, last_screen, abridgement)
 
 
 class _ActivityWatch:
