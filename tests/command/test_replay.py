@@ -10,13 +10,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import ask_until
+from support import ask_until, wait_until
 from wire import Server
 
 from .conftest import Shell
 from .test_people import Person
 
 THREE = "for word in one two three; do echo $word; read; done"
+TWO = "echo first; sleep 1; echo second; sleep 100"
 
 
 @pytest.fixture
@@ -24,26 +25,37 @@ def pane(shell: Shell) -> str:
     """Return the name of a pane whose program has printed three words, one after the other."""
     shell.out("create", "--name", "words", THREE)
     for _ in range(2):
-        time.sleep(0.6)
+        time.sleep(0.8)
         shell.out("send", "words", "Enter")
     return "words"
 
 
 @pytest.fixture
 def kept(shell: Shell, tmp_path: Path) -> Callable[[str], str]:
-    """Return what runs a command in a server that keeps logs, kills it, and returns `RUN/ID`."""
+    """Return what runs a command in a server that keeps logs, and returns `RUN/ID`.
+
+    It kills the server when the command has printed "second", and when that was is noted.
+    """
 
     def run(command: str) -> str:
         shell.out("start", "--log-dir", str(tmp_path / "logs"))
         shell.out("create", command)
-        time.sleep(0.6)
+        [directory] = (tmp_path / "logs").iterdir()
+        log = directory / "debug-1.log"
+        timing = directory / "debug-1.timing"
+        wait_until(lambda: b"second" in log.read_bytes())
+        wait_until(lambda: noted_bytes(timing) == log.stat().st_size)
         [server] = shell.servers()
         os.kill(server.pid, signal.SIGKILL)
         ask_until(shell.servers, lambda living: living == [])
-        [directory] = (tmp_path / "logs").iterdir()
         return f"{directory.name}/debug-1"
 
     return run
+
+
+def noted_bytes(timing: Path) -> int:
+    """Return how many bytes a file of times tells of."""
+    return sum(int(line.split()[2]) for line in timing.read_text().splitlines() if line[0] == "O")
 
 
 def at(shell: Shell, *words: str) -> list[str]:
@@ -64,10 +76,11 @@ def test_pane_as_it_was_at_a_cursor(shell: Shell, pane: str) -> None:
 
 def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
     assert at(shell, pane, "--at", "0.5s") == ["one"]
-    assert at(shell, pane, "--at", "-0.3s") == ["one", "two"]
+    assert at(shell, pane, "--at", "-0.4s") == ["one", "two"]
     assert at(shell, pane, "--at", "1h2m3s") == ["one", "two", "three"]
     assert at(shell, pane, "--at", "2000-01-01T00:00:00Z") == []
-    assert at(shell, pane, "--at", time.strftime("%H:%M:59")) == ["one", "two", "three"]
+    soon = time.localtime(time.time() + 1)
+    assert at(shell, pane, "--at", time.strftime("%H:%M:%S", soon)) == ["one", "two", "three"]
 
 
 def test_capture_shows_earlier_moments_too(shell: Shell, pane: str) -> None:
@@ -106,12 +119,12 @@ def test_files(shell: Shell, pane: str, tmp_path: Path) -> None:
 def test_pane_of_a_run_whose_server_was_killed(
     shell: Shell, kept: Callable[[str], str], tmp_path: Path
 ) -> None:
-    target = kept("echo first; sleep 0.4; echo second; sleep 100")
+    target = kept(TWO)
     logs = ["--log-dir", str(tmp_path / "logs")]
     (tmp_path / "logs").chmod(0o500)  # as somebody else's: whoever reads writes nothing
 
     assert at(shell, target, *logs) == ["first", "second"]
-    assert at(shell, target, *logs, "--at", "0.3s") == ["first"]
+    assert at(shell, target, *logs, "--at", "0.8s") == ["first"]
     done = shell.run("replay", target, TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
     assert done.stdout == "first\nsecond\n"
 
@@ -120,7 +133,7 @@ def test_times_of_a_kept_log_are_those_of_script(
     kept: Callable[[str], str], tmp_path: Path
 ) -> None:
     """So that scriptreplay(1) plays it, behind the header line that it skips."""
-    log = tmp_path / "logs" / f"{kept('echo first; sleep 0.4; echo second; sleep 100')}.log"
+    log = tmp_path / "logs" / f"{kept(TWO)}.log"
     typescript = tmp_path / "typescript"
     typescript.write_bytes(b"header\n" + log.read_bytes())
 
