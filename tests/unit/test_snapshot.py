@@ -3,8 +3,11 @@
 import os
 import pty
 import subprocess
+import sys
+import time
 import tty
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -15,6 +18,15 @@ from tmux_debug_mcp.linux.waits import Wait, wait_of
 from tmux_debug_mcp.panes.looking import snapshot
 from tmux_debug_mcp.panes.looking.activity import Awaits, awaited
 from tmux_debug_mcp.panes.looking.snapshot import look
+
+# A program whose threads end all the time.
+SHORT_THREADS = """import threading
+while True:
+    threads = [threading.Thread(target=int) for _ in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+"""
+LOOKING_S = 2
 
 
 class Reading(NamedTuple):
@@ -39,6 +51,16 @@ def reading() -> Iterator[Reading]:
         ask_until(lambda: awaited(look(process.pid, 0)), lambda awaits: awaits is Awaits.INPUT)
         yield Reading(process.pid, keyboard)
         os.close(keyboard)
+
+
+@contextmanager
+def running(*command: str) -> Iterator[int]:
+    """Run a program during the block, and yield its pid."""
+    with subprocess.Popen(command) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 def _is_for_terminal(wait: Wait | None) -> bool:
@@ -80,3 +102,36 @@ def test_run_of_a_reader_after_it_was_seen_to_wait_is_noticed(
     [(pid, thread)] = seen.readers
 
     assert seen.reader_ns < processes.cpu_ns(pid, thread)
+
+
+def test_ending_threads_do_not_count_as_hidden() -> None:
+    """The kernel lets nobody but root look into a thread that ends, so root sees no difference."""
+    looks = 0
+    with running(sys.executable, "-c", SHORT_THREADS) as pid:
+        deadline = time.monotonic() + LOOKING_S
+        while time.monotonic() < deadline:
+            for thread in processes.threads(pid):
+                looks += 1
+                assert wait_of(pid, thread, 0) is not None
+
+    assert looks
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"), [("exec sleep 1001", None), ("while :; do :; done", Wait())]
+)
+def test_hidden_thread_may_wait_only_while_it_sleeps(
+    monkeypatch: pytest.MonkeyPatch, command: str, expected: Wait | None
+) -> None:
+    """Nothing is hidden from root, so what the kernel says to others is a stand-in here."""
+
+    def refuse(path: str, flags: int) -> int:
+        if path.endswith("/syscall"):
+            raise PermissionError(path)
+        return really_open(path, flags)
+
+    really_open = os.open
+    with running("sh", "-c", command) as pid:
+        monkeypatch.setattr(os, "open", refuse)
+        ask_until(lambda: wait_of(pid, str(pid), 0), lambda wait: wait == expected)
+        monkeypatch.undo()

@@ -32,6 +32,7 @@ _GIVE_UP_S = 2.0
 _SIGNAL_BASE = 128
 
 # From the kernel's linux/sched.h and linux/prctl.h.
+_PF_EXITING = 0x4
 _PF_FORKNOEXEC = 0x40
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -164,6 +165,14 @@ def threads(pid: int) -> list[str]:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
+
+
+def is_asleep(pid: int, thread: str) -> bool:
+    """Tell whether a thread sleeps until something happens, and is not about to end."""
+    fields = read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()
+    if not fields:
+        return False
+    return fields[0] == b"S" and not int(fields[6]) & _PF_EXITING
 
 
 def tag(pid: int) -> str:

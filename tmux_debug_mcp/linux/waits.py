@@ -2,7 +2,8 @@
 
 A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
 the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. The kernel
-shows us only threads of our user's programs. Source: proc(5), /proc/PID/task/TID/syscall.
+shows us only threads of our user's programs, and none that is ending. Source: proc(5),
+/proc/PID/task/TID/syscall.
 """
 
 import os
@@ -97,27 +98,24 @@ def _system_call(pid: int, thread: str) -> list[bytes] | None:
     """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
 
     Returns:
-        The words; none for a thread that has ended; None if we may not read them.
+        The words; none for a thread that has ended or runs; None if it sleeps, and we may not read
+        them.
 
     Raises:
         OSError: Too many files are open.
     """
     try:
         fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, 512).split()
+        finally:
+            os.close(fd)
     except PermissionError:
-        return None
+        return None if processes.is_asleep(pid, thread) else []
     except OSError as error:
         if error.errno in processes.OUT_OF_FILES:
             raise
         return []
-    try:
-        return os.read(fd, 512).split()
-    except PermissionError:
-        return None
-    except OSError:
-        return []
-    finally:
-        os.close(fd)
 
 
 def _wait(pid: int, thread: str, number: int, arguments: list[int], tty: int) -> Wait:
