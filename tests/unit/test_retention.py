@@ -5,12 +5,15 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from support import eventually
 
+from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_forward
+from tmux_debug_mcp.logs.retention import Retention
 from tmux_debug_mcp.logs.searching import search
 
 LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
@@ -49,6 +52,34 @@ async def test_abridged_part_begins_with_a_whole_line_and_tells_what_is_gone(
     shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
     assert set(shown) <= {*LINES, ""}
     assert shown == [*sorted(set(shown) - {""}), ""]
+
+
+async def test_what_is_printed_before_a_log_is_watched_is_noted(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it was printed, a replay shows it, even if nothing follows."""
+
+    def late(inotify: int, fd: int, *, once: bool) -> int:
+        with log.path.open("ab") as file:
+            file.write(b"too early to be told of\r\n")
+        return watch(inotify, fd, once=once)
+
+    watch = files.watch
+    monkeypatch.setattr(files, "watch", late)
+    retention = Retention()
+    retention.add(log)
+    assert log.timing.sizes == [log.size]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(retention.serve)
+        with log.path.open("ab") as file:
+            file.write(b"told of\r\n")
+        size = log.size
+        await eventually(lambda: log.size > size)  # the log is watched again
+        await anyio.lowlevel.checkpoint()
+        assert log.timing.sizes[-1] == log.size
+        tasks.cancel_scope.cancel()
+    retention.close()
 
 
 async def test_text_from_a_cursor_on_is_all_there(log: Log) -> None:

@@ -76,9 +76,10 @@ class Retention:
             log.trim(keep_bytes)
 
     def _watch(self, log: Log) -> None:
-        """Be woken by the next write to a log."""
+        """Be woken by the next write to a log, and note what was written before."""
         if self._inotify >= 0:
             files.watch(self._inotify, log.fd, once=True)
+        log.note_growth()
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:
