@@ -1,6 +1,6 @@
 """What the toolsets `tabs` and `terminal` make of what a program awaits."""
 
-from support import PATIENCE_S, SHELLS, python, texts
+from support import PATIENCE_S, SHELLS, python, texts, until
 from toolsets import open_tabs, open_terminal
 
 from tmux_debug_mcp.settings import Settings
@@ -54,6 +54,7 @@ async def test_screen_is_looked_at_when_what_was_typed_is_done(settings: Setting
 async def test_shell_of_a_terminal_is_listed_with_what_it_awaits(settings: Settings) -> None:
     async with open_terminal(settings) as terminal:
         await terminal.call("createSession", name="shell", command=SHELLS["bash"])
-        await terminal.call("getContent", session="shell")
-        [row] = await terminal.json("listSessions")
-        assert row["awaits"] == "keys"
+        # The shell may still be starting.
+        await until(
+            lambda: terminal.json("listSessions"), lambda rows: rows[0].get("awaits") == "keys"
+        )

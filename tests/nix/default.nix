@@ -58,12 +58,14 @@ let
 in
 {
   evaluation = import ./evaluation.nix { inherit before pkgs self; };
-  # With all tests that a tmux is enough for; the package itself has been built with tests/unit.
+  # With the tests that drive tmux, and those of the command line that depend on the user and on
+  # where they run; the package itself has been built with tests/unit.
   package = package.overridePythonAttrs (old: {
     nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
     enabledTestPaths = [
       "tests/integration"
-      "tests/command"
+      "tests/command/test_doctor.py"
+      "tests/command/test_servers.py"
     ];
   });
   package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
