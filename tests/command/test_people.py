@@ -17,7 +17,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from support import ask_until
+from support import ask_until, wait_until
 from wire import Server
 
 from .conftest import PROGRAM, Shell
@@ -157,13 +157,16 @@ class TestAttach:
         assert server.text("run", pane_id="web", command="echo agent") == "agent\n"
 
     def test_steps_that_wait_are_refused_when_a_person_takes_over(
-        self, sits: Callable[..., Person], server: Server
+        self, sits: Callable[..., Person], server: Server, tmp_path: Path
     ) -> None:
+        started = tmp_path / "started"
+        command = f"touch {started}; sleep 5"
         server.send(
             "tools/call",
             name="tmux_send_keys",
-            arguments={"pane_id": "web", "keys": ["sleep 3", "Enter", "echo never", "Enter"]},
+            arguments={"pane_id": "web", "keys": [command, "Enter", "echo never", "Enter"]},
         )
+        wait_until(started.exists)
         person = sits("attach", "web", "--write")
         person.sees("you have the keyboard")
 
@@ -174,13 +177,17 @@ class TestAttach:
         assert "echo never" not in server.text("capture_pane", pane_id="web")
 
     def test_run_that_times_out_under_a_person_does_not_interrupt_them(
-        self, sits: Callable[..., Person], server: Server
+        self, sits: Callable[..., Person], server: Server, tmp_path: Path
     ) -> None:
+        started = tmp_path / "started"
+        command = f"touch {started}; sleep 1000"
         server.send(
             "tools/call",
             name="tmux_run",
-            arguments={"pane_id": "web", "command": "sleep 1000", "timeout_s": 2},
+            arguments={"pane_id": "web", "command": command, "timeout_s": 5},
         )
+        # If they had the keyboard before the command was typed, the run would be refused at once.
+        wait_until(started.exists)
         person = sits("attach", "web", "--write")
         person.sees("you have the keyboard")
 
