@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, Tools, eventually, in_process, python
+from support import PATIENCE_S, Tools, eventually, in_process, log_writer, python
 
 from tmux_debug_mcp.settings import Settings
 
@@ -160,6 +160,31 @@ async def test_timeout_zero_looks_at_once(tools: Tools) -> None:
 
     assert (await wait(tools, pane_id, pattern="ready", timeout_s=0))[1]["reason"] == "matched"
     assert (await wait(tools, pane_id, pattern="never", timeout_s=0))[1]["reason"] == "timed_out"
+
+
+async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("echo before; read go; echo ready; sleep 60")
+    await tools.shows(pane_id, "before")
+    pane = await tools.engine.find(pane_id)
+    writer = log_writer(pane)
+
+    async def go_on() -> None:
+        await anyio.sleep(0.1)
+        os.kill(writer, signal.SIGCONT)
+
+    os.kill(writer, signal.SIGSTOP)
+    try:
+        await tools.send(pane_id, "Enter")
+        await tools.shows(pane_id, "ready")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(go_on)
+            _, facts, _ = await wait(tools, pane_id, pattern="ready", timeout_s=0)
+    finally:
+        os.kill(writer, signal.SIGCONT)
+
+    assert facts["reason"] == "matched"
 
 
 async def test_line_that_matches_before_it_is_whole_is_told_whole(

@@ -78,6 +78,9 @@ class Watch:
         async with self._pane.subscribe() as subscription:
             async with self._pane.events.reading:
                 await self._pane.ensure_log_writer()
+            if not self._conditions.timeout_s and not await self._pane.ending():
+                # Only one look is taken, and the log may lag behind the screen.
+                await self._pane.drain()
             while True:
                 position = self._scan.position
                 ending = await self._pane.ending()
