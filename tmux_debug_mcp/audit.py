@@ -254,13 +254,24 @@ def _open(path: Path) -> int:
     try:
         _check_type(path, os.fstat(fd))
         _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
-        size = os.fstat(fd).st_size
-        if size and os.pread(fd, 1, size - 1) != b"\n":
-            os.write(fd, b"\n")
+        _end_last_line(fd)
     except OSError:
         os.close(fd)
         raise
     return fd
+
+
+def _end_last_line(fd: int) -> None:
+    """End the last line of a file, if a server was killed within the write of its record."""
+    size = -1
+    while size != os.fstat(fd).st_size:
+        size = os.fstat(fd).st_size
+        if not size or os.pread(fd, 1, size - 1) == b"\n":
+            return
+        # Another server may be in the middle of its write. The kernel takes the same lock to
+        # write and to change a file's times, so this returns when that write is done.
+        os.utime(fd)
+    os.write(fd, b"\n")
 
 
 def why_unfit(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,24 @@ def test_servers_in_processes_of_their_own_share_a_file(
         )
 
     assert [record["tool"] for record in records(path)] == ["kill_pane"] * 150
+
+
+def test_server_that_starts_while_another_writes_adds_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    long = {"ts": "now", "error": "x" * 200_000}
+    audit = AuditLog(path, None)
+
+    def write() -> None:
+        for _ in range(300):
+            audit.record(long)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive():
+        AuditLog(path, None).close()
+    audit.close()
+
+    assert records(path) == [long] * 300
 
 
 async def test_every_toolset_is_on_record_by_its_own_ids(
