@@ -1,4 +1,4 @@
-"""The shape of the code: imports go one way, rooms keep their rules, and sizes are bounded."""
+"""The shape of the code: imports go one way, and rooms keep their rules."""
 
 import ast
 from collections.abc import Iterator
@@ -133,18 +133,6 @@ def test_each_room_says_what_lives_there(room: str) -> None:
 
 
 @over_modules
-def test_modules_classes_and_functions_stay_small(path: Path) -> None:
-    text = path.read_text()
-    assert text.count("\n") <= 450
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        doc = ast.get_docstring(node, clean=False) or ""
-        lines = (node.end_lineno or 0) - node.lineno - doc.count("\n")
-        assert lines <= (300 if isinstance(node, ast.ClassDef) else 50), node.name
-
-
-@over_modules
 def test_code_has_air(path: Path) -> None:
     """One thought a line: no conditional expression in another, no assignment in an expression.
 
@@ -157,15 +145,3 @@ def test_code_has_air(path: Path) -> None:
         if isinstance(node, ast.IfExp):
             inner = [*ast.walk(node.body), *ast.walk(node.orelse), *ast.walk(node.test)]
             assert not any(isinstance(other, ast.IfExp) for other in inner), node.lineno
-
-
-# Fields of other packages that they have no method for.
-FOREIGN_FIELDS = {"never_nl", "log_errors", "max_mem", "propagate"}
-
-
-@over_modules
-def test_nobody_writes_the_fields_of_another_object(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            assert is_own or node.attr in FOREIGN_FIELDS, f"{node.lineno}: {node.attr}"
