@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import shlex
 import subprocess
 import sys
@@ -148,6 +149,26 @@ class Tools(Caller):
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
         return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
+
+
+@contextlib.contextmanager
+def few_files(free: int) -> Iterator[None]:
+    """Let this process open only so many more files, for the time of the block."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(map(int, os.listdir("/proc/self/fd")))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 1 + free, before[1]))
+    held = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(free):
+            os.close(held.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for fd in held:
+            os.close(fd)
 
 
 def log_writer(pane: Pane) -> int:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import orjson
 from support import ask_until
@@ -17,12 +17,16 @@ class Server:
     """A server process with pipes; `ask` speaks JSON-RPC."""
 
     def __init__(
-        self, env: Mapping[str, str] | None, *arguments: str, command: Sequence[str] = SERVER
+        self,
+        env: Mapping[str, str] | None,
+        *arguments: str,
+        command: Sequence[str] = SERVER,
+        stdout: IO[bytes] | int = subprocess.PIPE,
     ) -> None:
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             env=env,
         )

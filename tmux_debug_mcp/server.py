@@ -11,7 +11,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -59,6 +60,8 @@ DESCRIPTION = (
 _NAME = "tmux-debug"
 _NAME_AND_VERSION = {"name": _NAME, "version": __version__}
 _ICON = Path(__file__).with_name("icon.svg")
+
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # While more than this is unread by the client, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
@@ -144,7 +147,11 @@ async def serve_client(
         fd_in: Where its lines are read from.
         fd_out: Where lines are written to. It becomes non-blocking.
         caller: As for `build`.
-        end: Called at the end, while a last answer may still wait for the client to read it.
+        end: Called when the client has closed its end, while a last answer may still wait for the
+            client to read it.
+
+    Raises:
+        Exception: The streams failed, or there is a bug of ours or of the SDK.
     """
     output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
@@ -158,14 +165,12 @@ async def serve_client(
         lines = Input(fd_in, lambda: toolbox.running == 0, answer)
         async with stdio_server(lines, output) as (read, write):  # type: ignore[arg-type]
             server = build(toolbox, caller)
-            try:
-                await server.run(read, write, server.create_initialization_options())
-                with anyio.move_on_after(LAST_CALLS_S):
-                    await output.drain()
-            finally:
-                if end:
-                    end()
-                tasks.cancel_scope.cancel()
+            await server.run(read, write, server.create_initialization_options())
+            with anyio.move_on_after(LAST_CALLS_S):
+                await output.drain()
+            if end:
+                end()
+            tasks.cancel_scope.cancel()
 
 
 class RunningServer:
@@ -283,12 +288,19 @@ class RunningServer:
 
     def end(self) -> NoReturn:
         """End everything at once, and this process."""
+        for number in _END_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        status = 1
         try:
-            self._engine.close()
+            # First, so that callers from now on find that there is no server.
             if self._listener:
                 self._listener.close()
+            self._engine.close()
+            status = 0
+        except Exception:  # noqa: BLE001  this is the end of the process
+            traceback.print_exc(file=sys.stderr)
         finally:
-            os._exit(0)
+            os._exit(status)
 
 
 async def serve(configuration: Configuration) -> None:
@@ -297,17 +309,11 @@ async def serve(configuration: Configuration) -> None:
     Args:
         configuration: What to serve.
     """
-    settings = configuration.settings
-    _prepare(settings)
-    listener = _listener(settings)
-    if listener:
-        settings = replace(settings, socket_dir=listener.directory)
-    async with open_engine(settings, configuration.archive) as engine:
-        server = RunningServer(configuration, engine, listener)
-        _end_at_signals(server)
-        client = servers.client_of(os.getpid())
-        fd_in, fd_out = _take_standard_streams()
-        engine.tasks.start_soon(server.listen)
+    _prepare(configuration.settings)
+    listener = _listener(configuration.settings)
+    client = servers.client_of(os.getpid())
+    fd_in, fd_out = _take_standard_streams()
+    async with _running(configuration, listener) as server:
         with server.connected(client):
             await serve_client(server.toolbox, fd_in, fd_out, end=server.end)
 
@@ -324,14 +330,40 @@ async def serve_detached(
         ready: Called when callers are served.
     """
     _prepare(configuration.settings)
-    settings = replace(configuration.settings, socket_dir=listener.directory)
-    async with open_engine(settings, configuration.archive) as engine:
-        server = RunningServer(configuration, engine, listener, keep_s)
-        _end_at_signals(server)
-        engine.tasks.start_soon(server.listen)
+    async with _running(configuration, listener, keep_s) as server:
         ready()
         await server.lease.wait_until_over(keep_s)
-        server.end()
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    configuration: Configuration, listener: Listener | None, keep_s: float | None = None
+) -> AsyncIterator[RunningServer]:
+    """Run a server for the time of the block, and end this process then.
+
+    The exit status is 0. It is 1 after an exception, of the block or of a task without which the
+    server can't go on; its traceback is printed.
+
+    Args:
+        configuration: What the server offers.
+        listener: Its socket, None where none could be made.
+        keep_s: As for `RunningServer`.
+    """
+    settings = configuration.settings
+    if listener:
+        settings = replace(settings, socket_dir=listener.directory)
+    try:
+        async with open_engine(settings, configuration.archive) as engine:
+            server = RunningServer(configuration, engine, listener, keep_s)
+            _end_at_signals(server)
+            engine.tasks.start_soon(server.listen)
+            yield server
+            server.end()
+    except BaseException:  # noqa: BLE001  this is the end of the process
+        traceback.print_exc(file=sys.stderr)
+        if listener:
+            listener.close()
+        os._exit(1)
 
 
 def _prepare(settings: Settings) -> None:
@@ -368,5 +400,5 @@ def _take_standard_streams() -> tuple[int, int]:
 
 def _end_at_signals(server: RunningServer) -> None:
     """End the process at SIGINT, SIGTERM and SIGHUP, whatever it is doing."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _END_SIGNALS:
         signal.signal(number, lambda _number, _frame: server.end())

@@ -344,6 +344,24 @@ async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
             )
 
 
+async def test_tmux_that_answers_what_nobody_asked_is_lost_and_the_server_goes_on(
+    settings: Settings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tmux = tmp_path / "tmux-wrapper"
+    tmux.write_text(
+        f"#!/bin/sh\n[ -e {tmp_path}/tried ] || {{ touch {tmp_path}/tried; "
+        "answer='%%begin 1 1 1\\n$0 999999999 3.3\\n%%end 1 1 1\\n'; "
+        'printf "$answer$answer$answer"; }\n'
+        'exec tmux "$@"\n'
+    )
+    tmux.chmod(0o755)
+    async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
+        assert "tmux did not start" in await tools.error("create_pane", command="cat")
+        assert (await tools.create("cat")).startswith("debug-")
+
+    assert "Traceback" in capfd.readouterr().err
+
+
 async def test_names_of_variables_that_no_shell_knows_arrive(settings: Settings) -> None:
     inherited = Settings(dict(settings.env) | {"spring.profile": "dev"}, settings.cwd)
     async with in_process(inherited) as tools:

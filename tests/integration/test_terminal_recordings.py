@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import eventually
+from support import eventually, few_files
 from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.panes import recording
@@ -188,3 +188,23 @@ async def test_recording_has_a_limit(
     assert " s until it came to 0 MiB, " in await term.text("stopRecording")
     assert (tmp_path / "x.cast").stat().st_size <= 3000
     [json.loads(line) for line in (tmp_path / "x.cast").read_text().splitlines()]
+
+
+async def test_recording_that_runs_out_of_files_says_so_and_ends_nothing_else(
+    term: Terminal, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    command = f"until [ -e {gate} ]; do sleep 0.01; done; echo out; read x; echo in; sleep 99"
+    await term.text("createSession", name="s", command=command)
+    [pane] = term.engine.panes
+    await term.text("startRecording", session="s", path="x.cast")
+    with few_files(0):
+        gate.mkdir()
+        await eventually(lambda: b"out" in pane.log.read(0, 99))
+        await eventually(lambda: pane.subscribers == 0)
+
+    stopped = await term.text("stopRecording", session="s")
+    assert " s until Too many open files, " in stopped
+    await term.text("type", text="\n", session="s")
+    await term.shows("in", session="s")
+    assert "Recording" in await term.text("startRecording", session="s", path="y.cast")

@@ -1,12 +1,14 @@
 """However a server is ended, nothing of it is left when it is gone."""
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from support import marked, python, run_directories
+from support import ask_until, marked, python, run_directories
 from wire import Server
 
 MIXTURE = [
@@ -120,6 +122,30 @@ def test_client_that_is_gone_ends_the_server(server: Server, census: str) -> Non
 
     server.process.wait(20)
 
+    assert left(census, server.pid) == []
+
+
+def test_failure_of_the_server_is_told_and_leaves_nothing(
+    environment: dict[str, str], tmp_path: Path, census: str
+) -> None:
+    """Here it can't write its answers: its standard output is a file that may not grow."""
+    answers = tmp_path / "answers"
+    with answers.open("wb") as out:
+        server = Server(environment, stdout=out)
+    begin = {"protocolVersion": "2024-11-05", "capabilities": {}}
+    server.send("initialize", clientInfo={"name": "test", "version": "1"}, **begin)
+    server.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    server.send("tools/call", name="tmux_create_pane", arguments={"command": "sleep 1001"})
+    ask_until(answers.read_text, lambda text: "Created pane" in text)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (answers.stat().st_size,) * 2)
+
+    server.send("tools/list")
+    server.process.wait(20)
+    _, error = server.finish()
+
+    assert server.process.returncode == 1
+    assert b"Traceback" in error
+    assert b"OSError: [Errno 27] File too large" in error
     assert left(census, server.pid) == []
 
 

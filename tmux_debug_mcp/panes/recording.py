@@ -10,7 +10,9 @@ import codecs
 import contextlib
 import errno
 import os
+import sys
 import time
+import traceback
 from pathlib import Path
 
 import orjson
@@ -86,7 +88,17 @@ class Recording:
         self._write_event("o", screen + sets.sequences)
 
     async def serve(self) -> None:
-        """Record until the recording is stopped, the program ends or there is no more room."""
+        """Record until the recording is stopped, the program ends or something fails.
+
+        A failure ends the recording and nothing else; `reason` tells it.
+        """
+        try:
+            await self._follow()
+        except Exception as error:  # noqa: BLE001  a background task's failure is its own
+            traceback.print_exc(file=sys.stderr)
+            self.stop(_reason(error))
+
+    async def _follow(self) -> None:
         async with self.pane.subscribe() as subscription:
             while not self.is_over:
                 # Asked before the output is taken, which is complete if the program has ended.
@@ -168,6 +180,15 @@ class Recording:
             os.ftruncate(self._fd, self._written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._written += len(line)
+
+
+def _reason(error: BaseException) -> str:
+    """Return in a few words why a recording failed; task groups wrap what was raised."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, OSError):
+        return str(error.strerror)
+    return str(error) or type(error).__name__
 
 
 def _create(path: Path) -> int:

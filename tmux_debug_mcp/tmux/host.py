@@ -1,6 +1,8 @@
 """Our tmux server: started when it is first needed, and again after it has died."""
 
 import os
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -161,12 +163,21 @@ class TmuxHost:
     async def _serve(
         self, client: ControlClient, supervisor: Supervisor, served: anyio.Event
     ) -> None:
-        """Serve a connection until tmux ends, then end the supervisor and set `served`."""
-        await client.serve()
-        # Ends processes of panes that have outlived tmux. Logs stay readable: they are open.
-        supervisor.close()
-        await anyio.to_thread.run_sync(self._reap, supervisor)
-        served.set()
+        """Serve a connection until tmux ends, then end the supervisor and set `served`.
+
+        A failure costs the panes of this tmux server and nothing else.
+        """
+        try:
+            try:
+                await client.serve()
+            finally:
+                # Ends processes that have outlived tmux. Logs stay readable: they are open.
+                supervisor.close()
+            await anyio.to_thread.run_sync(self._reap, supervisor)
+        except Exception:  # noqa: BLE001  a background task's failure is its own
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            served.set()
 
     def _reap(self, *supervisors: Supervisor) -> None:
         """Wait for supervisors to end, and end the descendants that killed supervisors have left.
