@@ -5,6 +5,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from support import (
     PATIENCE_S,
     Tools,
     eventually,
+    few_files,
     in_process,
     marked,
     python,
     run_directories,
+    texts,
     until,
 )
 
@@ -342,6 +345,30 @@ async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
             assert "tmux did not start: it said nothing" in await tools.error(
                 "create_pane", command="cat"
             )
+
+
+@pytest.mark.parametrize("free", range(10))
+async def test_start_of_tmux_that_runs_out_of_files_opens_none(tools: Tools, free: int) -> None:
+    before = os.listdir("/proc/self/fd")
+    with few_files(free):
+        result = await tools.call("create_pane", command="cat", timeout_s=0)
+
+    if result.is_error:
+        assert texts(result)[0].startswith("Too many files are open")
+        assert os.listdir("/proc/self/fd") == before
+    await tools.create("cat")
+
+
+async def test_supervisor_that_can_not_start_is_an_error_that_says_why(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as context:
+        context.setattr(sys, "executable", "/no/python")
+        error = await tools.error("create_pane", command="cat")
+
+    assert "tmux did not start: [Errno 2] No such file or directory: '/no/python'" in error
+    assert os.listdir("/proc/self/fd") == before
 
 
 async def test_tmux_that_answers_what_nobody_asked_is_lost_and_the_server_goes_on(

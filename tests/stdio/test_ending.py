@@ -11,6 +11,8 @@ import pytest
 from support import ask_until, marked, python, run_directories
 from wire import Server
 
+from tmux_debug_mcp.sockets import servers
+
 MIXTURE = [
     "cat",
     "bash --norc -i",
@@ -29,7 +31,10 @@ def fill(server: Server) -> None:
 
 
 def left(census: str, pid: int) -> list[str]:
-    return [*marked(census), *map(str, run_directories(pid))]
+    """Return the processes and the directories of a server."""
+    name = f"{servers.PREFIX}{pid}-"
+    sockets = [path for path in servers.directories("") if os.path.basename(path).startswith(name)]
+    return [*marked(census), *map(str, run_directories(pid)), *sockets]
 
 
 def test_end_of_input_ends_everything_at_once(server: Server, census: str) -> None:

@@ -150,6 +150,22 @@ def is_unheld(directory: str) -> bool:
         return False
 
 
+def remove_unheld(directory: str) -> None:
+    """Remove a directory and everything in it, unless somebody holds it or it is missing.
+
+    It can't be the directory of somebody who has taken the place of one that was unheld: the lock
+    is on the directory that is emptied, and what is there by then is not empty, so it stays.
+    """
+    with contextlib.suppress(OSError):
+        root = os.open(directory, _OPEN_DIRECTORY)
+        try:
+            fcntl.flock(root, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _empty(root)
+            os.rmdir(directory)
+        finally:
+            os.close(root)
+
+
 def remove(directory: str) -> None:
     """Remove a directory and everything in it. Do nothing if it is missing or a symbolic link.
 

@@ -3,12 +3,11 @@
 A daemon that leaves its session and its parent is adopted by the supervisor, which is a subreaper:
 when the supervisor has ended its descendants, nothing is left. It ignores signals and waits for the
 end of its standard input, the *lifeline*. The kernel closes that however the owner ends, also by
-SIGKILL.
+SIGKILL. An owner that goes on, or cleans up itself, writes a byte first.
 
 A program with a small memory footprint: standard library only.
 """
 
-import contextlib
 import os
 import resource
 import signal
@@ -21,6 +20,9 @@ from . import files, processes
 _PR_SET_PDEATHSIG = 1
 # A tmux server needs two files per pane. Panes themselves get the limit that we were started with.
 _TMUX_OPEN_FILES = 4096
+# Time for the kernel to close all files of a killed owner, which takes milliseconds.
+_UNLOCK_S = 2.0
+_POLL_S = 0.005
 
 # Signals that don't end a supervisor. Ignoring SIGCHLD has the kernel reap its children.
 _IGNORED = (
@@ -46,8 +48,8 @@ def supervise(
 
     Args:
         directory: The directory to create, mode 0700, and to remove at the end.
-        owners: A directory that the owner holds, and that is removed at the end if it does not
-            hold it any more, because it was killed; "" for none.
+        owners: A directory that the owner holds, and that is removed if the owner was killed; ""
+            for none.
         control_in: The file descriptor that tmux reads control mode commands from.
         control_out: The file descriptor that tmux writes to.
         argv: The command that starts tmux as a control mode client and server.
@@ -62,17 +64,23 @@ def supervise(
         _exec_tmux(control_in, control_out, argv)
     os.close(control_in)
     os.close(control_out)
-    os.read(sys.stdin.fileno(), 1)
+    was_killed = os.read(sys.stdin.fileno(), 1) == b""
     processes.end_descendants(os.getpid())
     files.remove(directory)
-    if owners:
-        _remove_if_unheld(owners)
+    if owners and was_killed:
+        _remove_when_unheld(owners)
 
 
-def _remove_if_unheld(directory: str) -> None:
-    with contextlib.suppress(OSError), files.unheld(directory) as is_unheld:
-        if is_unheld:
-            files.remove(directory)
+def _remove_when_unheld(directory: str) -> None:
+    """Remove the directory of an owner that was killed.
+
+    The kernel may close the lifeline before it unlocks the directory. A server that has taken the
+    owner's place has locked its own.
+    """
+    deadline = time.monotonic() + _UNLOCK_S
+    while os.path.lexists(directory) and time.monotonic() < deadline:
+        files.remove_unheld(directory)
+        time.sleep(_POLL_S)
 
 
 def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
@@ -117,7 +125,7 @@ def remove_if_unused(directory: str, deadline: float) -> None:
                 files.remove(directory)
                 return
             processes.send_signals(tagged, signal.SIGKILL)
-            time.sleep(0.005)
+            time.sleep(_POLL_S)
 
 
 def _ancestors() -> set[int]:

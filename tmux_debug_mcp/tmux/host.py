@@ -122,11 +122,23 @@ class TmuxHost:
         self._reap(*supervisors)
 
     async def _start(self) -> ControlClient:
-        """Start a supervisor with a tmux server and connect to it."""
+        """Start a supervisor with a tmux server and connect to it.
+
+        Raises:
+            OSError: Too many files are open.
+            TmuxStartError: tmux does not start.
+        """
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
         settings = self._settings
-        supervisor = Supervisor(self._argv, settings.env, settings.runtime_dir, settings.socket_dir)
+        try:
+            supervisor = Supervisor(
+                self._argv, settings.env, settings.runtime_dir, settings.socket_dir
+            )
+        except OSError as error:
+            if error.errno in processes.OUT_OF_FILES:
+                raise
+            raise TmuxStartError(str(error)) from error
         self._supervisors.add(supervisor)
         client = ControlClient(supervisor, self._offsets)
         self._served = anyio.Event()

@@ -52,6 +52,9 @@ class Supervisor:
         owners: A directory that this process holds, which the supervisor removes if this process
             is killed; "" for none.
 
+    Raises:
+        OSError: It can't be started. Nothing is left of it.
+
     Attributes:
         pid: The process id of the supervisor.
         directory: The supervisor's directory, mode 0700, for the tmux socket and the owner's files.
@@ -71,9 +74,25 @@ class Supervisor:
         self._candidates = [base / name for base in runtime_directories(runtime)]
         self.directory = self._candidates[0]
         self._locks: list[int] = []  # of directories that `_make_again` made
-        tmux_in, self.control_in = os.pipe()
-        self.control_out, tmux_out = os.pipe()
-        lifeline, self._lifeline = os.pipe()
+        opened: list[int] = []
+        try:
+            for _ in range(3):
+                opened += os.pipe()
+            self._start(opened, argv, env, owners)
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
+
+    def _start(
+        self,
+        pipes: Sequence[int],
+        argv: Callable[[Path], Sequence[str]],
+        env: Mapping[str, str],
+        owners: str,
+    ) -> None:
+        """Start the process, with its ends of three pipes."""
+        tmux_in, self.control_in, self.control_out, tmux_out, lifeline, self._lifeline = pipes
         program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
         fds = [str(tmux_in), str(tmux_out)]
         arguments = [str(self.directory), owners, *fds, *argv(self.directory)]
@@ -155,6 +174,8 @@ class Supervisor:
         Returns at once, and may be called again.
         """
         if self._lifeline >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._lifeline, b"\n")  # we were not killed
             os.close(self._lifeline)
             self._lifeline = -1
             # A supervisor that was stopped would not notice.
