@@ -120,7 +120,7 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
         instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **toolbox.resource_handlers,
+        **toolbox.resource_handlers(),
     )
 
 

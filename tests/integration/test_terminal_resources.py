@@ -1,13 +1,22 @@
 """Screens of terminal sessions as resources, and who hears of their changes."""
 
+from pathlib import Path
+
 import anyio
+import anyio.lowlevel
+import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourceUpdated
-from support import PATIENCE_S, eventually, in_process
+from support import PATIENCE_S, RUN, eventually, few_files, in_process
 from toolsets import Terminal
 
+from tmux_debug_mcp.panes.engine import open_engine
+from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tools.records import Records
+from tmux_debug_mcp.tools.toolbox import Toolbox
+from tmux_debug_mcp.tools.toolset import choose
 
 URI = "terminal://screen/default"
 
@@ -54,6 +63,67 @@ async def test_subscriber_hears_of_another_size(term: Terminal) -> None:
         with anyio.fail_after(PATIENCE_S):
             async for event in events:
                 assert event == ResourceUpdated(uri=uri)
+                break
+
+
+class Subscriber:
+    """A client of the first protocol, which subscribes."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self.client = Client(build(toolbox), mode="legacy", message_handler=self._hear)
+        self.heard = 0
+
+    async def _hear(self, message: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.heard += isinstance(message, types.ResourceUpdatedNotification)
+
+
+@pytest.mark.filterwarnings("ignore:resources/.* is removed")
+async def test_subscription_of_a_client_is_its_own(settings: Settings) -> None:
+    async with open_engine(settings) as engine:
+        toolbox = Toolbox(choose("terminal"), engine, Records(None, RUN))
+        one, other, third = (Subscriber(toolbox) for _ in range(3))
+
+        async def hears(subscriber: Subscriber) -> None:
+            """Have the screen change until a client hears of it."""
+            before = subscriber.heard
+            with anyio.fail_after(PATIENCE_S):
+                while subscriber.heard == before:
+                    await other.client.call_tool("type", {"text": "x"})
+
+        async with other.client:
+            async with third.client:
+                async with one.client:
+                    for subscriber in (one, other, third):
+                        await subscriber.client.subscribe_resource(URI)
+                    for subscriber in (one, other, third):
+                        await hears(subscriber)
+                    await one.client.unsubscribe_resource(URI)
+                    await hears(other)
+                await hears(third)
+            await hears(other)
+            [pane] = engine.panes
+            await eventually(lambda: pane.subscribers == 1)
+            await other.client.unsubscribe_resource(URI)
+            await eventually(lambda: pane.subscribers == 0)
+
+
+async def test_subscriber_hears_of_changes_after_files_ran_out(
+    term: Terminal, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    command = f"until [ -e {gate} ]; do sleep 0.01; done; echo out; while read x; do echo $x; done"
+    await term.text("createSession", name="s", command=command)
+    [pane] = term.engine.panes
+    async with term.client.listen(resource_subscriptions=["terminal://screen/s"]) as events:
+        await eventually(lambda: pane.subscribers == 1)
+        with few_files(0):
+            gate.mkdir()
+            await eventually(lambda: pane.subscribers == 0)
+        await eventually(lambda: pane.subscribers == 1)
+        await term.text("type", text="on\n", session="s")
+        with anyio.fail_after(PATIENCE_S):
+            async for _ in events:
                 break
 
 

@@ -5,12 +5,16 @@ same notifications.
 """
 
 import math
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
 import anyio
+import anyio.abc
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
@@ -29,31 +33,32 @@ _MIME_TYPE = "text/plain"
 _NOTIFY_S = 0.1
 # Poll interval for a session that takes the place of one that has ended.
 _SUCCESSOR_S = 0.25
+# Interval between a failure, such as too many open files, and the next try.
+_AGAIN_S = 1.0
 
 _Context = ServerRequestContext[None]
 _Notify = Callable[[], Awaitable[None]]
 
 
 class Screens:
-    """The handlers of MCP's requests for resources.
+    """The handlers of one client's requests for resources.
 
     Args:
         terminal: The toolset, which finds sessions.
     """
 
+    _tasks: anyio.abc.TaskGroup
+
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._engine = terminal.engine
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
-        # The number of clients' subscriptions, and the task that watches, of each URI.
-        self._interest: Counter[str] = Counter()
-        self._watches: dict[str, anyio.CancelScope] = {}
-        self._subscribers: dict[str, _Notify] = {}
+        # What ends the client's subscriptions, by their URIs.
+        self._subscriptions: dict[str, anyio.CancelScope] = {}
 
     def handlers(self) -> Mapping[str, Any]:
         """Return the handlers, by the SDK's names for them."""
         return {
+            "lifespan": self.connected,
             "on_list_resources": self.list,
             "on_list_resource_templates": self.templates,
             "on_read_resource": self.read,
@@ -61,6 +66,13 @@ class Screens:
             "on_unsubscribe_resource": self.unsubscribe,
             "on_subscriptions_listen": self.listen,
         }
+
+    @asynccontextmanager
+    async def connected(self, _server: object) -> AsyncIterator[None]:
+        """Watch what the client subscribes to for the time of the block."""
+        async with anyio.create_task_group() as self._tasks:
+            yield
+            self._tasks.cancel_scope.cancel()
 
     async def list(
         self, _ctx: _Context, _params: types.PaginatedRequestParams | None
@@ -114,33 +126,36 @@ class Screens:
         """
         uri = str(params.uri)
         await self._find(uri)
-        if uri not in self._subscribers:
-            self._watch(uri)
-        self._subscribers[uri] = lambda: ctx.session.send_resource_updated(uri)
+        if uri not in self._subscriptions:
+            notify = partial(ctx.session.send_resource_updated, uri)
+            self._subscriptions[uri] = self._watch(uri, notify)
         return types.EmptyResult()
 
     async def unsubscribe(
         self, _ctx: _Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """Stop notifying the client."""
-        uri = str(params.uri)
-        if self._subscribers.pop(uri, None):
-            self._unwatch(uri)
+        watch = self._subscriptions.pop(str(params.uri), None)
+        if watch:
+            watch.cancel()
         return types.EmptyResult()
 
     async def listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Notify the client of the changes of screens until the request ends."""
+        bus = InMemorySubscriptionBus()
         wanted = params.notifications.resource_subscriptions or ()
-        uris = [uri for uri in wanted if uri.startswith(_PREFIX)]
-        for uri in uris:
-            self._watch(uri)
+        watches = [
+            self._watch(uri, partial(bus.publish, ResourceUpdated(uri=uri)))
+            for uri in wanted
+            if uri.startswith(_PREFIX)
+        ]
         try:
-            return await self._listen(ctx, params)
+            return await ListenHandler(bus)(ctx, params)
         finally:
-            for uri in uris:
-                self._unwatch(uri)
+            for watch in watches:
+                watch.cancel()
 
     async def _find(self, uri: str) -> Pane:
         if not uri.startswith(_PREFIX):
@@ -155,54 +170,51 @@ class Screens:
             text = error.text_for(TOOLSET.sentences, {"session": name})
             raise MCPError(types.INVALID_PARAMS, text) from error
 
-    def _watch(self, uri: str) -> None:
-        self._interest[uri] += 1
-        if uri not in self._watches:
-            self._watches[uri] = scope = anyio.CancelScope()
-            self._engine.tasks.start_soon(self._serve, uri, scope)
+    def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:
+        """Begin to notify of a screen's changes; return what ends it."""
+        scope = anyio.CancelScope()
+        self._tasks.start_soon(self._serve, uri, notify, scope)
+        return scope
 
-    def _unwatch(self, uri: str) -> None:
-        self._interest[uri] -= 1
-        if not self._interest[uri]:
-            del self._interest[uri]
-            self._watches.pop(uri).cancel()
-
-    async def _serve(self, uri: str, scope: anyio.CancelScope) -> None:
-        """Notify of the changes of a session, and of its successors', until cancelled."""
-        name = _session_of(uri)
-        followed: Pane | None = None
+    async def _serve(self, uri: str, notify: _Notify, scope: anyio.CancelScope) -> None:
+        """Notify of a screen's changes until cancelled; go on after a failure."""
         with scope:
             while True:
                 try:
-                    pane = await self._engine.find(name)
-                except ToolError:
-                    pane = None
-                if pane is None or pane is followed:
-                    await anyio.sleep(_SUCCESSOR_S)
-                    continue
-                if followed:
-                    await self._notify(uri)
-                followed = pane
-                await self._follow(uri, pane)
+                    await self._notify_of_changes(_session_of(uri), notify)
+                except Exception:  # noqa: BLE001  a background task's failure is its own
+                    traceback.print_exc(file=sys.stderr)
+                await anyio.sleep(_AGAIN_S)
 
-    async def _follow(self, uri: str, pane: Pane) -> None:
-        """Notify of a pane's changes until it ends."""
-        before = _version(pane)
-        async with pane.subscribe() as subscription:
-            while not await pane.ending():
-                await subscription.wait(math.inf)
-                now = _version(pane)
-                if now != before:
-                    before = now
-                    await self._notify(uri)
-                    await anyio.sleep(_NOTIFY_S)
-            if _version(pane) != before:
-                await self._notify(uri)
+    async def _notify_of_changes(self, name: str, notify: _Notify) -> None:
+        """Notify of the changes of a session, and of its successors', until cancelled."""
+        followed: Pane | None = None
+        while True:
+            try:
+                pane = await self._engine.find(name)
+            except ToolError:
+                pane = None
+            if pane is None or pane is followed:
+                await anyio.sleep(_SUCCESSOR_S)
+                continue
+            if followed:
+                await notify()
+            followed = pane
+            await _follow(pane, notify)
 
-    async def _notify(self, uri: str) -> None:
-        await self._bus.publish(ResourceUpdated(uri=uri))
-        notify = self._subscribers.get(uri)
-        if notify:
+
+async def _follow(pane: Pane, notify: _Notify) -> None:
+    """Notify of a pane's changes until it ends."""
+    before = _version(pane)
+    async with pane.subscribe() as subscription:
+        while not await pane.ending():
+            await subscription.wait(math.inf)
+            now = _version(pane)
+            if now != before:
+                before = now
+                await notify()
+                await anyio.sleep(_NOTIFY_S)
+        if _version(pane) != before:
             await notify()
 
 

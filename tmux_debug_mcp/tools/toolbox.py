@@ -64,23 +64,28 @@ class Toolbox:
         self.running = 0
         self._records = records
         self._entries: dict[str, _Entry] = {}
-        self._resources: dict[str, Any] = {}
+        self._resources: list[Callable[[], Mapping[str, Any]]] = []
         for toolset in toolsets:
             owner = toolset.open(engine)
             for tool in toolset.tools:
                 parser = Parser(tool.name, tool.arguments)
                 self._entries[tool.name] = _Entry(tool, toolset, owner, parser)
             if toolset.resources:
-                self._resources |= toolset.resources(owner)
+                self._resources.append(partial(toolset.resources, owner))
 
     def definitions(self) -> list[types.Tool]:
         """Return the tools as tools/list shows them."""
         return [entry.tool.definition() for entry in self._entries.values()]
 
-    @property
-    def resource_handlers(self) -> Mapping[str, Any]:
-        """The handlers of MCP's requests for resources, by the SDK's names; often none."""
-        return self._resources
+    def resource_handlers(self) -> dict[str, Any]:
+        """Return handlers of one client's requests for resources, by the SDK's names; often none.
+
+        What a client subscribes to is its own, and ends with its connection.
+        """
+        handlers: dict[str, Any] = {}
+        for resources in self._resources:
+            handlers |= resources()
+        return handlers
 
     async def call(
         self, name: str, arguments: Arguments, report: Report, caller: str = ""
@@ -164,6 +169,8 @@ def _text(text: str) -> types.TextContent:
 def _is_out_of_files(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_out_of_files, error.exceptions))
+    if isinstance(error, StorageError) and error.__cause__:
+        return _is_out_of_files(error.__cause__)
     return isinstance(error, OSError) and error.errno in OUT_OF_FILES
 
 
