@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import anyio
 
@@ -20,7 +21,7 @@ from .sockets.servers import READY
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_KEEP_S = 30 * 86_400
-# What the server has to complain of, such as a bug of ours.
+# What the server has to complain of, such as a bug of ours, or the reason why it ended.
 _ERRORS = "errors.log"
 
 
@@ -52,12 +53,26 @@ def run(
     if listener is None:  # another one was faster
         os.write(2, READY)
         return
-    anyio.run(serve_detached, configuration, listener, keep_s, lambda: _answer(directory))
+    anyio.run(
+        serve_detached,
+        configuration,
+        listener,
+        keep_s,
+        lambda: _answer(configuration.settings.state_dir),
+    )
 
 
-def _answer(directory: str) -> None:
-    """Tell that the server is ready. What it complains of from now on goes to a file."""
-    errors = os.open(f"{directory}/{_ERRORS}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def _answer(directory: Path) -> None:
+    """Tell that the server is ready. What it complains of from now on goes to a file.
+
+    Args:
+        directory: The directory for the file, which outlives the server.
+    """
+    try:
+        directory.mkdir(0o700, parents=True, exist_ok=True)
+        errors = os.open(directory / _ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        errors = os.open(os.devnull, os.O_WRONLY)
     os.write(2, READY)
     os.dup2(errors, 2)
     os.close(errors)

@@ -11,7 +11,7 @@ class Lease:
 
     def __init__(self) -> None:
         self._users = 0
-        self._unused_since = 0.0
+        self._unused_since = anyio.current_time()
         self._changed = anyio.Event()
 
     @contextlib.contextmanager
@@ -28,7 +28,6 @@ class Lease:
 
     async def wait_until_over(self, keep_s: float) -> None:
         """Wait until nobody has used the server for this long."""
-        self._unused_since = anyio.current_time()
         while True:
             self._changed = anyio.Event()
             if self._users:

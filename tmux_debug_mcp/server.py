@@ -63,6 +63,9 @@ _ICON = Path(__file__).with_name("icon.svg")
 
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+# Poll interval, at the end of a lease, for callers who have not said what they want.
+_GREETING_POLL_S = 0.01
+
 # While more than this is unread by the client, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
 
@@ -333,6 +336,9 @@ async def serve_detached(
     async with _running(configuration, listener, keep_s) as server:
         ready()
         await server.lease.wait_until_over(keep_s)
+        while not listener.withdraw():
+            await anyio.sleep(_GREETING_POLL_S)  # somebody is about to say what it wants
+            await server.lease.wait_until_over(keep_s)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support import ask_until, marked
-from wire import Server
+from wire import SERVER, Server
 
 from tmux_debug_mcp.sockets.connection import Connection
 
@@ -118,8 +118,7 @@ def test_killed_server_leaves_no_process_and_is_replaced(shell: Shell, census: s
     os.kill(server.pid, signal.SIGKILL)
 
     ask_until(lambda: list(marked(census)), lambda left: left == [])
-    # A process gives up its environment, by which it is found, before its socket and its lock.
-    ask_until(shell.servers, lambda living: living == [])
+    ask_until(shell.left, lambda left: left == [])
     assert shell.out("run", "echo on") == "on\n"
     assert [one.pid for one in shell.servers()] != [server.pid]
 
@@ -221,6 +220,30 @@ class TestKeep:
             b"tmux-debug-mcp: The detached server has ended, and its panes with it.\n"
         )
 
+    def test_client_whose_streams_fail_is_told_and_harms_nobody(self, shell: Shell) -> None:
+        """This standard input can't be read."""
+        shell.out("start")
+        unreadable = os.open(os.devnull, os.O_WRONLY)
+        relay = subprocess.run(
+            [*SERVER, "--keep", "60m"],
+            env=shell.env,
+            cwd=shell.cwd,
+            stdin=unreadable,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        os.close(unreadable)
+
+        assert (relay.returncode, relay.stderr) == (
+            125,
+            "tmux-debug: The server failed: OSError(9, 'Bad file descriptor'). It goes on.\n",
+        )
+        [state] = Path(shell.env["HOME"]).glob(".local/state/tmux-debug-mcp")
+        assert "Bad file descriptor" in (state / "errors.log").read_text()
+        assert shell.out("run", "echo on") == "on\n"
+        assert len(shell.servers()) == 1
+
     def test_killed_clients_lose_nothing(self, shell: Shell, launch: Callable[..., Server]) -> None:
         """Each client is killed within a call, at a moment that nobody chose."""
         count = 200
@@ -266,6 +289,26 @@ def test_other_version_has_a_server_of_its_own_beside_the_old_one(shell: Shell) 
     # Both are reached by either command.
     assert lists(shell, "--server", str(old.pid))[0]["name"] == "old"
     assert "No active panes" in shell.out("--server", str(new.pid), "list")
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_server_that_ends_leaves_its_successor_alone(shell: Shell, end: int) -> None:
+    """The directory of the first was removed, so that the next start has the same path."""
+    shell.out("create", "sleep 1000")
+    [first] = shell.servers()
+    client = Connection(first.socket)
+    client.send({"want": "verb", "words": ["wait", "debug-1"], "cwd": "/"})
+    shutil.rmtree(first.directory)
+    shell.out("create", "--name", "kept", "sleep 1000")
+    [second] = shell.servers()
+    assert (second.directory, second.pid != first.pid) == (first.directory, True)
+
+    os.kill(first.pid, end)
+    assert list(client.messages()) == []
+    client.close()
+    ask_until(lambda: Path(f"/proc/{first.pid}").exists(), lambda there: not there)
+
+    assert [pane["name"] for pane in lists(shell)] == ["kept"]
 
 
 def test_server_whose_directory_is_removed_ends_when_its_time_is_over(

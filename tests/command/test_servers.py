@@ -13,12 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
-from support import ask_until
+from support import ask_until, eventually
 from wire import SERVER, Server
 
 from tmux_debug_mcp.doctor.probe import sparing_stale_directories
-from tmux_debug_mcp.sockets import listener
+from tmux_debug_mcp.sockets import listener, servers
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 
 from .conftest import PROGRAM, Shell
 
@@ -322,6 +325,83 @@ def test_long_runtime_directory_is_passed_over(
     assert list(long.iterdir()) == []
     assert shell.out("--server", str(server.pid), "run", "echo on") == "on\n"
     assert server.finish() == (b"", b"")
+
+
+def test_caller_that_sends_more_descriptors_than_it_may_is_sent_away(
+    shell: Shell, server: Server
+) -> None:
+    before = len(os.listdir(f"/proc/{server.pid}/fd"))
+    with connected(shell) as peer, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        for _ in range(600):
+            socket.send_fds(peer, [b" "], [0, 1])
+            assert len(os.listdir(f"/proc/{server.pid}/fd")) < before + 20
+        assert peer.recv(100) == b""
+
+    assert shell.out("run", "echo on") == "on\n"
+
+
+@pytest.mark.parametrize("end", ["", '{"want": "mcp"}\n', '{"want": "nothing"}\n'])
+def test_caller_that_sends_its_own_connection_is_sent_away(
+    shell: Shell, server: Server, end: str
+) -> None:
+    before = len(os.listdir(f"/proc/{server.pid}/fd"))
+    with connected(shell) as peer:
+        socket.send_fds(peer, [end.encode() or b"{"], [peer.fileno(), peer.fileno()])
+        with contextlib.suppress(ConnectionResetError):
+            assert peer.recv(100) == b""
+
+    ask_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")), lambda number: number <= before)
+
+
+class TestEndOfALease:
+    @pytest.fixture
+    def listening(self, short_path: Path) -> Iterator[listener.Listener]:
+        listening = listener.Listener(str(short_path / "server"))
+        yield listening
+        listening.close()
+        assert not (short_path / "server").exists()
+
+    @staticmethod
+    def path(listening: listener.Listener) -> str:
+        return f"{listening.directory}/{servers.SOCKET}"
+
+    def test_server_that_nobody_waits_for_is_reached_no_more(
+        self, listening: listener.Listener
+    ) -> None:
+        assert listening.withdraw()
+
+        with pytest.raises(ServerGoneError):
+            Connection(self.path(listening))
+
+    def test_caller_who_waits_is_served_first(self, listening: listener.Listener) -> None:
+        waiting = Connection(self.path(listening))
+
+        assert not listening.withdraw()
+
+        another = Connection(self.path(listening))
+        waiting.close()
+        another.close()
+
+    async def test_caller_who_has_said_nothing_yet_is_served_first(
+        self, listening: listener.Listener
+    ) -> None:
+        served: list[object] = []
+
+        async def answer(_caller: listener.Caller, greeting: listener.Greeting) -> None:
+            await anyio.lowlevel.checkpoint()
+            served.append(greeting.wish)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listening.serve, answer)
+            caller = Connection(self.path(listening))
+            await eventually(lambda: listening._connected == 1)
+            assert not listening.withdraw()
+            caller.send({"want": "nothing"})
+            await eventually(listening.withdraw)
+            tasks.cancel_scope.cancel()
+        caller.close()
+
+        assert served == [{"want": "nothing"}]
 
 
 def test_file_descriptors_that_nobody_wants_are_closed(shell: Shell, server: Server) -> None:

@@ -44,8 +44,10 @@ def _relay(options: list[str], keep: str) -> int:
         connection, _ = connect(options, keep, os.environ)
         connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
         for message in connection.messages():
+            if "err" in message:
+                os.write(2, str(message["err"]).encode())
             if "exit" in message:
-                return 0
+                return int(str(message["exit"]))
     except CommandError as error:
         os.write(2, f"tmux-debug-mcp: {error}\n".encode())
         return 1

@@ -113,8 +113,10 @@ def _leave(ready_fd: int) -> None:
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     # A client that waits for the end of its own files must not wait for us.
-    os.closerange(3, ready_fd)
-    os.closerange(ready_fd + 1, os.sysconf("SC_OPEN_MAX"))
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd not in (0, 1, 2, ready_fd):
+            os.closerange(fd, fd + 1)  # ignores that one, of the list itself, is closed already
 
 
 def _serve(directory: str, options: list[str], keep: str, ready_fd: int) -> None:

@@ -8,6 +8,7 @@ and the socket, and the kernel is asked for the caller's user as well. The proto
 import contextlib
 import os
 import secrets
+import select
 import socket
 import struct
 import sys
@@ -22,7 +23,6 @@ import orjson
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import files, processes
-from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.vt.sequences import plain_name
 
 from . import servers
@@ -41,6 +41,8 @@ _MAX_LINE_BYTES = 8 << 20
 _RECEIVE_BYTES = 1 << 16
 _BACKLOG = 128
 _MAX_FDS = 2
+# What the socket is called while the server looks for the last time whether somebody waits.
+_WITHDRAWN = "socket.withdrawn"
 # Another call may close files meanwhile.
 _NO_FILES_S = 0.1
 # A server locks its directory within a millisecond after it has made it.
@@ -191,7 +193,25 @@ class Caller:
             except ConnectionError as error:
                 raise CallerGoneError from error
             fds += received
+            if len(fds) > _MAX_FDS or any(map(self._leads_to_us, received)):
+                raise CallerGoneError
             return data
+
+    def _leads_to_us(self, fd: int) -> bool:
+        """Tell whether a descriptor is the other side of a connection to our socket.
+
+        If we hold that too, we do not see that the caller has closed it.
+        """
+        try:
+            other = socket.socket(fileno=fd)
+        except OSError:  # it is no socket
+            return False
+        try:
+            return bool(other.getpeername() == self._socket.getsockname())
+        except OSError:  # it is not connected
+            return False
+        finally:
+            other.detach()
 
 
 def program_of(pid: int) -> str:
@@ -206,6 +226,13 @@ async def cancel_when_gone(caller: Caller, scope: anyio.CancelScope) -> None:
     """Cancel what is done for a caller when it has closed its connection."""
     await caller.wait_until_gone()
     scope.cancel()
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error of a group, which may be of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _close(fds: list[int]) -> None:
@@ -254,13 +281,37 @@ class Listener:
         Raises:
             OSError: It can't be written.
         """
-        servers.write_facts(self.directory, facts)
+        servers.write_facts(self._lock, facts)
+
+    def withdraw(self) -> bool:
+        """Take the socket away, unless a caller is connected or waits to be.
+
+        Nobody who comes between the two looks is missed: the socket has no name then.
+
+        Returns:
+            False if there is a caller. It will be served.
+        """
+        if self._connected:
+            return False
+        with contextlib.suppress(OSError):  # somebody has removed it
+            self._rename(servers.SOCKET, _WITHDRAWN)
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        if not poll.poll(0):
+            return True
+        with contextlib.suppress(OSError):
+            self._rename(_WITHDRAWN, servers.SOCKET)
+        return False
+
+    def _rename(self, name: str, new: str) -> None:
+        """Rename a file in our directory, at whose path another may be by now."""
+        os.rename(name, new, src_dir_fd=self._lock, dst_dir_fd=self._lock)
 
     def close(self) -> None:
-        """Close the socket and remove the directory."""
+        """Close the socket and remove the directory; one that has taken its place stays."""
         self._socket.close()
-        files.remove(self.directory)
         os.close(self._lock)
+        files.remove_unheld(self.directory)
 
     async def serve(self, answer: Answer) -> None:
         """Serve callers until cancelled, each in a task of its own.
@@ -290,8 +341,9 @@ class Listener:
                 greeting.close()
         except* CallerGoneError:  # also out of a task group
             pass
-        except* Exception:  # noqa: BLE001  a bug of ours ends this connection and no other
+        except* Exception as error:  # noqa: BLE001  it ends this connection and no other
             traceback.print_exc(file=sys.stderr)
+            caller.send_away(f"The server failed: {_first(error)!r}. It goes on.")
         finally:
             self._connected -= 1
             caller.close()
@@ -303,9 +355,7 @@ class Listener:
                 connected, _ = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 continue
-            except OSError as error:
-                if error.errno not in OUT_OF_FILES:
-                    raise
+            except OSError:  # there are no files, or no memory
                 await anyio.sleep(_NO_FILES_S)
                 continue
             return Caller(connected)

@@ -200,19 +200,24 @@ def is_held(directory: str) -> bool:
     return False
 
 
-def write_facts(directory: str, facts: dict[str, object]) -> None:
+def write_facts(directory: int, facts: dict[str, object]) -> None:
     """Write the file that describes a server, in one step for readers.
+
+    Args:
+        directory: The descriptor of the server's directory, at whose path another may be by now.
+        facts: What to write; see `Server`.
 
     Raises:
         OSError: It can't be written.
     """
-    path = f"{directory}/{_FACTS}"
-    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    new = f"{_FACTS}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    fd = os.open(new, flags, 0o600, dir_fd=directory)
     try:
         os.write(fd, json.dumps(facts).encode())
     finally:
         os.close(fd)
-    os.rename(f"{path}.new", path)
+    os.rename(new, _FACTS, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server:
