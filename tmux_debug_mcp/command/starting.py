@@ -116,7 +116,7 @@ def _leave(ready_fd: int) -> None:
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
         if fd not in (0, 1, 2, ready_fd):
-            os.closerange(fd, fd + 1)  # ignores that one, of the list itself, is closed already
+            os.closerange(fd, fd + 1)  # ignores errors: the list's own file is closed by now
 
 
 def _serve(directory: str, options: list[str], keep: str, ready_fd: int) -> None:

@@ -148,7 +148,7 @@ class Screens:
         wanted = params.notifications.resource_subscriptions or ()
         watches = [
             self._watch(uri, partial(bus.publish, ResourceUpdated(uri=uri)))
-            for uri in wanted
+            for uri in dict.fromkeys(wanted)
             if uri.startswith(_PREFIX)
         ]
         try:
