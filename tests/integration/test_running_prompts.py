@@ -3,14 +3,16 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, python, run
+from support import PATIENCE_S, SHELLS, Tools, in_process, python, run
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.running import following_jobs
 from tmux_debug_mcp.panes.shells.dialects import Shell
+from tmux_debug_mcp.settings import Settings
 
 PROMPTS = {
     "hook": (SHELLS["bash"], "PROMPT_COMMAND='echo hooked; sleep 0.05'"),
@@ -77,6 +79,25 @@ async def test_line_editor_within_a_command_is_not_taken_for_the_prompt(tools: T
     )
     assert "got Bob\n" in text
     assert "run ended with code 0" in status
+
+
+async def test_link_on_the_way_to_the_files_of_a_run_makes_no_difference(
+    settings: Settings, short_path: Path
+) -> None:
+    directory = short_path / "directory"
+    directory.mkdir(0o700)
+    link = short_path / "link"
+    link.symlink_to(directory)
+    async with in_process(replace(settings, runtime_dir=str(link))) as tools:
+        pane_id = await tools.create("bash --norc")
+        assert tools.engine.panes[0].client.directory.parent == link
+
+        command = "read -e -p 'passphrase? ' x; echo \"[$x]\""
+        _, meta, _ = await run(tools, command, pane_id)
+        assert (meta["reason"], meta["awaits"]) == ("input", "keys")
+
+        answer = await tools.send(pane_id, "open sesame Enter", wait_for="]$")
+        assert "[open sesame]\n" in answer[1]
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "busybox"])

@@ -225,11 +225,11 @@ def open_files(pid: int) -> list[str]:
         return []
 
 
-def has_open(pid: int, path: str) -> bool:
-    """Tell whether a process has a file open, even if the file was removed since."""
+def has_open(pid: int, file: os.stat_result) -> bool:
+    """Tell whether a process has a file open, even if the file was removed or renamed since."""
     for number in open_files(pid):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{number}").removesuffix(" (deleted)") == path:
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), file):
                 return True
     return False
 

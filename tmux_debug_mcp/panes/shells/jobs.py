@@ -78,7 +78,8 @@ class Job:
         self._marks = job_marks(begin_nonce, end_nonce)
         self._script_file = client.file(f"{name}-{_slug(command)}")
         self._command_file = self._script_file.with_name(f"{self._script_file.name}.command")
-        self._write_files(client, self._script(begin_nonce, end_nonce))
+        self._is_removed = False
+        self._script_status = self._write_files(client, self._script(begin_nonce, end_nonce))
 
     def _script(self, begin_nonce: str, end_nonce: str) -> str:
         dialect = self.shell.dialect
@@ -95,14 +96,19 @@ class Job:
             restore=restore,
         )
 
-    def _write_files(self, client: ControlClient, script: str) -> None:
+    def _write_files(self, client: ControlClient, script: str) -> os.stat_result:
+        """Write both files; return the status of the script, whose inode identifies it."""
         lines = self.command.replace("\r\n", "\n").encode() + b"\n"
         try:
             client.write(self._command_file.name, lines)
-            client.write(self._script_file.name, script.encode())
+            path = client.write(self._script_file.name, script.encode())
+            return path.stat()
         except StorageError:
             self.remove()
             raise
+        except OSError as error:
+            self.remove()
+            raise StorageError(str(self._script_file), str(error.strerror)) from error
 
     @property
     def file_name(self) -> str:
@@ -153,9 +159,10 @@ class Job:
 
     def is_closed(self) -> bool:
         """Tell whether the shell is done with the script, or gone."""
-        if not self.shell.is_running():
+        # A script is removed once the shell is done with it. Another file may get its inode then.
+        if self._is_removed or not self.shell.is_running():
             return True
-        return not processes.has_open(self.shell.pid, str(self._script_file))
+        return not processes.has_open(self.shell.pid, self._script_status)
 
     def cancel(self) -> None:
         """Empty the script, so that the typed line does nothing when the shell reads it."""
@@ -163,7 +170,8 @@ class Job:
             os.truncate(self._script_file, 0)
 
     def remove(self) -> None:
-        """Remove the job's files, which the shell may still have open."""
+        """Remove the job's files, which the shell needs no more."""
+        self._is_removed = True
         for file in (self._script_file, self._command_file):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
