@@ -8,7 +8,9 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually, python, until
 
+from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.vt.keys import Keystrokes
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
 TRICKY = [
@@ -195,3 +197,19 @@ async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(
     await tools.send(other, "still here Enter")
     await tools.shows(other, "still here\nstill here")
     assert await pane.tmux(("list-buffers",)) == [()]
+
+
+@pytest.mark.parametrize("is_paste", [False, True])
+async def test_keys_for_a_pane_that_has_just_gone_are_an_error_and_leave_no_buffer(
+    tools: Tools, *, is_paste: bool
+) -> None:
+    other, _ = await tools.create("cat"), await tools.create("cat")
+    neighbour, pane = tools.engine.panes
+    await pane.client.run(("kill-pane", "-t", pane.target))
+
+    with pytest.raises(PaneLostError):
+        await pane.keyboard.press(Keystrokes("hello", is_paste=is_paste, keys=("Enter",), done=""))
+
+    assert await neighbour.tmux(("list-buffers",)) == [()]
+    await tools.send(other, "for the other Enter")
+    assert "hello" not in await tools.shows(other, "for the other\nfor the other")

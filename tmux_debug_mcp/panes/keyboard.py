@@ -156,11 +156,15 @@ class Keyboard:
         client = pane.client
         buffer = f"keys-{secrets.token_hex(8)}"
         file = client.write(buffer, text.encode())
-        paste = paste_commands(
-            pane.target, buffer, is_bracketed=is_bracketed, cleans_pastes=client.cleans_pastes
+        commands = paste_commands(
+            pane.target,
+            buffer,
+            str(file),
+            is_bracketed=is_bracketed,
+            cleans_pastes=client.cleans_pastes,
         )
         try:
-            await pane.tmux(("load-buffer", "-b", buffer, str(file)), *paste)
+            await pane.tmux(*commands)
         finally:
             client.remove(buffer)
 

@@ -29,15 +29,16 @@ def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
 
 
 def paste_commands(
-    target: str, buffer: str, *, is_bracketed: bool, cleans_pastes: bool
+    target: str, buffer: str, file: str, *, is_bracketed: bool, cleans_pastes: bool
 ) -> list[tuple[str, ...]]:
-    r"""Return the commands that paste a buffer into a pane and delete the buffer.
+    r"""Return the commands that load a file into a buffer, paste it into a pane, and delete it.
 
-    A dead pane gets nothing: pasting into one ends tmux 3.3.
+    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3.
 
     Args:
         target: tmux's id of the pane.
         buffer: The name of the buffer.
+        file: The path of the file; `-` is the standard input of the tmux client.
         is_bracketed: Put the text in brackets (`\e[200~`) if the program asks for them.
         cleans_pastes: This tmux rewrites control characters unless told not to.
     """
@@ -46,7 +47,11 @@ def paste_commands(
         flags += " -S"
     paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
     delete = f"delete-buffer -b {buffer}"
-    commands: list[tuple[str, ...]] = []
+    commands: list[tuple[str, ...]] = [
+        # Where its target is gone, if-shell does not fail: it takes the current pane instead.
+        ("has-session", "-t", target),
+        ("load-buffer", "-b", buffer, file),
+    ]
     if is_bracketed:
         commands.append(("copy-mode", "-q", "-t", target))
     commands.append(("if-shell", "-F", "-t", target, "#{pane_dead}", delete, paste))

@@ -194,12 +194,11 @@ class UsersServer:
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
-        load = ("load-buffer", "-b", buffer, "-")
-        paste = paste_commands(
-            pane_id, buffer, is_bracketed=is_bracketed, cleans_pastes=cleans_pastes
+        commands = paste_commands(
+            pane_id, buffer, "-", is_bracketed=is_bracketed, cleans_pastes=cleans_pastes
         )
         try:
-            await self._socket.run(load, *paste, text=text)
+            await self._socket.run(*commands, text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
                 await self._socket.run(("delete-buffer", "-b", buffer))
