@@ -1,7 +1,9 @@
 """Processes of a tab: start_process types, stop_process ends what runs (spec 000, phase 4)."""
 
+import itertools
 import shutil
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from operator import le
@@ -202,6 +204,18 @@ async def test_nothing_to_stop_is_said_and_the_shell_lives(tabs: Tabs, tab: str)
             "note": "Not stopped: nothing runs there, the shell is at its prompt.",
         }
     assert await tabs.output(tab, "echo alive") == "alive\n"
+
+
+async def test_stop_has_an_end_where_the_clock_is_set_back(
+    tabs: Tabs, tab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = itertools.count(time.time(), -3600.0)
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    await tabs.json("start_process", window_id=tab, command="echo one")
+    await tabs.shows(tab, "\none")
+
+    answer = await tabs.json("stop_process", window_id=tab)
+    assert "the shell is at its prompt" in answer["note"]
 
 
 async def test_loop_of_the_shell_itself_is_stopped_by_c_c_alone(tabs: Tabs, tab: str) -> None:

@@ -1,7 +1,9 @@
 """A wait returns the first thing that happens, and never echo or what was there before."""
 
+import itertools
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -515,3 +517,42 @@ async def test_pane_that_is_lost_during_a_look_is_an_answer(
     blocks = await tools.blocks("wait", pane_id=pane_id)
 
     assert "was lost after" in blocks[-1]
+
+
+@pytest.fixture
+def falling_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the system's clock back by an hour at each look."""
+    times = itertools.count(time.time(), -3600.0)
+    monkeypatch.setattr(time, "time", lambda: next(times))
+
+
+@pytest.mark.usefixtures("falling_clock")
+async def test_echo_does_not_match_where_the_clock_is_set_back(
+    tools: Tools, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    pane_id = await tools.create(f"read x; read y; read z <{gate}; echo second answered; cat")
+    [pane] = tools.engine.panes
+    await tools.send(pane_id, "first Enter")
+
+    answers: list[str] = []
+
+    async def send() -> None:
+        blocks = await tools.send(pane_id, "second Enter", wait_for="second")
+        answers.extend(blocks)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        await eventually(lambda: b"second\r\n" in pane.log.read(0, pane.log.size))
+        await anyio.Path(gate).write_text("open\n")
+
+    assert "second answered" in answers[1]
+
+
+@pytest.mark.usefixtures("falling_clock")
+async def test_pane_that_is_quiet_is_idle_where_the_clock_is_set_back(tools: Tools) -> None:
+    pane_id = await tools.create("echo hello; exec sleep 1001")
+    await tools.shows(pane_id, "hello")
+
+    assert (await wait(tools, pane_id, idle_s=0.1))[1]["reason"] == "idle"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
     append(log, data)
 
     assert log.find_mark() is None
+
+
+@pytest.mark.parametrize("set_by_s", [0.0, -3600.0, 3600.0])
+def test_clock_that_is_set_does_not_change_for_how_long_a_log_is_quiet(
+    log: Log, monkeypatch: pytest.MonkeyPatch, set_by_s: float
+) -> None:
+    begin = time.monotonic()
+    log.quiet_s()
+    append(log, b"output")
+    wall_time = time.time
+    monkeypatch.setattr(time, "time", lambda: wall_time() + set_by_s)
+
+    quiet_s = log.quiet_s()
+    assert 0 <= quiet_s <= time.monotonic() - begin
+    assert quiet_s < log.quiet_s()
 
 
 def test_trimmed_log_keeps_its_end_at_the_same_cursor(log: Log) -> None:

@@ -68,7 +68,8 @@ class Log:
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(self._fd)
         self.timing = Timing(time.time())
-        self._made_at = time.monotonic()
+        self._made_at = self._grew_at = self._looked_at = time.monotonic()
+        self._size_at_look = 0
 
     def _open(self) -> int:
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _OPEN_APPEND, 0o600)
@@ -133,8 +134,26 @@ class Log:
 
     @property
     def written_at(self) -> float:
-        """When the log last grew, in seconds since the epoch."""
+        """When the file was written last, in seconds since the epoch, by a clock that may be set.
+
+        `quiet_s` tells how long ago that is.
+        """
         return self._status().st_mtime
+
+    def quiet_s(self) -> float:
+        """Return the seconds since the log grew, or since it was made if it is empty.
+
+        The file's time is trusted as far as it lies between the last call and this one, since the
+        system's clock may have been set meanwhile.
+        """
+        status = self._status()
+        now = time.monotonic()
+        if status.st_size != self._size_at_look:
+            grew_at = now - (time.time() - status.st_mtime)
+            self._grew_at = min(max(grew_at, self._looked_at), now)
+            self._size_at_look = status.st_size
+        self._looked_at = now
+        return now - self._grew_at
 
     @property
     def kept_bytes(self) -> int:

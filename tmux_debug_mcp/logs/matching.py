@@ -133,7 +133,7 @@ class Scan:
         self._sent = sent
         sent_before = [keys for keys in sent if keys.cursor < start]
         self._echo = Echo(sent_before)
-        self._expected_at = max((keys.at for keys in sent_before), default=0.0)
+        self._last_expected = max((keys.number for keys in sent_before), default=-1)
         self.unseen_bytes = 0
         self.is_at_line_end = False
         self._begin_at(start)
@@ -180,11 +180,11 @@ class Scan:
 
     def _expect_echo(self) -> Sent | None:
         """Expect the echo of the keys that were sent up to the position; return the next ones."""
-        not_expected = [keys for keys in self._sent if keys.at > self._expected_at]
+        not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:
             if keys.cursor > self.position:
                 return keys
-            self._expected_at = keys.at
+            self._last_expected = keys.number
             self._expect_echo_of(keys)
         return None
 

@@ -110,8 +110,9 @@ class Ending:
 
     def _state_at(self, mark: Mark) -> State:
         """Return the state of a program that ended with a mark."""
-        runtime_s = self._runtime_s(self._log.written_at)
-        return ended_state(mark.exit_code, runtime_s, mark.offset)
+        # The log grew last when the mark was printed.
+        runtime_s = self._age_s() - self._log.quiet_s()
+        return ended_state(mark.exit_code, max(0.0, runtime_s), mark.offset)
 
     def _state_now(self, exit_code: int | None) -> State:
         """Return the state of a program that has just ended.
@@ -119,9 +120,7 @@ class Ending:
         Args:
             exit_code: Its exit code, None if that is not known: then it is lost.
         """
-        return ended_state(exit_code, self._runtime_s(time.time()), self._log.size)
+        return ended_state(exit_code, self._age_s(), self._log.size)
 
-    def _runtime_s(self, end: float) -> float:
-        """Return the seconds from the start to a recent time, on the clock of time.time()."""
-        since_end_s = time.time() - end
-        return max(0.0, time.monotonic() - self.started_at - since_end_s)
+    def _age_s(self) -> float:
+        return time.monotonic() - self.started_at

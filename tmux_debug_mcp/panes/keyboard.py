@@ -104,7 +104,8 @@ class Keyboard:
             cursor=self._pane.log.size,
             texts=[text for text in texts if text],
             echoes=echoes,
-            at=time.time(),
+            number=self.last_sent.number + 1 if self.last_sent else 0,
+            at=time.monotonic(),
             rows=rows,
         )
         self.sent.append(sent)

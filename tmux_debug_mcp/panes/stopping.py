@@ -87,7 +87,7 @@ async def _is_at_prompt(pane: Pane) -> bool:
         PROMPT_SOON_S, starting_s=_STARTING_SHELL_S
     ) or _is_other_shell(pane):
         last_sent = pane.keyboard.last_sent
-        if last_sent is None or time.time() > last_sent.at + TYPED_S:
+        if last_sent is None or time.monotonic() > last_sent.at + TYPED_S:
             return True
         await anyio.sleep(_POLL_S)
     return False

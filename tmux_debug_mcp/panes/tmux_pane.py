@@ -107,7 +107,7 @@ class TmuxPane:
     @property
     def has_just_printed(self) -> bool:
         """Whether the program printed within 10 ms, so that more may be on its way to the log."""
-        return time.time() < self.log.written_at + _PRINTED_S
+        return self.log.quiet_s() < _PRINTED_S
 
     def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
         """Return the state of the running program, as a snapshot shows it."""

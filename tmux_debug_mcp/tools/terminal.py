@@ -343,7 +343,7 @@ class Terminal:
 async def _rest_after_keys(pane: Pane) -> None:
     """Wait until a pane is at rest, if keys have just been sent to it."""
     sent = pane.keyboard.sent
-    if sent and time.time() < sent[-1].at + _REST_S:
+    if sent and time.monotonic() < sent[-1].at + _REST_S:
         await rest(pane, _REST_S)
 
 

@@ -58,13 +58,15 @@ class Sent:
         cursor: The size of the pane's log before the keys were sent.
         texts: The typed text in pieces, split at control characters, without surrounding blanks.
         echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
-        at: The time, as time.time() returns it.
+        number: How many were sent to the pane before.
+        at: When they were sent, on the clock of time.monotonic().
         rows: The rows of the screen before, if a program draws there.
     """
 
     cursor: int
     texts: Sequence[str]
     echoes: Echoes
+    number: int
     at: float
     rows: Sequence[str] = ()
 

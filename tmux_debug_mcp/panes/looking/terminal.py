@@ -66,14 +66,14 @@ class Terminal:
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
         self.before_typing = before
-        self._typed_at = time.time()
+        self._typed_at = time.monotonic()
         self._tracker = ActivityTracker(before)
         self._tracker.step(before, anyio.current_time())
 
     @property
     def typed_s(self) -> float:
         """Seconds since something was typed, infinite if nothing was."""
-        return time.time() - self._typed_at
+        return time.monotonic() - self._typed_at
 
     def _is_unchanged(self, last: Snapshot) -> bool:
         """Tell whether the threads that wait for the terminal have not run since a snapshot."""

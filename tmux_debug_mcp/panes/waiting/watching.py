@@ -41,8 +41,6 @@ _FLOOD_S = 0.01
 _REST_OF_LINE_S = 0.003
 # The least time between two looks at a pane, however often its log grows.
 _MIN_LOOK_S = 0.002
-# Added to idle_s: the clocks of files and of processes differ by less.
-_CLOCK_SLACK_S = 0.001
 
 
 class Watch:
@@ -150,12 +148,11 @@ class Watch:
 
     def _idle_s(self) -> float:
         """Return the seconds since something was printed or typed, or the pane was made."""
-        pane = self._pane
-        last = pane.log.written_at
-        sent = pane.keyboard.last_sent
-        if sent:
-            last = max(last, sent.at)
-        return min(time.time() - last, time.monotonic() - pane.started_at)
+        quiet_s = self._pane.log.quiet_s()
+        sent = self._pane.keyboard.last_sent
+        if sent is None:
+            return quiet_s
+        return min(quiet_s, time.monotonic() - sent.at)
 
     async def _pause(self, subscription: Subscription, deadline: float, read_bytes: int) -> None:
         """Wait until there may be something new.
@@ -167,7 +164,7 @@ class Watch:
         """
         wait_s = min(deadline - anyio.current_time(), self._activity.next_look_s)
         if self._conditions.idle_s is not None:
-            wait_s = min(wait_s, self._conditions.idle_s - self._idle_s() + _CLOCK_SLACK_S)
+            wait_s = min(wait_s, self._conditions.idle_s - self._idle_s())
         if read_bytes > _FLOOD_BYTES:
             await anyio.sleep(min(_FLOOD_S, max(0.0, wait_s)))
         else:
