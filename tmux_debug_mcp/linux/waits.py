@@ -119,24 +119,26 @@ def _system_call(pid: int, thread: str) -> list[bytes] | None:
 
 
 def _wait(pid: int, thread: str, number: int, arguments: list[int], tty: int) -> Wait:
+    # A thread may have a table of files of its own: clone(2) without CLONE_FILES, unshare(2).
+    files_of = f"/proc/{pid}/task/{thread}"
     call = _CALLS.get(number)
     if call == "restart" and _is_in_poll(pid, thread):
         call = "restarted poll"
     match call:
         case "read":
             fd, _buffer, count, *_ = arguments
-            return _wait_in_read(pid, fd, count, tty)
+            return _wait_in_read(files_of, fd, count, tty)
         case "poll":
             files, count, timeout, *_ = arguments
-            return _wait_among(pid, _polled(pid, files, count), timeout, tty)
+            return _wait_among(files_of, _polled(pid, files, count), timeout, tty)
         case "restarted poll":
             files, count, *_ = arguments
-            return _wait_among(pid, _polled(pid, files, count), 0, tty)
+            return _wait_among(files_of, _polled(pid, files, count), 0, tty)
         case "select":
             count, bits, _writing, _failing, timeout, *_ = arguments
-            return _wait_among(pid, _selected(pid, count, bits), timeout, tty)
+            return _wait_among(files_of, _selected(pid, count, bits), timeout, tty)
         case "epoll":
-            return _wait_among(pid, _epolled(pid, arguments[0]), 0, tty)
+            return _wait_among(files_of, _epolled(files_of, arguments[0]), 0, tty)
     return Wait()
 
 
@@ -145,22 +147,22 @@ def _is_in_poll(pid: int, thread: str) -> bool:
     return b"poll" in processes.read(f"/proc/{pid}/task/{thread}/wchan")
 
 
-def _wait_in_read(pid: int, fd: int, count: int, tty: int) -> Wait:
-    if not _is_device_of(_device(pid, fd), tty):
+def _wait_in_read(files_of: str, fd: int, count: int, tty: int) -> Wait:
+    if not _is_device_of(_device(files_of, fd), tty):
         return Wait()
     return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
 
 
-def _wait_among(pid: int, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
+def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
     """Return what a thread waits for.
 
     Args:
-        pid: The process.
+        files_of: The directory of the thread in /proc.
         numbers: The files whose input the thread waits for.
         timeout: The argument for the time. A null pointer and the number -1 mean no timeout.
         tty: The terminal.
     """
-    devices = [_device(pid, number) for number in numbers]
+    devices = [_device(files_of, number) for number in numbers]
     are_terminal = [_is_device_of(device, tty) for device in devices]
     has_timeout = timeout != 0 and timeout & 0xFFFFFFFF != 0xFFFFFFFF  # noqa: PLR2004  32 bits of -1
     return Wait(
@@ -191,13 +193,13 @@ def _selected(pid: int, count: int, address: int) -> Iterator[int]:
             yield number
 
 
-def _epolled(pid: int, fd: int) -> Iterator[int]:
+def _epolled(files_of: str, fd: int) -> Iterator[int]:
     """Yield the files whose input an epoll instance waits for.
 
     Source: proc(5), /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal
     except the first number.
     """
-    for line in processes.read(f"/proc/{pid}/fdinfo/{fd}").splitlines():
+    for line in processes.read(f"{files_of}/fdinfo/{fd}").splitlines():
         words = line.split()
         if words[:1] == [b"tfd:"] and int(words[3], 16) & _EPOLL_INPUT:
             yield int(words[1])
@@ -210,10 +212,10 @@ def _is_device_of(device: int, tty: int) -> bool:
     return device in (_DEV_TTY, terminals.device(tty))
 
 
-def _device(pid: int, fd: int) -> int:
-    """Return the device number of a process's open file; 0 for other files than devices."""
+def _device(files_of: str, fd: int) -> int:
+    """Return the device number of a thread's open file; 0 for other files than devices."""
     try:
-        return os.stat(f"/proc/{pid}/fd/{fd}").st_rdev
+        return os.stat(f"{files_of}/fd/{fd}").st_rdev
     except OSError:
         return 0
 
