@@ -2,6 +2,8 @@
 
 import os
 import pty
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
-from support import ask_until
+from support import ask_until, wait_until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.waits import Wait, wait_of
@@ -43,14 +45,38 @@ class Reading(NamedTuple):
 
 @pytest.fixture
 def reading() -> Iterator[Reading]:
+    with on_terminal("(exec cat); :") as reading:
+        ask_until(lambda: awaited(look(reading.leader, 0)), lambda awaits: awaits is Awaits.INPUT)
+        yield reading
+
+
+# A thread with a table of files of its own reads a pipe as its standard input.
+READING_A_PIPE = """import ctypes, os, threading
+def read():
+    assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES
+    reading, writing = os.pipe()
+    os.dup2(reading, 0)
+    os.read(0, 1)
+thread = threading.Thread(target=read)
+thread.start()
+thread.join()
+"""
+
+
+@contextmanager
+def on_terminal(script: str) -> Iterator[Reading]:
+    """Run a shell script on a terminal of its own during the block."""
     keyboard, terminal = pty.openpty()
     # The leader of a session gets the first terminal that it opens as its own.
-    script = f"exec <>{os.ttyname(terminal)} >&0 2>&0; (exec cat); :"
+    script = f"exec <>{os.ttyname(terminal)} >&0 2>&0; {script}"
     with subprocess.Popen(["sh", "-c", script], start_new_session=True) as process:
         os.close(terminal)
-        ask_until(lambda: awaited(look(process.pid, 0)), lambda awaits: awaits is Awaits.INPUT)
-        yield Reading(process.pid, keyboard)
-        os.close(keyboard)
+        try:
+            yield Reading(process.pid, keyboard)
+        finally:
+            processes.send_signals(processes.descendants(process.pid), signal.SIGKILL)
+            process.kill()
+            os.close(keyboard)
 
 
 @contextmanager
@@ -102,6 +128,53 @@ def test_run_of_a_reader_after_it_was_seen_to_wait_is_noticed(
     [(pid, thread)] = seen.readers
 
     assert seen.reader_ns < processes.cpu_ns(pid, thread)
+
+
+def test_one_process_with_many_children_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "_MAX_PROCESSES", 8)
+    looked_at: list[int] = []
+    read_stat = processes.read_stat
+
+    def counted(pid: int) -> processes.Stat | None:
+        looked_at.append(pid)
+        return read_stat(pid)
+
+    monkeypatch.setattr(processes, "read_stat", counted)
+    children = "sleep 1001 & " * 40
+    with on_terminal(f"set -m; {children} cat; :") as terminal:
+        ask_until(lambda: awaited(look(terminal.leader, 0)), lambda awaits: awaits is Awaits.INPUT)
+        looked_at.clear()
+        look(terminal.leader, 0)
+
+    assert len(looked_at) < 20
+
+
+def test_threads_of_all_processes_together_are_bounded(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "_MAX_THREADS", 0)
+
+    assert look(reading.leader, 0).readers == ()
+
+
+def test_thread_that_reads_a_pipe_as_its_own_standard_input_awaits_nothing_from_the_terminal() -> (
+    None
+):
+    program = shlex.join([sys.executable, "-c", READING_A_PIPE])
+    with on_terminal(f"exec {program}") as terminal:
+        pid = terminal.leader
+
+        def reads_0() -> bool:
+            others = [thread for thread in processes.threads(pid) if thread != str(pid)]
+            calls = [processes.read(f"/proc/{pid}/task/{thread}/syscall") for thread in others]
+            return [call.split()[1:2] for call in calls] == [[b"0x0"]]
+
+        wait_until(reads_0)
+        process = processes.read_stat(pid)
+        assert process is not None
+        waits = [wait_of(pid, thread, process.tty) for thread in processes.threads(pid)]
+
+    assert waits == [Wait(), Wait()]
 
 
 def test_ending_threads_do_not_count_as_hidden() -> None:

@@ -16,7 +16,8 @@ Programs run on while a snapshot is taken, so the order of the reads matters:
 """
 
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tmux_debug_mcp.linux import processes, terminals
@@ -28,8 +29,9 @@ from tmux_debug_mcp.vt.sequences import plain_name
 
 from .activity import Snapshot, Waiting
 
-# The children of this many processes are listed, which bounds the time that a snapshot takes.
+# So many processes and threads are looked at, which bounds the time that a snapshot takes.
 _MAX_PROCESSES = 256
+_MAX_THREADS = 512
 
 # Programs that always wait for keys in raw mode, on behalf of a program that we can't see.
 _REMOTE_SHELLS = ("ssh", "mosh-client", "telnet", "rlogin", "adb")
@@ -95,19 +97,27 @@ def _foreground_processes(session_leader: Stat) -> list[Stat]:
 
     These are the foreground group, and those that have left for a session without a terminal.
     """
-    candidates: list[Stat] = []
-    parents = [session_leader.pid]
-    for _ in range(_MAX_PROCESSES):
-        if not parents:
-            break
-        for child in processes.children(parents.pop(0)):
+    below = list(_descendants(session_leader))
+    if session_leader.tpgid not in (session_leader.pid, *(stat.pid for stat in below)):
+        # Too many other processes came before it.
+        group_leader = processes.read_stat(session_leader.tpgid)
+        if group_leader:
+            below.append(group_leader)
+    is_living = [stat for stat in below if stat.state not in "ZX"]
+    return [stat for stat in is_living if _may_read_terminal(stat, session_leader)]
+
+
+def _descendants(process: Stat) -> Iterator[Stat]:
+    """Yield the first descendants of a process, zombies too, parents before their children."""
+    parents = deque([process.pid])
+    room = _MAX_PROCESSES
+    while parents and room > 0:
+        for child in processes.children(parents.popleft())[:room]:
+            room -= 1
             stat = processes.read_stat(child)
-            if stat is None:
-                continue
-            parents.append(child)
-            if stat.state not in "ZX" and _may_read_terminal(stat, session_leader):
-                candidates.append(stat)
-    return candidates
+            if stat:
+                parents.append(child)
+                yield stat
 
 
 def _may_read_terminal(process: Stat, session_leader: Stat) -> bool:
@@ -129,7 +139,12 @@ def _look_at_terminal(
     """
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
-    examined = [_examine(process, session_leader.tty) for process in candidates]
+    examined: list[_Member] = []
+    room = _MAX_THREADS
+    for process in candidates:
+        threads = processes.threads(process.pid)[: min(room, processes.MAX_THREADS)]
+        room -= len(threads)
+        examined.append(_examine(process, threads, session_leader.tty))
     # A program that has changed the modes meanwhile may have begun to wait in either of them.
     is_waiting = any(one.is_waiting for one in examined)
     if is_waiting and terminals.modes_at(terminal) != modes:
@@ -161,11 +176,10 @@ def _look_at_terminal(
     return snapshot
 
 
-def _examine(process: Stat, tty: int) -> _Member:
-    """Find the threads of a process that wait for a terminal."""
+def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
+    """Find which of these threads of a process wait for a terminal."""
     if process.state in "Tt":
-        return _Member(process, processes.cpu_ns(process.pid))
-    names = processes.threads(process.pid)[: processes.MAX_THREADS]
+        return _Member(process, sum(processes.cpu_ns(process.pid, name) for name in names))
     waiting = Waiting.NONE
     has_own_terminals = False
     threads: list[tuple[int, str]] = []
@@ -272,9 +286,9 @@ def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
 
 def _snapshot_behind(relay: Stat, printed_bytes: int) -> Snapshot | None:
     """Return a snapshot of the terminal whose session leader is a descendant of a relay."""
-    for pid in processes.descendants(relay.pid):
-        stat = processes.read_stat(pid)
-        if stat and stat.session == stat.pid and stat.tty not in (0, relay.tty):
+    for stat in _descendants(relay):
+        is_living = stat.state not in "ZX"
+        if is_living and stat.session == stat.pid and stat.tty not in (0, relay.tty):
             return _snapshot_of_session(stat, printed_bytes)
     return None
 
