@@ -179,14 +179,16 @@ async def test_exited_pane_keeps_its_text(tools: Tools) -> None:
     assert result[1].endswith("; cursor 15]")
 
 
-async def test_pane_whose_window_a_person_closed_is_lost(tools: Tools) -> None:
-    pane_id = await tools.create("cat")
+async def test_pane_whose_window_a_person_closed_is_lost_and_its_lines_are_those_of_its_log(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("printf 'one\\ntwo\\nthree'; cat", wait_for="three")
     pane = tools.engine.panes[0]
     await pane.client.run(("kill-window", "-t", pane.target))
 
-    error = await tools.error("capture_pane", pane_id=pane_id)
-
-    assert error.startswith("Pane 'debug-1' was lost")
+    [text, status] = await tools.blocks("capture_pane", pane_id=pane_id, lines=2)
+    assert text == "two\nthree"
+    assert "was lost after" in status
     assert '"lost":true' in (await tools.blocks("list_panes"))[0]
 
 

@@ -1,8 +1,10 @@
 """What can be read of a pane: a live one, or one of which only a kept log is left."""
 
+import contextlib
 from dataclasses import replace
 from typing import Protocol
 
+from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.archive import ArchivedPane
 from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.log import Log
@@ -44,10 +46,9 @@ class Readable(Protocol):
         Args:
             lines: The maximum number of logical lines.
             max_characters: The maximum length of all of them. A live pane may have more.
-            ansi: Keep colours and attributes. A kept log has none.
+            ansi: Keep colours and attributes. Lines of a log have none.
 
         Raises:
-            PaneLostError: The pane is gone.
             StorageError: There is no room for the capture.
         """
 
@@ -55,7 +56,6 @@ class Readable(Protocol):
         """Return what the screen shows.
 
         Raises:
-            PaneLostError: The pane is gone.
             StorageError: There is no room for the capture.
         """
 
@@ -97,13 +97,17 @@ class LivePane:
         """Start the writer of the pane's log again if it has ended."""
         await self._pane.ensure_log_writer()
 
-    async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  it is all there
-        """Return the last lines that tmux has."""
-        return await capture(self._pane, lines, ansi=ansi)
+    async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:
+        """Return the last lines that tmux has; of a pane that is gone, those of its log."""
+        with contextlib.suppress(PaneLostError):
+            return await capture(self._pane, lines, ansi=ansi)
+        return await _logged_lines(self.log, await self.state(), lines, max_characters)
 
     async def screen(self) -> str:
-        """Return what tmux shows."""
-        return (await capture_screen(self._pane)).text()
+        """Return what tmux shows; of a pane that is gone, what it showed at the end."""
+        with contextlib.suppress(PaneLostError):
+            return (await capture_screen(self._pane)).text()
+        return await read_screen(self.log, (await self.state()).cursor)
 
     def take_notices(self) -> list[str]:
         """Return the pane's notices."""
@@ -143,15 +147,11 @@ class KeptPane:
 
     async def last_lines(self, lines: int, max_characters: int, *, ansi: bool = False) -> str:  # noqa: ARG002  logs have no cells
         """Return the last lines that were printed."""
-        found, _ = await read_last_lines(self.log, await self._end(), lines, max_characters)
-        return "\n".join(found).rstrip(" \n")
+        return await _logged_lines(self.log, await self.state(), lines, max_characters)
 
     async def screen(self) -> str:
         """Return what the screen showed at the end."""
-        return await read_screen(self.log, await self._end())
-
-    async def _end(self) -> int:
-        return (await self.state()).cursor
+        return await read_screen(self.log, (await self.state()).cursor)
 
     def take_notices(self) -> list[str]:
         """Return no notices: a kept log has none."""
@@ -160,3 +160,9 @@ class KeptPane:
     def close(self) -> None:
         """Close the log."""
         self.log.close()
+
+
+async def _logged_lines(log: Log, state: State, lines: int, max_characters: int) -> str:
+    """Return the last lines of a log up to the cursor of a state, without blank ones at the end."""
+    found, _ = await read_last_lines(log, state.cursor, lines, max_characters)
+    return "\n".join(found).rstrip(" \n")

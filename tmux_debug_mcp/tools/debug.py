@@ -260,6 +260,9 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     state = await pane.state()
     lines = min(arguments.lines, MAX_TEXT_LINES)
     text = await pane.last_lines(lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
+    now = await pane.state()
+    if now.is_lost:  # the capture has found that tmux no longer has it
+        state = now
     whole = Excerpt(text.split("\n"), [])
     excerpt = cut_in_the_middle(whole, MAX_TEXT_CHARACTERS)
     blocks = [excerpt.text, status(pane, state)]
