@@ -140,6 +140,24 @@ async def test_captures_go_nowhere_else_than_to_their_directory(
     assert [file.name for file in full.iterdir()] == ["debug-1-capture-001.txt"]
 
 
+@pytest.mark.parametrize("keys", ["hunter2 Enter", ["hunter2 Enter", "hunter2 Enter"]])
+async def test_secret_that_a_terminal_shows_is_in_no_capture_that_is_kept(
+    settings: Settings, tmp_path: Path, keys: str | list[str]
+) -> None:
+    full = tmp_path / "full"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        pane_id = await tools.create("cat", name="hunter")
+        answered = await tools.send(pane_id, keys, secret=True, wait_for="^hunter2$")
+        assert "hunter2" in answered[1]
+        await tools.shows(pane_id, "hunter2\nhunter2")
+        await tools.capture(pane_id, ansi=True)
+        await tools.capture(pane_id, since=0)
+
+    kept = [file.read_text() for file in full.iterdir()]
+    assert not any("hunter2" in text for text in kept)
+    assert sum("[secret]" in text for text in kept) >= 4
+
+
 async def test_nothing_in_the_directory_of_captures_is_written_to_or_waited_for(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """Calls on record: what the audit says of each, without values that are or may be secrets."""
 
 import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
-from tmux_debug_mcp.errors import ToolError
+from tmux_debug_mcp.errors import KeysError, ToolError
+from tmux_debug_mcp.vt.steps import steps
 
 from .toolset import Answer
 
@@ -17,6 +19,13 @@ Arguments = Mapping[str, Any]
 # The arguments of a call with `secret` that are put on record. Of an unknown argument nobody knows
 # what it was meant to be.
 _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
+
+
+_CONTROL = re.compile("[\0-\037\177]+")
+# What may stand between two characters of an echo: the end of a row, colours.
+_BETWEEN = r"(?:\n|\033\[[0-9;:]*m)*"
+# The echo of longer lines is found where it has neither.
+_MAX_COLOURED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ class Records:
     def __init__(self, audit: AuditLog | None, run: str) -> None:
         self._audit = audit
         self._run = run
+        self._secrets: dict[re.Pattern[str], None] = {}
 
     async def answered(
         self,
@@ -65,6 +75,7 @@ class Records:
         """
         if self._audit is None:
             return await answer()
+        self._secrets |= dict.fromkeys(_secret_texts(call.arguments))
         self._audit.flush()
         return await self._recorded(self._audit, call, answer, text_for)
 
@@ -80,7 +91,8 @@ class Records:
         try:
             answered = await answer()
             if answered.output is not None and answered.pane_id is not None:
-                capture = audit.capture(answered.pane_id, answered.output)
+                output = self._without_echo_of_secrets(answered.output)
+                capture = audit.capture(answered.pane_id, output)
         except ToolError as reason:
             audit.record(self._record(call, begin, error=text_for(reason)))
             raise
@@ -97,6 +109,12 @@ class Records:
             record["capture"] = capture
         audit.record(record)
         return answered
+
+    def _without_echo_of_secrets(self, output: str) -> str:
+        """Return output with `[secret]` for what was typed as a secret and shown by a terminal."""
+        for secret in self._secrets:
+            output = secret.sub("[secret]", output)
+        return output
 
     def _record(
         self, call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
@@ -130,6 +148,29 @@ class Records:
         if error is not None:
             record["error"] = error
         return record
+
+
+def _secret_texts(arguments: Arguments) -> list[re.Pattern[str]]:
+    """Return expressions for the lines that a call with `secret` types, the longest first."""
+    if arguments.get("secret", False) is False:
+        return []
+    try:
+        typed = steps(
+            arguments.get("keys", ""),
+            literal=bool(arguments.get("literal")),
+            paste=bool(arguments.get("paste")),
+        )
+    except (KeysError, TypeError, ValueError, AttributeError):  # it is not typed
+        return []
+    lines = {line for step in typed for line in _CONTROL.split(step.text) if line.strip(" ")}
+    return [_expression(line) for line in sorted(lines, key=len, reverse=True)]
+
+
+def _expression(line: str) -> re.Pattern[str]:
+    """Return an expression for a line as terminals show it: wrapped, and with its colours."""
+    if len(line) > _MAX_COLOURED:
+        return re.compile(re.escape(line))
+    return re.compile(_BETWEEN.join(map(re.escape, line)))
 
 
 def _without_secrets(arguments: Arguments) -> dict[str, Any]:
