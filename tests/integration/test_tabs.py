@@ -12,6 +12,7 @@ import pytest
 from support import eventually, in_process, own_tmux, socket_of
 from toolsets import Tabs, open_tabs
 
+from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 
 
@@ -233,3 +234,22 @@ async def test_bad_arguments_are_errors_that_say_what_to_do(
     # Errors are for the model to mend its call by.
     assert error in await tabs.error(tool, **arguments)
     assert list(await tabs.rows()) == [tab]
+
+
+async def test_tab_of_an_earlier_run_has_ended_for_all_that_would_use_it(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with open_tabs(settings, Archive(tmp_path / "logs")) as tabs:
+        tab = await tabs.new()
+    later = Archive(tmp_path / "logs")
+    later.run = "20990101T000000-1"  # runs of one process in one second have one name
+    async with open_tabs(settings, later) as tabs:
+        for tool, arguments in {
+            "execute_command": {"command": "true"},
+            "start_process": {"command": "true"},
+            "stop_process": {},
+            "close_tab": {},
+        }.items():
+            error = await tabs.error(tool, window_id=tab, **arguments)
+            assert error.startswith(f"Tab '{tab}' has ended")
+        assert "not found" in await tabs.error("close_tab", window_id="@77")

@@ -152,6 +152,16 @@ async def test_recording_of_a_session_that_was_closed_is_told(term: Terminal) ->
 async def test_file_that_is_there_is_not_written_over(term: Terminal, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     assert "which is there already" in await term.error("startRecording", path="mine")
+
+
+async def test_file_on_the_way_to_a_recording_is_an_error_that_says_so(
+    term: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").write_text("precious")
+    for path in ("mine/s.cast", "mine/more/s.cast"):
+        error = await term.error("startRecording", path=path)
+        assert "which can't be written (Not a directory). Give another one." in error
+    assert (tmp_path / "mine").read_text() == "precious"
     assert "which can't be written (No such file" in await term.error(
         "startRecording", path="/proc/x"
     )

@@ -195,7 +195,8 @@ def _create(path: Path) -> int:
     """Make the file of a recording and return its descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # something else: opening the file tells so
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(path, flags, 0o600)
     except FileExistsError:
         raise ArgumentError(

@@ -265,7 +265,9 @@ class Tabs:
         pane = self._find(window_id)
         if pane:
             return pane
-        if "/" in window_id:
+        archive = self._engine.archive
+        is_of_earlier_run = archive is not None and bool(archive.runs_with(window_id))
+        if "/" in window_id or is_of_earlier_run:
             raise ArgumentError(
                 f"Tab '{window_id[:80]}' has ended, and at best its log is left. Use "
                 "read_logs_from_tab, or create_tab to make another."
