@@ -122,8 +122,9 @@ class Tools(Caller):
         return pane_id
 
     async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
-        """Send keys; without `wait_for` what comes of them is not observed."""
-        if "wait_for" not in arguments:
+        """Send keys; a single step without `wait_for` is not observed."""
+        is_one_step = isinstance(keys, str) and "\n" not in keys.rstrip("\n")
+        if is_one_step and "wait_for" not in arguments:
             arguments.setdefault("timeout_s", 0)
         return await self.blocks("send_keys", pane_id=pane_id, keys=keys, **arguments)
 

@@ -159,3 +159,17 @@ async def test_text_that_is_longer_than_its_bytes_keeps_to_the_size_too(tools: T
     assert MAX_TEXT_CHARACTERS // 2 < len(text) <= MAX_TEXT_CHARACTERS
     assert meta["cut_bytes"] > 0
     assert (await read_all(tools, pane_id)).split() == ["ok"] * 2000
+
+
+async def test_lines_limit_what_a_cursor_reads_and_nothing_is_left_out(tools: Tools) -> None:
+    pane_id = await tools.create(r"seq 5; printf 'half\rdone\n'; seq 6 9")
+    await tools.exited(pane_id)
+
+    since, texts = 0, []
+    for _ in range(4):
+        [text, _status], meta = await tools.answer(
+            "capture_pane", pane_id=pane_id, since=since, lines=3
+        )
+        since = meta["cursor"]
+        texts.append(text)
+    assert texts == ["1\n2\n3\n", "4\n5\ndone\n", "6\n7\n8\n", "9\n"]

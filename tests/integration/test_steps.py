@@ -215,3 +215,14 @@ async def test_step_that_can_not_be_sent_is_told_with_those_that_were(tools: Too
     )
     assert "Step 2 was not sent: SIGTERM was not sent: bash is at its prompt there" in confirmation
     assert "one\n" in text
+
+
+async def test_steps_without_time_to_wait_stop_at_the_first_that_is_not_awaited(
+    tools: Tools,
+) -> None:
+    pane_id = await tools.create("exec sleep 1001")
+
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id=pane_id, keys=["one Enter", "two Enter"], timeout_s=0
+    )
+    assert confirmation.startswith("Sent 1 of 2 steps")

@@ -61,18 +61,21 @@ class _Shown(NamedTuple):
     held_bytes: int
 
 
-async def read_forward(log: Log, start: int, end: int, max_characters: int) -> Piece:
+async def read_forward(
+    log: Log, start: int, end: int, max_characters: int, max_lines: int | None = None
+) -> Piece:
     """Return the clean text from a cursor on, the oldest first.
 
     Successive pieces, put together, are the whole text. The end of a piece is `end`, or the
     beginning of what is unfinished there. Before that, it is where the text would get too long,
-    after a whole line if one fits, or where `MAX_READ_BYTES` were read.
+    after a whole line if one fits, after `max_lines`, or where `MAX_READ_BYTES` were read.
 
     Args:
         log: The log.
         start: Where to begin; bytes that are no longer kept are skipped.
         end: Where to end at the latest.
         max_characters: The maximum length of the text.
+        max_lines: The maximum number of lines; None for no such limit.
     """
     start = max(start, log.kept_from)
     data, shown = await _read_until_full(log, start, end, max_characters)
@@ -82,6 +85,9 @@ async def read_forward(log: Log, start: int, end: int, max_characters: int) -> P
         if size == len(data):
             break
         del data[size:]
+        shown = await _show_from(log, start, data)
+    if max_lines is not None and len(Piece(shown.text, 0, 0).lines) > max_lines:
+        del data[await _size_of_lines(log, start, data, max_lines) :]
         shown = await _show_from(log, start, data)
     read_to = start + len(data)
     return Piece(shown.text, start, read_to - shown.held_bytes, max(0, end - read_to))
@@ -139,6 +145,23 @@ def _last_line_end(data: bytearray, limit: int) -> int:
     if is_typed(data[:line_end]):
         line_end = data.rfind(b"\n", 0, line_end - 1) + 1
     return line_end
+
+
+async def _size_of_lines(log: Log, start: int, data: bytearray, lines: int) -> int:
+    """Return how many of the bytes show so many lines, which may be more lines of output."""
+    paced = PacedTranscript(reading_transcript(log, start))
+    size = 0
+    missing = lines
+    while missing > 0 and size < len(data):
+        end = size
+        while missing > 0 and end < len(data):
+            line_feed = data.find(b"\n", end)
+            end = len(data) if line_feed < 0 else line_feed + 1
+            missing -= 1
+        await paced.feed(data[size:end])
+        size = end
+        missing = lines - paced.text().count("\n")
+    return _last_line_end(data, size) or size
 
 
 async def _show_from(log: Log, start: int, data: bytearray) -> _Shown:

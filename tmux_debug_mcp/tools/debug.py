@@ -45,6 +45,8 @@ INSTRUCTIONS = (
 
 # What the note in the place of left out output says.
 _GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
+# Lines that a capture returns where no number is given. `since` then reads up to the cap.
+_LINES = 100
 # Timeout for a pane to come to rest, where a call names no condition.
 _REST_S = 1.0
 # Conditions of a wait whose observation says how to read the output that it leaves out.
@@ -105,7 +107,9 @@ class DebugTools:
         conditions = _conditions(arguments.wait_for, arguments.timeout_s)
         pane = await self._engine.find(arguments.pane_id)
         parts = _steps(arguments)
-        step_timeout_s = arguments.timeout_s or DEFAULT_TIMEOUT_S
+        step_timeout_s = arguments.timeout_s
+        if step_timeout_s is None:
+            step_timeout_s = DEFAULT_TIMEOUT_S
         sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
         confirmation = _confirmation(pane, parts, sending)
         if sending.why_not:
@@ -258,7 +262,7 @@ def _origin(sending: Sending, _pane: Pane) -> Origin:
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
-    lines = min(arguments.lines, MAX_TEXT_LINES)
+    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
     text = await pane.last_lines(lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
     now = await pane.state()
     if now.is_lost:  # the capture has found that tmux no longer has it
@@ -276,7 +280,10 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     await pane.ensure_log_writer()
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
-    piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS)
+    lines = None
+    if arguments.lines is not None:
+        lines = min(arguments.lines, MAX_TEXT_LINES)
+    piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS, lines)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
     remarks = []
@@ -299,7 +306,7 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
-    lines = min(arguments.lines, MAX_TEXT_LINES)
+    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
     state = await pane.state()
     await _check_cursor(pane, since)
     excerpt, count = await search(pane.log, since, state.cursor, expression, lines)

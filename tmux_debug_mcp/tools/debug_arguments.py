@@ -62,8 +62,8 @@ class CapturePane:
     """Arguments of tmux_capture_pane."""
 
     pane_id: str = string("Pane id or name")
-    lines: int = argument(
-        f"How many lines (default 100, max {MAX_TEXT_LINES})", default=100, minimum=1
+    lines: int | None = argument(
+        f"How many lines (default 100, max {MAX_TEXT_LINES})", default=None, minimum=1
     )
     since: int | None = argument("Cursor to read on from, oldest first", default=None, minimum=0)
     pattern: str | None = string("Regular expression", default=None)
