@@ -19,11 +19,14 @@ import pytest
 from support import ask_until, eventually
 from wire import SERVER, Server
 
+from tmux_debug_mcp.command.starting import directory_for
 from tmux_debug_mcp.doctor.probe import sparing_stale_directories
 from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 
 from .conftest import PROGRAM, Shell
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
 
 def socket_of(shell: Shell) -> str:
@@ -137,7 +140,7 @@ def test_socket_is_for_its_user_alone(shell: Shell, server: Server) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+@only_root
 def test_another_user_is_sent_away_even_where_the_modes_let_it_in(
     shell: Shell, server: Server
 ) -> None:
@@ -162,6 +165,127 @@ def test_another_user_is_sent_away_even_where_the_modes_let_it_in(
     path.parent.parent.chmod(0o700)
     path.parent.chmod(0o700)
     assert server.text("list_panes")
+
+
+# Listens as another user, and prints what callers say to it.
+IMPOSTOR = """
+import fcntl, json, os, socket, sys
+directory, holds = sys.argv[1], sys.argv[2] == "holds"
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+os.makedirs(directory, exist_ok=True)
+os.umask(0)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(f"{directory}/socket")
+listener.listen(100)
+facts = {"pid": os.getpid(), "clients": [], "cwd": "/", "toolsets": "", "version": "", "keep_s": 9}
+with open(f"{directory}/server.json", "w") as file:
+    json.dump(facts, file)
+if holds:
+    fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX)
+print("listens", flush=True)
+while True:
+    peer, _ = listener.accept()
+    heard = peer.recv(1000)
+    print(heard, flush=True)
+    if heard:
+        peer.sendall(b'{"out": "forged", "log": {}, "ask": "password: ", "exit": 0}\\n')
+    peer.close()
+"""
+
+
+@contextlib.contextmanager
+def impostor(directory: str, *, holds: bool) -> Iterator[tuple[int, Callable[[], list[str]]]]:
+    """Have another user listen in a directory; yield their pid, and what ends it and has heard."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPOSTOR, directory, "holds" if holds else ""],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def heard() -> list[str]:
+        process.kill()
+        return process.communicate()[0].splitlines()
+
+    assert process.stdout
+    assert process.stdout.readline() == "listens\n"
+    try:
+        yield process.pid, heard
+    finally:
+        if process.poll() is None:
+            heard()
+
+
+@only_root
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["run", "mysql -psecret"], ["create", "cat"], ["start"], ["list"], ["ps"], ["stop"]),
+        *(["attach", "x"], ["secret", "x"], ["replay", "x"], ["capture", "x", "--at", "1"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_socket_that_another_user_listens_on_is_told_nothing(
+    shell: Shell, words: list[str]
+) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+    shell.out("stop")
+    ask_until(shell.left, lambda left: left == [])
+    shell.runtime.chmod(0o711)
+    directory = Path(server.directory)
+    directory.mkdir()
+    directory.chmod(0o777)
+    with impostor(server.directory, holds=False) as (pid, heard):
+        directory.chmod(0o700)
+        shell.runtime.chmod(0o700)
+
+        answers = [shell.run("--server", str(pid), *words), shell.run(*words)]
+
+        assert set(heard()) == {"b''"}
+    assert not any("forged" in done.stdout + done.stderr for done in answers)
+
+
+@only_root
+@pytest.mark.skipif(
+    servers.bases("")[0] != "/tmp",  # noqa: S108
+    reason="this user has a private directory for sockets",
+)
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("tmux-debug", ["run", "mysql -psecret"]),
+        ("tmux-debug", ["start"]),
+        ("tmux-debug-mcp", ["--keep", "60m"]),
+    ],
+)
+def test_another_user_can_not_take_the_place_of_a_detached_server(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, program: str, words: list[str]
+) -> None:
+    """In /tmp the name of a directory can be guessed, and anybody can make it first."""
+    env = {name: value for name, value in shell.env.items() if name != "XDG_RUNTIME_DIR"}
+    monkeypatch.chdir(shell.cwd)
+    directory = directory_for([], env)
+    command = PROGRAM if program == "tmux-debug" else SERVER
+    with impostor(directory, holds=True) as (_, heard):
+        done = subprocess.run(
+            [*command, *words],
+            env=env,
+            cwd=shell.cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert heard() == []
+    shutil.rmtree(directory)
+    assert (done.returncode, done.stdout) == (125 if program == "tmux-debug" else 1, "")
+    assert done.stderr == (
+        f"{program}: The socket's directory '{directory}' belongs to another user. "
+        "Set XDG_RUNTIME_DIR to a directory of your own, of mode 0700.\n"
+    )
 
 
 def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:

@@ -13,28 +13,47 @@ The server closes the connection of a caller that says nothing, or nothing that 
 
 import _socket  # `socket` takes as long to import as all the rest together
 import json
+import os
 from collections.abc import Iterator, Sequence
 
-from .servers import CommandError
+from .servers import CommandError, is_private
 
 _RECEIVE_BYTES = 1 << 16
+# struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
+_CREDENTIALS_BYTES = 12
 
 
 class ServerGoneError(CommandError):
-    """Raised when the server does not answer, or has ended."""
+    """Raised when no server of ours answers, or when it has ended."""
+
+
+def peer_of(connected: _socket.socket) -> tuple[int, int]:
+    """Return the process id and the user id of the other side of a connection.
+
+    Of a listener, these are of the moment when it began to listen. The process id is 0 if the
+    process is in a pid namespace that we can't see.
+    """
+    data = connected.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS_BYTES)
+    pid, uid, _gid = memoryview(data).cast("i")
+    return pid, uid
 
 
 class Connection:
-    """A connection to a server. Closing it cancels what the server still does for it.
+    """A connection to a server of this user. Closing it cancels what the server still does for it.
+
+    Only a server of this user is told anything: in /tmp, anybody can make a directory that has the
+    name of ours.
 
     Args:
         path: The path of the server's socket.
 
     Raises:
-        ServerGoneError: Nobody listens there.
+        ServerGoneError: Nobody listens there, or another user does.
     """
 
     def __init__(self, path: str) -> None:
+        if not is_private(os.path.dirname(path)):
+            raise ServerGoneError(f"The directory of '{path}' is not private to you.")
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         self._received = b""
         try:
@@ -42,6 +61,10 @@ class Connection:
         except OSError as error:
             self._socket.close()
             raise ServerGoneError(f"The server at {path} does not answer.") from error
+        _, uid = peer_of(self._socket)
+        if uid != os.geteuid():
+            self._socket.close()
+            raise ServerGoneError(f"The server at '{path}' is another user's.")
 
     def close(self) -> None:
         """Close the connection."""

@@ -10,7 +10,6 @@ import os
 import secrets
 import select
 import socket
-import struct
 import sys
 import time
 import traceback
@@ -26,6 +25,7 @@ from tmux_debug_mcp.linux import files, processes
 from tmux_debug_mcp.vt.sequences import plain_name
 
 from . import servers
+from .connection import Connection, ServerGoneError, peer_of
 
 # Callers beyond these are sent away. Each one that waits has a connection.
 MAX_CONNECTIONS = 64
@@ -45,13 +45,11 @@ _MAX_FDS = 2
 _WITHDRAWN = "socket.withdrawn"
 # Another call may close files meanwhile.
 _NO_FILES_S = 0.1
+# By then a server that ends is gone, and `doctor` has let go of a killed one's directory.
+_CLAIM_S = 10.0
 # A server locks its directory within a millisecond after it has made it.
-_UNLOCKED_S = 1.0
-_CLAIM_S = 3.0
 _MIN_ABANDONED_AGE_S = 10.0
 _POLL_S = 0.01
-# struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
-_CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,7 @@ class Caller:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._socket.settimeout(0)
-        credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        self.pid, self._uid, _gid = _CREDENTIALS.unpack(credentials)
+        self.pid, self._uid = peer_of(connected)
         self._unread = b""
 
     @property
@@ -103,7 +100,7 @@ class Caller:
     @property
     def is_same_user(self) -> bool:
         """Whether it runs as the user that we run as."""
-        return bool(self._uid == os.geteuid())
+        return self._uid == os.geteuid()
 
     def close(self) -> None:
         """Close the connection."""
@@ -250,10 +247,9 @@ class Listener:
         directory: The directory to make.
 
     Attributes:
-        directory: The same.
+        directory: Where it is.
 
     Raises:
-        FileExistsError: The directory is there.
         OSError: It can't be made.
     """
 
@@ -306,6 +302,15 @@ class Listener:
     def _rename(self, name: str, new: str) -> None:
         """Rename a file in our directory, at whose path another may be by now."""
         os.rename(name, new, src_dir_fd=self._lock, dst_dir_fd=self._lock)
+
+    def rename(self, directory: str) -> None:
+        """Move the directory. It may replace an empty one.
+
+        Raises:
+            OSError: There is something else.
+        """
+        os.rename(self.directory, directory)
+        self.directory = directory
 
     def close(self) -> None:
         """Close the socket and remove the directory; one that has taken its place stays."""
@@ -364,32 +369,62 @@ class Listener:
 def claim(directory: str) -> Listener | None:
     """Make the directory of a detached server, with its socket.
 
+    It is made under another name and moved, so that whoever finds it finds a server that listens,
+    or one that has ended. Of several processes that claim it at once, one succeeds.
+
     Returns:
-        None if another server has it, which listens.
+        None if another server of ours has it, which listens.
 
     Raises:
         StartError: The directory can't be made.
     """
+    try:
+        listener = Listener(_unused_name(os.path.dirname(directory)))
+    except OSError as error:
+        raise StartError(f"The socket's directory {directory} can't be made: {error}.") from error
     deadline = time.monotonic() + _CLAIM_S
-    while True:
-        try:
-            return Listener(directory)
-        except FileExistsError:
-            if servers.is_held(directory):
-                return None
-            if time.monotonic() > deadline:
-                raise StartError(
-                    f"{directory} is in the way. Remove it, or set XDG_RUNTIME_DIR to a directory "
-                    "of your own."
-                ) from None
-            # Of a server that was killed, or of one that has just made it and not locked it yet.
-            if _age_s(directory) > _UNLOCKED_S:
-                files.remove(directory)
-            time.sleep(_POLL_S)
-        except OSError as error:
+    with contextlib.ExitStack() as undo:
+        undo.callback(listener.close)
+        while True:
+            try:
+                listener.rename(directory)
+            except OSError as error:
+                if _is_served(directory):
+                    return None
+                _check_owner(directory)
+                if time.monotonic() > deadline:
+                    raise StartError(
+                        f"The socket's directory '{directory}' can't be made ({error.strerror}). "
+                        "Remove it, or set XDG_RUNTIME_DIR to a directory of your own."
+                    ) from error
+                files.remove_unheld(directory)  # of a server that was killed
+                time.sleep(_POLL_S)
+            else:
+                undo.pop_all()
+                return listener
+
+
+def _is_served(directory: str) -> bool:
+    """Tell whether a server of ours listens in a directory."""
+    try:
+        Connection(f"{directory}/{servers.SOCKET}").close()
+    except ServerGoneError:
+        return False
+    return True
+
+
+def _check_owner(directory: str) -> None:
+    """Check that a directory is ours, if it is there.
+
+    Raises:
+        StartError: It is another user's.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if os.lstat(directory).st_uid != os.geteuid():
             raise StartError(
-                f"The socket's directory {directory} can't be made: {error}."
-            ) from error
+                f"The socket's directory '{directory}' belongs to another user. Set "
+                "XDG_RUNTIME_DIR to a directory of your own, of mode 0700."
+            )
 
 
 def remove_killed(runtime: str) -> None:
@@ -399,8 +434,8 @@ def remove_killed(runtime: str) -> None:
         runtime: As for `servers.bases`.
     """
     for directory in servers.directories(runtime):
-        if _age_s(directory) > _MIN_ABANDONED_AGE_S and files.is_unheld(directory):
-            files.remove(directory)
+        if _age_s(directory) > _MIN_ABANDONED_AGE_S:
+            files.remove_unheld(directory)
 
 
 def _age_s(directory: str) -> float:
@@ -416,4 +451,8 @@ def new_directory(runtime: str) -> str:
     Args:
         runtime: As for `servers.bases`.
     """
-    return f"{servers.bases(runtime)[0]}/{servers.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    return _unused_name(servers.bases(runtime)[0])
+
+
+def _unused_name(base: str) -> str:
+    return f"{base}/{servers.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"

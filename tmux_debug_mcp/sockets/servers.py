@@ -13,8 +13,10 @@ import stat
 
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
-# What a detached server writes into the pipe of the process that started it, once it listens.
+# What a detached server writes into the pipe of the process that started it: it serves, or another
+# one does that was faster.
 READY = b"ready\n"
+JOINED = b"joined\n"
 _FACTS = "server.json"
 # The directories of our tmux servers begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
@@ -94,7 +96,7 @@ def is_private(path: str) -> bool:
         status = os.lstat(path)
     except OSError:
         return False
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return is_ours and not status.st_mode & 0o077
 
 
