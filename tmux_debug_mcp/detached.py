@@ -1,13 +1,13 @@
 """A detached server: it goes on when its clients have ended, until nobody has used it for a while.
 
-`command.starting` has forked this process and waits for what is written into a pipe: `ready`, or
-why the server can't start.
+`command.starting` has forked this process and waits for what is written into a pipe: that a server
+is ready, or why it can't start. It may be killed while it waits, which ends nothing.
 """
 
+import contextlib
 import os
 import re
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from .cli import configuration_of
 from .errors import StartError
 from .server import serve_detached
 from .sockets.listener import claim
-from .sockets.servers import READY
+from .sockets.servers import JOINED, READY
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_KEEP_S = 30 * 86_400
@@ -34,7 +34,7 @@ def run(
         directory: The directory to make for the socket.
         options: The options of `tmux-debug-mcp`.
         keep: How long to go on without use, such as `60m`.
-        ready_fd: Where to write `READY`, or why the server can't start.
+        ready_fd: Where to write `READY`, `JOINED`, or why the server can't start.
         environ: The environment.
     """
     # A command line, which has forked this process, ends at a closed pipe. A server does not: a
@@ -48,10 +48,10 @@ def run(
         configuration = configuration_of(options, environ)
         listener = claim(directory)
     except StartError as error:
-        sys.stderr.write(f"{error}\n")
+        _tell(f"{error}\n".encode())
         return
-    if listener is None:  # another one was faster
-        os.write(2, READY)
+    if listener is None:
+        _tell(JOINED)
         return
     anyio.run(
         serve_detached,
@@ -73,9 +73,15 @@ def _answer(directory: Path) -> None:
         errors = os.open(directory / _ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError:
         errors = os.open(os.devnull, os.O_WRONLY)
-    os.write(2, READY)
+    _tell(READY)
     os.dup2(errors, 2)
     os.close(errors)
+
+
+def _tell(text: bytes) -> None:
+    """Write to whoever started us, if they have not been killed."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(2, text)
 
 
 def seconds_of(keep: str) -> float:

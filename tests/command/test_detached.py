@@ -7,14 +7,16 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import ask_until, marked
+from support import ask_until, marked, wait_until
 from wire import SERVER, Server
 
+from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.connection import Connection
 
 from .conftest import PROGRAM, Shell
@@ -53,6 +55,83 @@ def test_starts_at_once_make_one_server(shell: Shell) -> None:
 
     assert [process.returncode for process in starting] == [0] * 8, done
     assert len(shell.servers()) == 1
+
+
+# Claims a directory, with a delay before each system call, and prints whether it got it.
+CLAIMANT = """
+import os, random, sys, time
+
+def late(function):
+    def call(*arguments, **options):
+        time.sleep(random.choice([0, 0, 0.001, 0.003]))
+        return function(*arguments, **options)
+    return call
+
+from tmux_debug_mcp.sockets import listener
+for name in ("chmod", "lstat", "mkdir", "open", "rename", "rmdir", "unlink"):
+    setattr(os, name, late(getattr(os, name)))
+for directory in sys.stdin:
+    claimed = listener.claim(directory.strip())
+    print(int(claimed is not None), flush=True)
+    sys.stdin.readline()  # the others are done
+    if claimed:
+        os.close(claimed._lock)  # as if it was killed
+        claimed._socket.close()
+"""
+
+
+def test_of_many_claims_of_the_directory_of_a_killed_server_one_succeeds(short_path: Path) -> None:
+    claimants = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLAIMANT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(6)
+    ]
+    directory = short_path / "tmux-debug-0123456789abcdef"
+
+    def tell(line: str) -> None:
+        for claimant in claimants:
+            assert claimant.stdin
+            claimant.stdin.write(f"{line}\n")
+            claimant.stdin.flush()
+
+    def answers() -> list[str]:
+        return [claimant.stdout.readline() for claimant in claimants if claimant.stdout]
+
+    for _ in range(60):
+        tell(str(directory))
+        assert sorted(answers()) == ["0\n"] * 5 + ["1\n"]
+        assert [path.name for path in short_path.iterdir()] == [directory.name]
+        Connection(f"{directory}/socket").close()
+        tell("")
+        ask_until(lambda: servers.is_held(str(directory)), lambda is_held: not is_held)
+        os.utime(directory, (0, 0))
+    for claimant in claimants:
+        claimant.communicate()
+        assert claimant.returncode == 0
+
+
+def test_server_starts_though_whoever_started_it_is_killed(shell: Shell, tmp_path: Path) -> None:
+    gate, asked, tmux = (tmp_path / name for name in ("gate", "asked", "tmux"))
+    os.mkfifo(gate)
+    tmux.write_text(
+        f'#!/bin/sh\n[ -p {gate} ] && touch {asked} && read -r _ < {gate}\nexec tmux "$@"\n'
+    )
+    tmux.chmod(0o755)
+    starting = shell.start("start", "--tmux", str(tmux))
+    wait_until(asked.exists)
+    starting.kill()
+    starting.communicate()
+
+    with gate.open("w"):
+        gate.unlink()
+    joining = shell.start("start", "--tmux", str(tmux))
+
+    assert "runs already" in joining.communicate()[0]
+    assert shell.out("run", "echo on") == "on\n"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import PREFIX, READY, SOCKET, CommandError, bases, is_private
+from tmux_debug_mcp.sockets.servers import JOINED, PREFIX, READY, SOCKET, CommandError, bases
 
 DEFAULT_KEEP = "60m"
 _KEEP_FLAG = "--keep"
@@ -72,20 +72,22 @@ def connect(options: list[str], keep: str, environ: Mapping[str, str]) -> tuple[
 
     Raises:
         NotStartedError: It can't start.
+        ServerGoneError: It has ended again.
     """
     directory = directory_for(options, environ)
-    # In /tmp, somebody else may have made a directory of this name.
-    if is_private(directory):
-        try:
-            return Connection(f"{directory}/{SOCKET}"), False
-        except ServerGoneError:
-            pass
-    start(directory, options, keep)
-    return Connection(f"{directory}/{SOCKET}"), True
+    socket = f"{directory}/{SOCKET}"
+    try:
+        return Connection(socket), False
+    except ServerGoneError:
+        is_new = start(directory, options, keep)
+        return Connection(socket), is_new
 
 
-def start(directory: str, options: list[str], keep: str) -> None:
+def start(directory: str, options: list[str], keep: str) -> bool:
     """Start a detached server, and wait until it listens.
+
+    Returns:
+        False if another one was faster, which listens.
 
     Raises:
         NotStartedError: It can't start.
@@ -99,9 +101,12 @@ def start(directory: str, options: list[str], keep: str) -> None:
     os.close(ready_fd)
     os.waitpid(child, 0)
     answer = _read(answer_fd)
-    if not answer.endswith(READY):
-        text = answer.decode(errors="replace").strip()
-        raise NotStartedError(text or "The detached server ended while it started.")
+    if answer.endswith(READY):
+        return True
+    if answer.endswith(JOINED):
+        return False
+    text = answer.decode(errors="replace").strip()
+    raise NotStartedError(text or "The detached server ended while it started.")
 
 
 def _leave(ready_fd: int) -> None:
