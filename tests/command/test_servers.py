@@ -132,6 +132,17 @@ def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell, launcher: 
         client.end()
 
 
+def test_process_1_is_nobodys_client(shell: Shell, tmp_path: Path) -> None:
+    """It adopts a server whose client has ended, and is the ancestor of every caller."""
+    (tmp_path / "other").mkdir()
+    shell.out("start")
+    Shell(shell.env, tmp_path / "other").out("start")
+    facts = Path(shell.servers()[0].directory, "server.json")
+    facts.write_text(json.dumps(json.loads(facts.read_text()) | {"clients": [1]}))
+
+    assert shell.run("list").stderr.startswith("tmux-debug: Several servers are running.")
+
+
 def test_socket_is_for_its_user_alone(shell: Shell, server: Server) -> None:
     path = Path(socket_of(shell))
 

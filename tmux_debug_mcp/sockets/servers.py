@@ -45,7 +45,8 @@ class Server:
     Attributes:
         directory: The same.
         pid: Its process id.
-        clients: The process ids of its MCP clients.
+        clients: The process ids of its MCP clients. Process 1 is none: it adopts a server whose
+            client has ended, and is the ancestor of every caller.
         cwd: The directory that its panes start in.
         toolsets: The names of its toolsets, separated by commas.
         version: The version of the package that it runs.
@@ -56,7 +57,7 @@ class Server:
         self.directory = directory
         self.pid = int(str(facts["pid"]))
         clients = facts["clients"]
-        self.clients = set(clients) if isinstance(clients, list) else set()
+        self.clients = set(clients) - {0, 1} if isinstance(clients, list) else set()
         self.cwd = str(facts["cwd"])
         self.toolsets = str(facts["toolsets"])
         self.version = str(facts["version"])
