@@ -248,6 +248,10 @@ class RunningServer:
 
     async def _answer(self, caller: Caller, greeting: Greeting) -> None:
         """Answer a caller by what it says first."""
+        if greeting.wish.get("want") == "panes":
+            # To look is no use: a person or a completion that looks prolongs nothing.
+            await self._verbs.show_panes(caller)
+            return
         with self.lease.used():
             match greeting.wish.get("want"):
                 case "verb":
@@ -269,7 +273,7 @@ class RunningServer:
             debug = Toolbox(choose("debug"), self._engine, self._records)
         people = People(self._engine, self._records)
         followings = Followings(self._engine, self._records)
-        return Verbs(debug, self.toolbox, people, followings)
+        return Verbs(self._engine, debug, self.toolbox, people, followings)
 
     async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
         """Serve an MCP client whose streams came with the greeting."""

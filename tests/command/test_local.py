@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import sessions
+from support import ask_until, marked, records
 from wire import Server
 
 from tmux_debug_mcp import __version__, demo
@@ -78,14 +79,44 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
     server = launch()
     server.call("create_pane", command="cat", name="web")
     server.call("create_pane", command="exit 3", name="test")
+    server.call("create_pane", command="kill -SEGV $$", name="crash")
 
     # Servers of others on this machine may be there, too.
     assert (
         f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)\n"
         "    debug-1 web, running, awaits input: cat\n"
         "    debug-2 test, exited, code 3: exit 3\n"
+        "    debug-3 crash, exited, killed by SIGSEGV: kill -SEGV $$\n"
     ) in shell.out("ps")
-    assert shell.out("ps", "--names") == "web\ntest\n"
+    assert shell.out("ps", "--names") == "web\ntest\ncrash\n"
+
+
+def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path: Path) -> None:
+    directory = tmp_path / "\x1b]0;title\a"
+    directory.mkdir()
+    Shell(shell.env, directory).out("create", "cat # \x1b[2J\nnext")
+
+    text = shell.out("ps")
+
+    assert r"]0;title\x07  (detached" in text
+    assert r": cat # \x1b[2J\nnext" in text
+    assert "\x1b" not in text + shell.run("--server", "\x1b[2J", "list").stderr
+
+
+def test_ps_and_completion_are_neither_on_record_nor_a_use_of_the_server(
+    shell: Shell, census: str, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit.jsonl"
+    shell.out("start", "--keep", "2s", "--audit", str(audit))
+    shell.out("create", "--name", "web", "cat")
+
+    following = shell.start("ps", "--follow")
+    assert shell.out("ps", "--names") == "web\n"
+
+    ask_until(lambda: [*shell.left(), *marked(census)], lambda left: len(left) == 1)
+    following.kill()
+    following.communicate()
+    assert [record["tool"] for record in records(audit)] == ["create_pane"]
 
 
 def test_ps_follows(shell: Shell, server: Server) -> None:
@@ -139,6 +170,17 @@ def test_verbs_flags_and_panes_are_completed(
         shell, on_path, program, "tmux-debug wait --"
     )
     assert completes(shell, on_path, program, "tmux-debug send w") == {"web", "worker"}
+
+
+@pytest.mark.parametrize("program", ["bash", "fish"])
+def test_name_of_a_pane_is_completed_and_not_run(
+    shell: Shell, server: Server, on_path: Path, program: str
+) -> None:
+    mark = shell.runtime / "ran"
+    server.call("create_pane", command="cat", name=f"web$(touch {mark})")
+
+    assert completes(shell, on_path, program, "tmux-debug send web")
+    assert not mark.exists()
 
 
 @pytest.mark.skipif(

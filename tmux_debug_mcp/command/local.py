@@ -1,6 +1,5 @@
 """The verbs that concern servers, not panes: `start`, `stop` and `ps`; and what is printed."""
 
-import json
 import os
 import sys
 import time
@@ -134,6 +133,8 @@ def _list(*, follows: bool) -> int:
 
 
 def _described(server: Server) -> str:
+    from tmux_debug_mcp.viewing.visible import visible  # noqa: PLC0415  verbs don't need it
+
     lines = [str(server)]
     for pane in _panes(server):
         facts = [f"{pane['id']} {pane['name']}", str(pane["status"])]
@@ -141,8 +142,12 @@ def _described(server: Server) -> str:
             facts.append(f"awaits {pane['awaits']}")
         if "exit_code" in pane:
             facts.append(f"code {pane['exit_code']}")
+        if "signal" in pane:
+            facts.append(f"killed by {pane['signal']}")
+        if "lost" in pane:
+            facts.append("lost")
         lines.append(f"    {', '.join(facts)}: {pane['command']}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _names(server: Server) -> int:
@@ -155,14 +160,14 @@ def _panes(server: Server) -> list[dict[str, object]]:
     """Return the rows of a server's panes; none of a server that has just ended."""
     try:
         connection = Connection(server.socket)
-        connection.send({"want": "verb", "words": ["list", "--json"], "cwd": "/"})
-        outputs = [str(message["out"]) for message in connection.messages() if "out" in message]
     except ServerGoneError:
         return []
-    if not outputs:
-        return []
-    text = json.loads(outputs[0])["content"][0]["text"]
-    return json.loads(text) if text.startswith("[") else []
+    connection.send({"want": "panes"})
+    for message in connection.messages():
+        panes = message.get("panes")
+        if isinstance(panes, list):
+            return panes
+    return []
 
 
 def _print(line: str) -> None:

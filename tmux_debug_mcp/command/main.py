@@ -33,7 +33,7 @@ def main() -> None:
     try:
         status = run(sys.argv[1:])
     except CommandError as error:
-        _write(2, f"tmux-debug: {error}\n")
+        _write(2, f"tmux-debug: {_printable(error)}\n")
         status = _REFUSED
     # Everything is written. Taking the interpreter down would take longer than the verb.
     os._exit(status)
@@ -156,6 +156,13 @@ def _directory() -> str:
         text = "The current directory is gone, or its path is not UTF-8. Call from another one."
         raise CommandError(text) from None
     return directory
+
+
+def _printable(error: CommandError) -> str:
+    """Return the text of an error, which may name words, paths and directories of servers."""
+    from tmux_debug_mcp.viewing.visible import visible  # noqa: PLC0415  only errors need it
+
+    return "\n".join(map(visible, str(error).split("\n")))
 
 
 def _write(fd: int, text: object) -> None:

@@ -5,6 +5,9 @@ The first line says what the connection is for, and the server's lines are what 
     > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "columns": 80}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
+    > {"want": "panes"}                    which is no call: not on record, and not a use
+    < {"panes": [{"id": "debug-1", ...}]}
+
     > {"want": "mcp", "client": 4711}      with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
 

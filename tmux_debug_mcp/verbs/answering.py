@@ -6,7 +6,9 @@ from typing import Any
 
 import anyio
 
+from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
+from tmux_debug_mcp.tools.results import row
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from .answers import REFUSED, Output, output_of, send
@@ -23,6 +25,7 @@ class Verbs:
     """Answers verbs.
 
     Args:
+        engine: The engine.
         debug: The tools of `debug`, which the verbs are.
         all_tools: The tools that `call` can call.
         people: Answers the verbs for people.
@@ -30,8 +33,14 @@ class Verbs:
     """
 
     def __init__(
-        self, debug: Toolbox, all_tools: Toolbox, people: People, followings: Followings
+        self,
+        engine: Engine,
+        debug: Toolbox,
+        all_tools: Toolbox,
+        people: People,
+        followings: Followings,
     ) -> None:
+        self._engine = engine
         self._people = people
         self._followings = followings
         self._debug = debug
@@ -68,6 +77,15 @@ class Verbs:
                 output = await self._called(request, cwd, program)
             await send(caller, output)
             tasks.cancel_scope.cancel()
+
+    async def show_panes(self, caller: Caller) -> None:
+        """Tell a caller what the panes are, which is not a call.
+
+        Raises:
+            CallerGoneError: The caller is gone.
+        """
+        rows = [row(pane, await pane.state()) for pane in self._engine.panes]
+        await caller.send({"panes": rows})
 
     async def _called(self, request: Request, cwd: str, program: str) -> Output:
         toolbox = self._all_tools if request.verb == "call" else self._debug

@@ -140,7 +140,7 @@ if [[ $funcstack[1] == _tmux-debug ]]; then _bash_complete -F _tmux_debug; fi
 
 _BASH = """\
 _tmux_debug() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} flags=
+  local name word=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} flags=
   case $verb in
 {cases}
   esac
@@ -150,7 +150,13 @@ _tmux_debug() {{
     COMPREPLY=( $(compgen -W "$flags" -- "$word") )
   else
     case $verb in
-      {with_panes}) COMPREPLY=( $(compgen -W "$(tmux-debug ps --names 2>/dev/null)" -- "$word") ) ;;
+      {with_panes})
+        # Not by compgen, which would run the commands that stand in a name.
+        COMPREPLY=()
+        while IFS= read -r name; do
+          [[ $name == "$word"* ]] && COMPREPLY+=("$(printf %q "$name")")
+        done < <(tmux-debug ps --names 2>/dev/null)
+        ;;
       completion) COMPREPLY=( $(compgen -W 'bash zsh fish' -- "$word") ) ;;
     esac
   fi
