@@ -82,6 +82,10 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
         (["web", "--pattern", "("], "Parameter 'pattern' is no regular expression of RE2"),
         (["web", "--idle", "1"], "--idle is for a single wait."),
         (["web", "--since", "99"], "Parameter 'since' is 99"),
+        (["web", "--since=-5"], "Parameter 'since' is -5. It must be a whole number of at least 0"),
+        (["web", "--timeout", "nan"], "Parameter 'timeout_s' is nan. It must be a number"),
+        (["web", "--timeout", "inf"], "Parameter 'timeout_s' is inf. It must be a number"),
+        (["web", "--timeout", "-1"], "Parameter 'timeout_s' is -1.0. It must be a number"),
         (["web", "other", "--since", "0"], "--since is a cursor of one pane."),
     ],
 )

@@ -19,11 +19,14 @@ from tmux_debug_mcp.panes.waiting.observations import Observation, WaitReason
 from tmux_debug_mcp.panes.waiting.origins import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.waiting.wait import wait
 from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.tools import debug_arguments
+from tmux_debug_mcp.tools.arguments import Parser
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer
 
 from .answers import DONE, OTHERWISE, REFUSED, TIMED_OUT, Output, in_verbs
 from .parsing import Request
+from .table import BY_NAME
 
 # The time between two lines about one pane.
 _INTERVAL_S = 0.1
@@ -94,28 +97,24 @@ class Followings:
         """Return what arguments of `wait` ask to follow.
 
         Raises:
-            ArgumentError: They don't fit together.
+            ArgumentError: One is out of range, or they don't fit together.
+            CursorError: The cursor is beyond the log's end.
             PaneNotFoundError: There is no such pane.
         """
-        names = arguments["pane_id"]
+        given = Parser(BY_NAME["wait"].tool, debug_arguments.Wait).parse(arguments)
+        names = given.pane_id
         if isinstance(names, str):
             names = [names]
-        if "since" in arguments and len(names) > 1:
+        if given.since is not None and len(names) > 1:
             raise ArgumentError("--since is a cursor of one pane. Give one pane, or leave it out.")
-        if "idle_s" in arguments:
+        if given.idle_s is not None:
             raise ArgumentError("--idle is for a single wait. Leave it out, or leave out --follow.")
         panes = [await self._engine.find(name) for name in dict.fromkeys(names)]
-        since = arguments.get("since")
         for pane in panes:
-            if since is not None and since > pane.log.size:
-                raise CursorError(since, pane.log.size)
-        return Following(
-            panes,
-            arguments.get("pattern"),
-            arguments.get("stop_pattern"),
-            since,
-            arguments.get("timeout_s"),
-        )
+            if given.since is not None and given.since > pane.log.size:
+                raise CursorError(given.since, pane.log.size)
+        timeout_s = given.timeout_s if "timeout_s" in arguments else None
+        return Following(panes, given.pattern, given.stop_pattern, given.since, timeout_s)
 
 
 async def follow(caller: Caller, following: Following) -> int:
