@@ -7,11 +7,15 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from support import ask_until, wait_until
 from wire import Server
+
+from tmux_debug_mcp.logs.timing import Timing
+from tmux_debug_mcp.viewing.moments import cursor_of
 
 from .conftest import Shell
 from .test_people import Person
@@ -81,6 +85,32 @@ def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
     assert at(shell, pane, "--at", "2000-01-01T00:00:00Z") == []
     soon = time.localtime(time.time() + 1)
     assert at(shell, pane, "--at", time.strftime("%H:%M:%S", soon)) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "words", "remark"),
+    [
+        ("99h", ["one", "two", "three"], "is after the pane's last output. This is its end."),
+        ("999999", ["one", "two", "three"], "is after the pane's last output. This is its end."),
+        ("-99h", [], "is before the pane's start. This is its start."),
+    ],
+)
+def test_moment_at_which_there_was_nothing_is_told(
+    shell: Shell, pane: str, moment: str, words: list[str], remark: str
+) -> None:
+    done = shell.run("replay", pane, "--at", moment)
+
+    assert done.stdout.split() == words
+    assert done.stderr.splitlines()[0] == f"tmux-debug: --at {moment} {remark}"
+    assert "This is" not in shell.run("replay", pane, "--at", "5").stderr
+
+
+@pytest.mark.parametrize("given", ["9:05:30", "09:05:30", "9:05:30.5", "9:05"])
+def test_hour_of_a_time_of_day_may_have_one_digit(given: str) -> None:
+    morning = datetime.fromisoformat("2026-01-30T09:05:00").astimezone().timestamp()
+    timing = Timing(began_at=morning - 60, times=[5.0, 55.0, 65.0, 95.0], sizes=[1, 2, 3, 4])
+
+    assert cursor_of(given, timing, 4) == (2 if given == "9:05" else 3, "")
 
 
 def test_capture_shows_earlier_moments_too(shell: Shell, pane: str) -> None:

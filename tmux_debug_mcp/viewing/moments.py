@@ -9,6 +9,8 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from .visible import visible
 
 _MAX_SHOWN = 60
+_AFTER = "--at {} is after the pane's last output. This is its end."
+_BEFORE = "--at {} is before the pane's start. This is its start."
 _CURSOR = re.compile(r"[0-9]{1,18}")
 _AGE = re.compile(r"([+-]?)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _ADVICE = (
@@ -17,8 +19,8 @@ _ADVICE = (
 )
 
 
-def cursor_of(moment: str, timing: Timing, end: int) -> int:
-    """Return the cursor of a moment.
+def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
+    """Return the cursor of a moment, and what is to be said of it, "" for nothing.
 
     Args:
         moment: What a person gave: `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
@@ -28,12 +30,23 @@ def cursor_of(moment: str, timing: Timing, end: int) -> int:
     Raises:
         CommandError: It is no moment.
     """
+    given = visible(moment)
     if _CURSOR.fullmatch(moment):
-        return min(int(moment), end)
+        cursor = int(moment)
+        return min(cursor, end), _AFTER.format(given) if cursor > end else ""
     seconds = _seconds(moment, timing)
     if seconds is None:
         seconds = _time_of_day(moment, timing)
-    return min(timing.cursor_at(seconds), end)
+    remark = ""
+    if seconds > _last_s(timing):
+        remark = _AFTER.format(given)
+    elif seconds < 0:
+        remark = _BEFORE.format(given)
+    return min(timing.cursor_at(seconds), end), remark
+
+
+def _last_s(timing: Timing) -> float:
+    return timing.times[-1] if timing.times else 0.0
 
 
 def _seconds(moment: str, timing: Timing) -> float | None:
@@ -44,8 +57,7 @@ def _seconds(moment: str, timing: Timing) -> float | None:
     hours, minutes, seconds = (float(part or 0) for part in found.groups()[1:])
     duration_s = hours * 3600 + minutes * 60 + seconds
     if found[1] == "-":
-        last_s = timing.times[-1] if timing.times else 0.0
-        return last_s - duration_s
+        return _last_s(timing) - duration_s
     return duration_s
 
 
@@ -54,7 +66,8 @@ def _time_of_day(moment: str, timing: Timing) -> float:
     try:
         if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
             # On the day of the beginning.
-            given = datetime.fromisoformat(f"{began:%Y-%m-%d}T{moment.zfill(5)}")
+            hours, _, others = moment.partition(":")
+            given = datetime.fromisoformat(f"{began:%Y-%m-%d}T{hours:0>2}:{others}")
         else:
             given = datetime.fromisoformat(moment)
         return given.astimezone().timestamp() - timing.began_at

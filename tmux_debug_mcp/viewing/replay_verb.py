@@ -108,7 +108,9 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     found = logs.find(arguments.pane, directory, user_name(), environ)
     cursor = found.log.size
     if arguments.at is not None:
-        cursor = cursor_of(arguments.at, found.timing, cursor)
+        cursor, remark = cursor_of(arguments.at, found.timing, cursor)
+        if remark:
+            sys.stderr.write(f"tmux-debug: {remark}\n")
     wish = _Wish(found, cursor, arguments, _settings(environ))
     # A pipe whose reader has ended must not end this process, which has a tmux server to end.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
