@@ -6,7 +6,6 @@ is ready, or why it can't start. It may be killed while it waits, which ends not
 
 import contextlib
 import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +14,11 @@ import anyio
 
 from .cli import configuration_of
 from .errors import StartError
+from .lease import seconds_of
 from .server import serve_detached
 from .sockets.listener import claim
 from .sockets.servers import JOINED, READY
 
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_MAX_KEEP_S = 30 * 86_400
 # What the server has to complain of, such as a bug of ours, or the reason why it ended.
 _ERRORS = "errors.log"
 
@@ -82,20 +80,3 @@ def _tell(text: bytes) -> None:
     """Write to whoever started us, if they have not been killed."""
     with contextlib.suppress(BrokenPipeError):
         os.write(2, text)
-
-
-def seconds_of(keep: str) -> float:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
-
-    Raises:
-        StartError: It is no such time, or longer than 30 days.
-    """
-    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
-    if found:
-        seconds = int(found[1]) * _UNITS_S[found[2]]
-        if 0 < seconds <= _MAX_KEEP_S:
-            return seconds
-    raise StartError(
-        f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
-        "30d."
-    )

@@ -1,15 +1,40 @@
 """How long a detached server goes on: until nobody has used it for so long."""
 
 import contextlib
+import math
+import re
 from collections.abc import Iterator
 
 import anyio
+
+from .errors import StartError
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MAX_KEEP_S = 30 * 86_400
+
+
+def seconds_of(keep: str) -> float:
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
+
+    Raises:
+        StartError: It is no such time, or longer than 30 days.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
+    if found:
+        seconds = int(found[1]) * _UNITS_S[found[2]]
+        if 0 < seconds <= _MAX_KEEP_S:
+            return seconds
+    raise StartError(
+        f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
+        "30d."
+    )
 
 
 class Lease:
     """Knows who uses a server, and since when nobody does."""
 
     def __init__(self) -> None:
+        self._keep_s = math.inf
         self._users = 0
         self._unused_since = anyio.current_time()
         self._changed = anyio.Event()
@@ -26,14 +51,20 @@ class Lease:
             self._unused_since = anyio.current_time()
             self._changed.set()
 
+    def change(self, keep_s: float) -> None:
+        """Change how long the server goes on without use."""
+        self._keep_s = keep_s
+        self._changed.set()
+
     async def wait_until_over(self, keep_s: float) -> None:
-        """Wait until nobody has used the server for this long."""
+        """Wait until nobody has used the server for this long, or as long as it was changed to."""
+        self._keep_s = keep_s
         while True:
             self._changed = anyio.Event()
             if self._users:
                 await self._changed.wait()
                 continue
-            remaining_s = self._unused_since + keep_s - anyio.current_time()
+            remaining_s = self._unused_since + self._keep_s - anyio.current_time()
             if remaining_s <= 0:
                 return
             with anyio.move_on_after(remaining_s):

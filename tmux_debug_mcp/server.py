@@ -34,7 +34,8 @@ from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Toolset, choose
 
 from .audit import AuditLog
-from .lease import Lease
+from .errors import StartError
+from .lease import Lease, seconds_of
 from .settings import Settings
 from .sockets import servers
 from .sockets.listener import (
@@ -258,8 +259,26 @@ class RunningServer:
                     await self._verbs.answer(caller, greeting.wish)
                 case "mcp":
                     await self._serve_client(caller, greeting)
+                case "keep":
+                    await self._keep(caller, greeting)
                 case "stop":
                     self.end()
+
+    async def _keep(self, caller: Caller, greeting: Greeting) -> None:
+        """Answer `start`: change how long a detached server goes on, if the caller says so."""
+        keep = greeting.wish.get("keep")
+        is_changed = False
+        if keep and self._keep_s is not None:
+            try:
+                keep_s = seconds_of(str(keep))
+            except StartError as error:
+                caller.send_away(str(error))
+                return
+            is_changed = keep_s != self._keep_s
+            self._keep_s = keep_s
+            self.lease.change(keep_s)
+            self._describe()
+        await caller.send({"pid": os.getpid(), "changed": is_changed})
 
     @functools.cached_property
     def _verbs(self) -> "Verbs":

@@ -42,6 +42,44 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
     assert len(shell.servers()) == 3
 
 
+def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
+    shell.out("start", "--keep", "1m")
+    [server] = shell.servers()
+    runs = f"Server {server.pid} runs already for this directory and these options."
+
+    assert shell.out("start") == f"{runs}\n"
+    assert shell.out("start", "--keep", "2h") == (
+        f"{runs} From now on, it ends when nobody has used it for 2h.\n"
+    )
+    assert shell.out("start", "--keep", "120m") == f"{runs}\n"
+    assert [one.keep_s for one in shell.servers()] == [7200]
+    assert shell.run("start", "--keep", "5").stderr.startswith("tmux-debug: --keep (TMUX_DEBUG_")
+
+    shell.out("start", "--keep", "1s")
+    ask_until(shell.left, lambda left: left == [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["run", ""],
+        ["run", "--timeout", "nan", "true"],
+        ["run", "--pane", "nope", "true"],
+        ["create", "--bogus", "true"],
+        ["create", "--name", "debug-1", "true"],
+        ["create", "--env", "X", "true"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_words_start_no_server(shell: Shell, words: list[str]) -> None:
+    done = shell.run(*words)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith("tmux-debug: ")
+    assert shell.left() == []
+
+
 @pytest.mark.parametrize("verb", ["create", "run"])
 def test_first_verb_starts_a_server(shell: Shell, verb: str) -> None:
     assert "hello" in shell.out(verb, "echo hello")

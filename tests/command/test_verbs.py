@@ -3,12 +3,14 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import wait_until
 from wire import Server
 
 from tmux_debug_mcp.verbs.table import VERBS
@@ -163,6 +165,48 @@ def test_interrupted_caller_cancels_its_call(shell: Shell, server: Server) -> No
 
     assert shell.out("run", "echo on") == "on\n"
     assert server.text("list_panes")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["run", "echo $$ >pid; exec sleep 100"], "debug-2 running"),
+        (["create", "--wait-for", "x", "echo $$ >pid; exec sleep 100"], "debug-2 running"),
+        (["run", "--pane", "sh", "echo $$ >pid; sleep 100"], "debug-1 sh running"),
+    ],
+    ids=["run", "create", "run in a shell"],
+)
+def test_interrupted_caller_is_told_where_its_command_goes_on(
+    shell: Shell, words: list[str], where: str, number: int, tmp_path: Path
+) -> None:
+    shell.out("create", "--name", "sh", "bash --norc")
+    waiting = shell.start(*words)
+    wait_until((tmp_path / "pid").exists)
+
+    waiting.send_signal(number)
+
+    out, err = waiting.communicate(timeout=20)
+    assert out == ""
+    assert err.startswith(f"[{where} ")
+    assert "; no longer waited for;" in err
+    assert ("tmux-debug kill debug-2 ends it" in err) == where.startswith("debug-2")
+    assert waiting.returncode == -number
+    assert any(row["status"] == "running" for row in json.loads(shell.out("list")))
+
+
+@pytest.mark.parametrize("text", ["abc", r"abc\n"])
+def test_status_line_begins_a_line_where_both_outputs_are_one(shell: Shell, text: str) -> None:
+    words = shlex.join([*PROGRAM, "run", f"printf '{text}'"])
+
+    together = subprocess.run(
+        ["sh", "-c", f"{words} 2>&1"], env=shell.env, capture_output=True, text=True, check=True
+    )
+    apart = shell.run("run", f"printf '{text}'")
+
+    assert together.stdout.startswith("abc\n[debug-")
+    assert apart.stdout == text.replace(r"\n", "\n")
+    assert apart.stderr.startswith("[debug-")
 
 
 def test_arguments_and_directories_that_are_no_text_are_refused(

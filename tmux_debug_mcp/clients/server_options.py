@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping
 from typing import NoReturn
 
-from tmux_debug_mcp.detached import seconds_of
 from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.lease import seconds_of
 from tmux_debug_mcp.options import OPTIONS, settings_of
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import choose

@@ -6,10 +6,10 @@ import time
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, read, running
+from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, running
 
 from . import looking
-from .starting import DEFAULT_KEEP, connect, directory_for, keep_option
+from .starting import DEFAULT_KEEP, connect, keep_option
 
 _HELP = ("-h", "--help", "help")
 _REFUSED = 125
@@ -101,14 +101,20 @@ def _check_words(verb: str, words: list[str], known: tuple[str, ...]) -> None:
 def _start(words: list[str]) -> int:
     keep, options = keep_option(words, os.environ)
     connection, is_new = connect(options, keep or DEFAULT_KEEP, os.environ)
-    connection.close()
-    server = read(directory_for(options, os.environ))
-    name = f"server {server.pid}" if server else "a server"
-    if is_new:
-        _print(f"Started {name}. It ends when nobody has used it for {keep or DEFAULT_KEEP}.")
-    else:
-        _print(f"{name[0].upper()}{name[1:]} runs already for this directory and these options.")
-    return 0
+    connection.send({"want": "keep", "keep": keep})
+    for message in connection.messages():
+        if "err" in message:
+            raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
+        ends = f"It ends when nobody has used it for {keep or DEFAULT_KEEP}."
+        if is_new:
+            _print(f"Started server {message['pid']}. {ends}")
+            return 0
+        text = f"Server {message['pid']} runs already for this directory and these options."
+        if message["changed"]:
+            text += f" From now on, it {ends.removeprefix('It ')}"
+        _print(text)
+        return 0
+    raise ServerGoneError("The server has ended.")
 
 
 def _stop(server: Server) -> int:

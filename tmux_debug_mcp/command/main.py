@@ -62,17 +62,39 @@ def run(words: list[str]) -> int:
         return local.run(words, wanted)
     connection = _reach(wanted, words)
     wish: dict[str, object] = {"want": "verb", "words": words, "cwd": _directory()}
-    if words[:1] and words[0] in _PEOPLES:
+    printer = Printer()
+    if words[0] in _PEOPLES:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         connection.send(wish | {"person": people.name()})
-        return people.serve(connection, print_message)
+        return people.serve(connection, printer.show)
     connection.send(wish)
+    signals = _hang_up_at_signals(connection) if words[:1] in _STARTING else []
     for message in connection.messages():
-        status = print_message(message)
+        status = printer.show(message)
         if status is not None:
+            if signals:
+                os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
             return status
     raise ServerGoneError("The server has ended.")
+
+
+def _hang_up_at_signals(connection: Connection) -> list[int]:
+    """Hang up at C-c and SIGTERM, upon which the server says where the command goes on.
+
+    Returns:
+        The signals that have come. A second one ends this process at once.
+    """
+    received: list[int] = []
+
+    def hang_up(number: int, _frame: object) -> None:
+        _signal.signal(number, _signal.SIG_DFL)
+        received.append(number)
+        connection.hang_up()
+
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        _signal.signal(number, hang_up)
+    return received
 
 
 def _asks_for_earlier(words: list[str]) -> bool:
@@ -89,15 +111,27 @@ def _asks_for_help(words: list[str]) -> bool:
     return words[:1] == ["help"] or "-h" in words or "--help" in words
 
 
-def print_message(message: dict[str, object]) -> int | None:
-    """Print what the server says; return the exit status if it says that too."""
-    if "out" in message:
-        _write(1, message["out"])
-    if "err" in message:
-        _write(2, message["err"])
-    if "exit" in message:
-        return int(str(message["exit"]))
-    return None
+class Printer:
+    """Prints what the server says."""
+
+    def __init__(self) -> None:
+        self._is_within_line = False
+
+    def show(self, message: dict[str, object]) -> int | None:
+        """Print a message; return the exit status if it has one.
+
+        Where standard output and standard error are the same, the latter begins on a new line.
+        """
+        if "out" in message:
+            _write(1, message["out"])
+            self._is_within_line = not str(message["out"]).endswith("\n")
+        if "err" in message:
+            if self._is_within_line and os.path.sameopenfile(1, 2):
+                _write(2, "\n")
+            _write(2, message["err"])
+        if "exit" in message:
+            return int(str(message["exit"]))
+        return None
 
 
 def _reach(wanted: str, words: list[str]) -> Connection:
@@ -108,9 +142,25 @@ def _reach(wanted: str, words: list[str]) -> Connection:
     except (NoServerError, ServerGoneError):
         # The only one that was found may have been killed.
         living = [server for server in running(runtime) if is_held(server.directory)]
-        if words[:1] in _STARTING and not wanted and not near(living, runtime):
+        is_alone = not wanted and not near(living, runtime)
+        if words[:1] in _STARTING and is_alone and _makes_pane(words):
             return _started()
         return Connection(choose(living, wanted, os.getpid(), runtime).socket)
+
+
+def _makes_pane(words: list[str]) -> bool:
+    """Tell whether a command line makes a pane, for which a server is started.
+
+    Raises:
+        CommandError: Its words are wrong.
+    """
+    from tmux_debug_mcp.errors import ArgumentError  # noqa: PLC0415  a server is to be started
+    from tmux_debug_mcp.verbs.parsing import UsageError, check  # noqa: PLC0415
+
+    try:
+        return "pane_id" not in check(words).arguments
+    except (ArgumentError, UsageError) as error:
+        raise CommandError(str(error)) from None
 
 
 def _started() -> Connection:

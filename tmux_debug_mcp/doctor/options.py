@@ -93,7 +93,7 @@ def _why_wrong(option: Option, value: str, environ: Mapping[str, str]) -> str:
 
             choose(value)
         elif option.flag == "keep":
-            from tmux_debug_mcp.detached import seconds_of  # noqa: PLC0415  the whole server
+            from tmux_debug_mcp.lease import seconds_of  # noqa: PLC0415  anyio
 
             seconds_of(value)
         else:

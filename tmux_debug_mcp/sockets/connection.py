@@ -11,6 +11,11 @@ The first line says what the connection is for, and the server's lines are what 
     > {"want": "mcp", "client": 4711}      with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
 
+    > {"want": "keep", "keep": "2h"}       how long to go on without use; "" changes nothing
+    < {"pid": 4711, "changed": true}
+
+    > {"want": "stop"}                     it closes the connection at its end
+
 The server closes the connection of a caller that says nothing, or nothing that makes sense.
 """
 
@@ -72,6 +77,10 @@ class Connection:
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+    def hang_up(self) -> None:
+        """Say that nothing more comes, which cancels a verb. Its last messages still arrive."""
+        self._socket.shutdown(_socket.SHUT_WR)
 
     def fileno(self) -> int:
         """Return the file descriptor."""

@@ -1,17 +1,17 @@
 """Answers callers of `tmux-debug`: a verb is a call of a tool, audited like any other."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import anyio
 
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
-from tmux_debug_mcp.tools.results import row
+from tmux_debug_mcp.tools.results import row, status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
-from .answers import REFUSED, Output, output_of, send
+from .answers import INTERRUPTED, REFUSED, Output, output_of, send
 from .following import Followings
 from .parsing import PEOPLES, Request, UsageError, parse
 from .people import People
@@ -48,7 +48,7 @@ class Verbs:
         self._schemas = {tool.name: tool.input_schema for tool in all_tools.definitions()}
 
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
-        """Answer a command line. A call is cancelled when its caller is gone.
+        """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
         Args:
             caller: Who asks, and gets the answer.
@@ -68,6 +68,8 @@ class Verbs:
         if request.verb in PEOPLES:
             await self._people.answer(caller, request, wish)
             return
+        known = {pane.id for pane in self._engine.panes}
+        output = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
             program = program_of(caller.parent_pid)
@@ -75,8 +77,29 @@ class Verbs:
                 output = await self._followings.answer(caller, request, program)
             else:
                 output = await self._called(request, cwd, program)
-            await send(caller, output)
             tasks.cancel_scope.cancel()
+        if output is None and request.tool in _STARTING and request.verb != "call":
+            output = await self._goes_on(request, known)
+        if output is not None:
+            await send(caller, output)
+
+    async def _goes_on(self, request: Request, known: Collection[str]) -> Output:
+        """Return where the command of a cancelled call goes on.
+
+        Args:
+            request: What the call asked for.
+            known: The panes that were there before it. Another call with the same command may
+                have made a pane meanwhile; then that is named, too.
+        """
+        given = request.arguments
+        lines = []
+        for pane in self._engine.panes:
+            if pane.id not in known and pane.command == given["command"]:
+                advice = f"tmux-debug kill {pane.id} ends it"
+                lines.append(status(pane, await pane.state(), "no longer waited for", advice))
+            elif given.get("pane_id") in (pane.id, pane.name):
+                lines.append(status(pane, await pane.state(), "no longer waited for"))
+        return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
 
     async def show_panes(self, caller: Caller) -> None:
         """Tell a caller what the panes are, which is not a call.

@@ -23,6 +23,8 @@ OTHERWISE = 1
 TIMED_OUT = 124
 REFUSED = 125
 AWAITS_INPUT = 126
+# As a shell has it in `$?`. The caller ends by its signal.
+INTERRUPTED = 130
 
 _WAIT_STATUSES: Mapping[str, int] = {
     WaitReason.STOPPED: OTHERWISE,

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from tmux_debug_mcp.tools.arguments import Parser
 from tmux_debug_mcp.tools.schema import Parameter
 
-from .table import VERBS, Verb, flag_of
+from .table import BY_NAME, VERBS, Verb, flag_of
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
@@ -88,6 +89,27 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
             arguments[parameter.name] = _argument(parameter, value)
     follows = getattr(given, "follow", False)
     return Request(verb.name, verb.tool, arguments, is_json=given.json, follows=follows)
+
+
+def check(words: Sequence[str]) -> Request:
+    """Check the words of `create` or `run` before a server is started for them.
+
+    Returns:
+        What they ask for.
+
+    Raises:
+        UsageError: They can't be read.
+        ArgumentError: An argument is out of range, or no pane can be made from it.
+    """
+    from tmux_debug_mcp.panes import creation  # noqa: PLC0415  help needs neither it nor anyio
+
+    request = parse(words, {})
+    verb = BY_NAME[request.verb]
+    if verb.arguments:
+        given: Any = Parser(verb.tool, verb.arguments).parse(request.arguments)
+        name, env = request.arguments.get("name"), request.arguments.get("env", {})
+        creation.check(creation.NewPane(given.command, name, env=env))
+    return request
 
 
 @functools.cache
