@@ -1,7 +1,9 @@
 """Transcripts: what a terminal shows, line by line, from bytes in pieces of any size."""
 
+import itertools
+
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.vt.rows import Line, cell_width
@@ -91,12 +93,85 @@ def test_plain_lines_pass_as_they_are(lines: list[str]) -> None:
     assert fed(data, 5).text() == text
 
 
-@given(st.binary(max_size=2000), st.integers(1, 50))
-def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, size: int) -> None:
-    whole, pieces = fed(data, len(data) or 1), fed(data, size)
+PAYLOADS = [b"x", b"iVBORw0KGgo=", b"#0;2;0;0;0~-\r\n", "é 世".encode(), b"1;", b"(", b"\xff\0\t"]
+# What begins a string or another sequence, and what ends one.
+INTRODUCERS = [
+    b"\033]",
+    b"\033]0;",
+    b"\033P",
+    b"\033_G",
+    b"\033^",
+    b"\033X",
+    b"\033k",
+    b"\033[",
+    b"\033(",
+]
+TERMINATORS = [b"\a", b"\033\\", b"\030", b"\032", b"\033[m", b"\033\033\\", b"m", b"B", b""]
+LONG = st.builds(
+    lambda introducer, payload, size, terminator: introducer + payload * size + terminator,
+    st.sampled_from(INTRODUCERS),
+    st.sampled_from(PAYLOADS),
+    st.sampled_from([0, 1, 100, 1023, 1024, 1025, 4090, 4096, 200_000 // 13]),
+    st.sampled_from(TERMINATORS),
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(st.binary(max_size=300), LONG), max_size=6).map(b"".join),
+    st.lists(st.integers(0, 200_000), max_size=12),
+)
+def test_no_bytes_are_too_odd_and_pieces_make_no_difference(data: bytes, cuts: list[int]) -> None:
+    whole = fed(data, len(data) or 1)
+    pieces = Transcript()
+    for start, end in itertools.pairwise([0, *sorted(cuts), max([len(data), *cuts])]):
+        pieces.feed(data[start:end])
 
     assert pieces.held_bytes == whole.held_bytes
     assert pieces.text() == whole.text()
+    assert fed(data, 1 + len(data) // 5000).text() == whole.text()
+
+
+@pytest.mark.parametrize("size", [0, 4090, 4100, 200_000])
+@pytest.mark.parametrize("payload", [b"x", b"iVBO\r\n", b"word "])
+@pytest.mark.parametrize(
+    ("introducer", "terminator"),
+    [
+        (b"\033]1337;File=inline=1:", b"\a"),
+        (b"\033]52;c;", b"\033\\"),
+        (b"\033P0;1q", b"\033\\"),
+        (b"\033_Gf=100;", b"\033\\"),
+        (b"\033ktitle", b"\033\\"),
+        (b"\033Ptmux;\033\033]52;c;", b"\a\033\\"),
+        (b"\033]0;", b"\030"),
+        (b"\033P", b"\032"),
+        (b"\033X", b"\033[31m"),
+    ],
+)
+def test_string_of_any_length_shows_nothing(
+    introducer: bytes, payload: bytes, size: int, terminator: bytes
+) -> None:
+    string = introducer + payload * (size // len(payload)) + terminator
+    data = b"one" + string + b"two\r\nthree\r\n"
+
+    assert fed(data, len(data)).text() == "onetwo\nthree\n"
+    assert fed(data, 4096).text() == "onetwo\nthree\n"
+
+
+def test_string_without_end_is_dropped_as_it_comes() -> None:
+    transcript = fed(b"one\033]" + b"x" * 300_000, 16_384)
+    assert (transcript.text(), transcript.held_bytes) == ("one", 0)
+
+    transcript.feed(b"more\r\n" * 1000 + b"\033[31mtwo")
+    assert transcript.text() == "onetwo"
+
+
+@pytest.mark.parametrize("sequence", [b"\033[" + b"1;" * 9000 + b"A", b"\033" + b"(" * 9000 + b"0"])
+def test_sequence_that_is_too_long_does_nothing(sequence: bytes) -> None:
+    data = b"one\r\n" + sequence + b"two\r\n"
+
+    assert fed(data, len(data)).text() == "one\ntwo\n"
+    assert fed(data, 1000).text() == "one\ntwo\n"
 
 
 # Rows, columns, and the screen as tmux 3.3 shows it.

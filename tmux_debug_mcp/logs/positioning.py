@@ -6,6 +6,7 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.drawing import last_switch
+from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
@@ -18,6 +19,10 @@ _MODE_BYTES = 1 << 18
 _ALTERNATE_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 16
+# How far back to look for the beginning of a string. Beyond `_MODE_BYTES` it is looked for only as
+# long as there are no blanks: images and other payloads have none, and nearly all text has.
+_STRING_BYTES = 16 << 20
+_FIRST_BYTES = 1 << 12
 # Line editors switch bracketed paste on while they edit: this and "h". With "l" they switch it off.
 _BRACKETED_PASTE = b"\033[?2004"
 
@@ -28,9 +33,14 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
     Its text has only what comes after the cursor, not what the screen showed there.
     """
     before = _modes_before(log, cursor)
+    screen = before[-_SCREEN_BYTES:]
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_after(before), is_editing=_is_editing_after(before))
-    transcript.feed(before[-_SCREEN_BYTES:])
+    transcript.restore(
+        sets=sets_after(before),
+        is_editing=_is_editing_after(before),
+        sequence=_sequence_at(log, cursor - len(screen)),
+    )
+    transcript.feed(screen)
     if is_alternate_at(log, cursor):
         transcript.begin_alternate()
     transcript.forget()
@@ -40,7 +50,15 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
 def blank_transcript(log: Log, cursor: int) -> Transcript:
     """Return a transcript with a blank screen and the character sets in use at a cursor."""
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_at(log, cursor))
+    transcript.restore(sets=sets_at(log, cursor), sequence=_sequence_at(log, cursor))
+    return transcript
+
+
+def line_transcript(log: Log, cursor: int) -> Transcript:
+    """Return a transcript with a blank screen and the usual character sets, for a line."""
+    transcript = Transcript(log.columns, log.rows)
+    transcript.restore(sets=CharacterSets(), sequence=_sequence_at(log, cursor))
+    transcript.show_commands()
     return transcript
 
 
@@ -83,6 +101,27 @@ def is_alternate_at(log: Log, cursor: int) -> bool:
 def sets_at(log: Log, cursor: int) -> CharacterSets:
     """Return the character sets in use at a cursor."""
     return sets_after(_modes_before(log, cursor))
+
+
+def _sequence_at(log: Log, cursor: int) -> bytes:
+    """Return the beginning of the sequence or string that a cursor is in, or b"" if in none."""
+    oldest = max(log.kept_from, cursor - _STRING_BYTES)
+    has_blanks = False
+    size = _FIRST_BYTES
+    start = cursor
+    while start > oldest:
+        end = start
+        start = max(oldest, end - size)
+        size = min(2 * size, _PIECE_BYTES)
+        piece = log.read(start, end - start)
+        escape = piece.rfind(b"\033")
+        if escape >= 0:
+            begin = start + escape
+            return unfinished_sequence(log.read(begin, cursor - begin))[: MAX_HELD_BYTES + 1]
+        has_blanks = has_blanks or b" " in piece
+        if has_blanks and cursor - start >= _MODE_BYTES:
+            break
+    return b""
 
 
 def _modes_before(log: Log, cursor: int) -> bytes:

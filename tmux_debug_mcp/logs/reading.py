@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT
 from tmux_debug_mcp.vt.marks import is_typed
-from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
 from .pacing import PacedTranscript
-from .positioning import blank_transcript, reading_transcript
+from .positioning import blank_transcript, line_transcript, reading_transcript
 
 # A program may print little text in many bytes, such as a progress bar. One call reads this much.
 MAX_READ_BYTES = 1 << 20
@@ -204,8 +203,7 @@ async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str
     """
     # Nearly all output selects a character set anew in each line, if it selects any.
     if is_line and _SHIFT_OUT not in data:
-        transcript = Transcript(log.columns, log.rows)
-        transcript.show_commands()
+        transcript = line_transcript(log, start)
     else:
         transcript = reading_transcript(log, start, is_line=is_line)
     paced = PacedTranscript(transcript)

@@ -8,25 +8,35 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 import re
 from typing import NamedTuple
 
-# A string (OSC, DCS and others), such as a title, that is still incomplete after this many bytes
-# is not waited for.
-_MAX_HELD_BYTES = 4096
+# More of an incomplete sequence is not held. All longer ones do the same: nothing.
+MAX_HELD_BYTES = 4096
+# tmux ignores a control sequence whose parameters are longer.
+_MAX_PARAMETERS = 63
 
-# Strings, without the escape character: OSC ends with BEL or ST, DCS, PM, APC, SOS and tmux's title
-# (`ESC k`) with ST.
-_STRING = r"\] [^\a\033]* (?: \a | \033\\ ) | [P_^Xk] [^\033]* \033\\"
+# Strings: OSC, DCS, PM, APC, SOS and tmux's title (`ESC k`), of any length. CAN, SUB and any other
+# sequence end them, so ST (`ESC \`) need not be told apart; BEL ends OSC alone. Terminals ignore
+# all that is in them, line feeds too.
+STRING = re.compile(
+    r"""
+    \033 (?:
+        \] [^\a\030\032\033]* [\a\030\032]?
+        | [P_^Xk] [^\030\032\033]* [\030\032]?
+    )
+    """,
+    re.VERBOSE,
+)
+# What stands for a string once it is removed: like a string, it ends a sequence, and shows nothing.
+CANCEL = "\030"
 
-# The next piece of output. All groups are empty for a piece that does nothing, such as a string, or
-# a control sequence that is cut off by CAN, SUB, another sequence or the end of the text.
+# The next piece of output, without strings. All groups are empty for a piece that does nothing,
+# such as a sequence that is cut off by what can't belong to it.
 TOKEN = re.compile(
-    rf"""
+    r"""
     \033 (?:
         \[ ([ -?]*)                                   # 1: parameters of a control sequence
-           (?: ([@-~])                                # 2: its final character
-             | [\030\032] | (?=\033) | \Z )
-        | {_STRING}
+           ([@-~]?)                                   # 2: its final character
         | ( [()][0B] | [0-Z\\^-~] )                   # 3: an escape sequence, without ESC
-        | [ -/]+ [0-~]
+        | [ -/]+ [0-~]?
     )
     | ( [^\0-\037\177]+ )                             # 4: printable characters
     | (.)                                             # 5: a control character
@@ -37,16 +47,15 @@ TOKEN = re.compile(
 # What has no effect on a new, empty row: sequences that move nothing, and control characters that
 # are ignored.
 FRESH_INVISIBLE = re.compile(
-    rf"""
+    r"""
     \033 (?:
         \[ [0-?]* m                                   # colours and attributes
         | \[ 0? K                                     # erasing the rest of the row
         | \[ \? (?! (?:47|1047|1049|2004) [hl] ) [0-9;]* [hl]   # modes, but screens and pastes
-        | {_STRING}
         | (?! \(0 | \)[0B] ) [ -/]+ [0-~]             # designations of the usual sets, and others
-        | [=>]                                        # the keypad's modes
+        | [=>\\]                                      # the keypad's modes, and ST
     )
-    | [\a\017\0]
+    | [\a\017\0\030]
     """,
     re.VERBOSE,
 )
@@ -80,7 +89,8 @@ _UNFINISHED = re.compile(
     rb"""
     \033 (?:
         \[ [ -?]*                                     # a control sequence
-        | [\]P_^Xk] [^\a\033]* \033?                  # a string, maybe with half of its end
+        | \] [^\a\030\032\033]*                      # OSC
+        | [P_^Xk] [^\030\032\033]*                   # another string
         | [ -/]*                                      # another escape sequence
     )? \Z
     """,
@@ -110,10 +120,11 @@ def control_sequence(parameters: str, final: str) -> ControlSequence | None:
     """Return the control sequence `CSI parameters final`.
 
     Returns:
-        None if it is malformed, or if a parameter has subparameters, as those of colours may have.
+        None if it is malformed or too long, or if a parameter has subparameters, as those of
+        colours may have.
     """
     match = _PARAMETERS.fullmatch(parameters)
-    if match is None:
+    if match is None or len(parameters) > _MAX_PARAMETERS:
         return None
     prefix, words, intermediates = match.groups()
     numbers = [int(word or 0) for word in words.split(";")]
@@ -126,19 +137,20 @@ def unfinished(data: bytes) -> bytes:
     This is part of a sequence, a carriage return, or part of a character. It is empty if the data
     is complete.
     """
-    first = max(0, len(data) - _MAX_HELD_BYTES)
-    escape = data.rfind(b"\033", first)
-    has_escape_at_end = data.endswith(b"\033") and not data.endswith(b"\033\033")
-    if escape > 0 and has_escape_at_end:
-        # An escape character at the end may be the first half of a string's end.
-        string = data.rfind(b"\033", first, escape)
-        if string >= 0 and _UNFINISHED.fullmatch(data, string):
-            return data[string:]
-    if escape >= 0 and _UNFINISHED.fullmatch(data, escape):
-        return data[escape:]
+    sequence = unfinished_sequence(data)
+    if sequence:
+        return sequence
     if data.endswith(b"\r"):
         return b"\r"
     return data[len(data) - unfinished_character_bytes(data) :]
+
+
+def unfinished_sequence(data: bytes) -> bytes:
+    """Return the part of a sequence or string at the end of data, or b"" if there is none."""
+    escape = data.rfind(b"\033")
+    if escape >= 0 and _UNFINISHED.fullmatch(data, escape):
+        return data[escape:]
+    return b""
 
 
 def unfinished_character_bytes(data: bytes) -> int:

@@ -12,7 +12,9 @@ Rules, measured against tmux:
 3. While the alternate screen is on, it is shown behind the lines of the main screen. When it is
    switched off, nothing of it is left.
 4. An incomplete end (part of a character or of a sequence, or a carriage return that may belong to
-   a line feed) is held back until more bytes come.
+   a line feed) is held back until more bytes come. Of a sequence that is too long only the
+   beginning is held, and the rest is dropped as it comes. tmux also gives a string up after 5 s,
+   which bytes can't tell; here it goes on to the next escape character at the latest.
 5. Line editors, such as those of shells, switch bracketed paste on while they edit. So what they
    write can be told from a program's output.
 """
@@ -22,7 +24,7 @@ from .history import History
 from .interpreter import Interpreter
 from .marks import BEGIN, with_command
 from .rows import Line, text_of
-from .sequences import unfinished
+from .sequences import CANCEL, MAX_HELD_BYTES, STRING, unfinished
 from .sizes import COLUMNS, ROWS
 
 # The line that is typed for a command has at least this many characters. Marks that follow each
@@ -49,6 +51,7 @@ class Transcript:
         self._history = History()
         self._interpreter = Interpreter(columns, rows, self._history)
         self._held = b""
+        self._held_before = 0  # how many of the held bytes are from before what was to be shown
         self._characters_since_mark = 0
 
     @property
@@ -58,17 +61,27 @@ class Transcript:
 
     @property
     def held_bytes(self) -> int:
-        """The number of bytes at the end of the input that are held back."""
-        return len(self._held)
+        """The number of bytes at the end of the input that are held back.
 
-    def restore(self, *, sets: CharacterSets, is_editing: bool = False) -> None:
+        0 in a sequence that is too long to be held: the input may be continued there.
+        """
+        if len(self._held) > MAX_HELD_BYTES:
+            return 0
+        return len(self._held) - self._held_before
+
+    def restore(
+        self, *, sets: CharacterSets, is_editing: bool = False, sequence: bytes = b""
+    ) -> None:
         """Set the state that earlier output has left.
 
         Args:
             sets: The character sets in use.
             is_editing: A line editor is at work.
+            sequence: The part of a sequence that the output ended with.
         """
         self._interpreter.restore(sets, is_editing=is_editing)
+        self._hold(sequence)
+        self._held_before = len(self._held)
 
     def show_commands(self) -> None:
         """Show commands, from now on, in the place of the lines that were typed for them."""
@@ -77,11 +90,18 @@ class Transcript:
     def feed(self, data: bytes | bytearray) -> None:
         """Write the next bytes to the terminal."""
         data = self._held + data
-        self._held = unfinished(data)
-        text = data[: len(data) - len(self._held)].decode(errors="replace")
+        rest = unfinished(data)
+        if len(rest) < len(data):
+            self._held_before = 0
+        self._hold(rest)
+        text = data[: len(data) - len(rest)].decode(errors="replace")
         if self.shows_commands:
             text = self._write_commands(text)
         self._write(text)
+
+    def _hold(self, rest: bytes) -> None:
+        """Hold back what is incomplete, in one byte too many if it is too long."""
+        self._held = rest[: MAX_HELD_BYTES + 1]
 
     def _write_commands(self, text: str) -> str:
         """Write text up to the last mark of a command that begins; return the text behind it."""
@@ -96,6 +116,8 @@ class Transcript:
 
     def _write(self, text: str) -> None:
         self._characters_since_mark += len(text)
+        if "\033" in text:
+            text = STRING.sub(CANCEL, text)
         self._interpreter.write(text)
 
     def _show_command(self, command: str) -> None:
@@ -126,6 +148,7 @@ class Transcript:
     def forget(self) -> None:
         """Show nothing of what was fed so far. Later output stands where it would have stood."""
         self._history.clear()
+        self._held_before = len(self._held)
         terminal = self._interpreter
         terminal.main.forget(has_cursor=terminal.alternate is None)
         if terminal.alternate is not None:

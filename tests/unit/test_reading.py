@@ -1,0 +1,86 @@
+"""Clean text of a log is the same however it is read."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
+from tmux_debug_mcp.logs.ends import read_end
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.reading import read_clean, read_forward
+from tmux_debug_mcp.vt.transcript import Transcript
+
+STRINGS = [
+    (b"\033]1337;File=inline=1:", b"iVBORw0KGgo", b"\a"),
+    (b"\033]52;c;", b"iVBORw0KGgo=\r\n", b"\033\\"),
+    (b"\033P0;1;0q", b"#0;2;0;0;0~-\n", b"\033\\"),
+    (b"\033_Ga=T;", b"AAAA", b"\033\\"),
+    (b"\033]7;", b"words and blanks ", b"\a"),
+]
+
+
+def log_of(directory: Path, data: bytes) -> Log:
+    log = Log(directory / "log", "mark")
+    log.path.write_bytes(data)
+    return log
+
+
+@pytest.mark.parametrize("size", [20_000, 200_000, 3_000_000])
+@pytest.mark.parametrize(("introducer", "payload", "terminator"), STRINGS)
+async def test_image_shows_nothing_wherever_reading_begins_and_ends(
+    tmp_path: Path, size: int, introducer: bytes, payload: bytes, terminator: bytes
+) -> None:
+    if b" " in payload:
+        size = min(size, 250_000)
+    string = introducer + payload * (size // len(payload)) + terminator
+    log = log_of(tmp_path, b"before\r\n" + string + b"done\r\n")
+    end = log.size
+
+    # Of more than 1 MiB that shows little, the end is read alone.
+    assert (await read_end(log, 0, end, 16_000)).text in ("before\ndone\n", "done\n")
+    excerpt, _ = await read_abridged(log, 0, end, Abridgement(16_000, folds=False))
+    shown = [line for index, line in enumerate(excerpt.lines) if index not in excerpt.notes]
+    assert shown == ["before", "done", ""]
+    choose = random.Random(size)  # noqa: S311
+    for _ in range(10):
+        cursor = choose.randrange(8, end - len(terminator) - 6)
+        first = await read_forward(log, 0, cursor, 40_000)
+        rest = await read_forward(log, first.end, end, 40_000)
+        while rest.remaining_bytes:
+            assert not rest.text
+            rest = await read_forward(log, rest.end, end, 40_000)
+        assert first.text + rest.text == "before\ndone\n"
+        assert (await read_forward(log, cursor, end, 40_000)).text in ("done\n", "")
+
+
+async def test_pieces_put_together_are_what_a_terminal_shows(tmp_path: Path) -> None:
+    choose = random.Random(1)  # noqa: S311
+    parts: list[bytes] = []
+    for number in range(300):
+        parts.append(b"line %d \033[31mred\033[m \xe4\xb8\x96\r\n" % number)
+        introducer, payload, terminator = choose.choice(STRINGS)
+        if choose.random() < 0.3:
+            parts.append(introducer + payload * choose.randrange(2000) + terminator)
+    data = b"".join(parts)
+    log = log_of(tmp_path, data)
+    transcript = Transcript()
+    transcript.feed(data)
+    for max_bytes in (1000, 5000, 70_000):
+        texts: list[str] = []
+        cursor = 0
+        while cursor < log.size:
+            piece = await read_clean(log, cursor, log.size, max_bytes)
+            assert piece.end > cursor
+            texts.append(piece.text)
+            cursor = piece.end
+
+        assert "".join(texts) == transcript.text()
+
+
+async def test_cursor_within_a_sequence_is_no_text(tmp_path: Path) -> None:
+    log = log_of(tmp_path, b"one\033[3;4")
+
+    for cursor in range(4, log.size + 1):
+        piece = await read_forward(log, cursor, log.size, 1000)
+        assert (piece.text, piece.end) == ("", cursor)
