@@ -38,7 +38,7 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
     transcript.restore(
         sets=sets_after(before),
         is_editing=_is_editing_after(before),
-        sequence=_sequence_at(log, cursor - len(screen)),
+        sequence=sequence_at(log, cursor - len(screen)),
     )
     transcript.feed(screen)
     if is_alternate_at(log, cursor):
@@ -50,14 +50,14 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
 def blank_transcript(log: Log, cursor: int) -> Transcript:
     """Return a transcript with a blank screen and the character sets in use at a cursor."""
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_at(log, cursor), sequence=_sequence_at(log, cursor))
+    transcript.restore(sets=sets_at(log, cursor), sequence=sequence_at(log, cursor))
     return transcript
 
 
 def line_transcript(log: Log, cursor: int) -> Transcript:
     """Return a transcript with a blank screen and the usual character sets, for a line."""
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=CharacterSets(), sequence=_sequence_at(log, cursor))
+    transcript.restore(sets=CharacterSets(), sequence=sequence_at(log, cursor))
     transcript.show_commands()
     return transcript
 
@@ -103,7 +103,7 @@ def sets_at(log: Log, cursor: int) -> CharacterSets:
     return sets_after(_modes_before(log, cursor))
 
 
-def _sequence_at(log: Log, cursor: int) -> bytes:
+def sequence_at(log: Log, cursor: int) -> bytes:
     """Return the beginning of the sequence or string that a cursor is in, or b"" if in none."""
     oldest = max(log.kept_from, cursor - _STRING_BYTES)
     has_blanks = False

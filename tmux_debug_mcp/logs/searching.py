@@ -1,18 +1,24 @@
 """Searches a log for lines that match a pattern, the newest first, with the lines around them.
 
-Only what is found is read as a terminal shows it. The search itself uses the bytes without colours
-and other sequences, which is much faster.
+What is searched is what a terminal shows of each line by itself. Most lines are text, colours and
+titles: these are removed from many lines at once. Only what does more, such as a carriage return or
+a move, takes a terminal, which is much slower.
 """
 
+import itertools
 import re
 from typing import Any, NamedTuple
 
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
+from tmux_debug_mcp.vt.sequences import CANCEL, FRESH_INVISIBLE, STRING
+from tmux_debug_mcp.vt.transcript import Transcript
 
 from .excerpts import Excerpt, cut_in_the_middle, joined
 from .log import Log
+from .pacing import PacedTranscript
+from .positioning import sequence_at
 from .reading import clean_text
 
 MAX_FOUND_CHARACTERS = 40_000
@@ -20,7 +26,7 @@ MAX_FOUND_CHARACTERS = 40_000
 _CONTEXT_LINES = 2
 # Pieces grow while nothing is found, and shrink where many lines match, since each takes time.
 _MIN_PIECE_BYTES = 1 << 13
-_MAX_PIECE_BYTES = 1 << 20
+_MAX_PIECE_BYTES = 1 << 17
 # A piece larger than the smallest with more matches than this is read again in smaller pieces.
 _MAX_MATCHES = 2000
 # How far to look for the beginning of a line, and for the lines around it.
@@ -28,21 +34,11 @@ _MAX_LINE_BYTES = 1 << 14
 # How much of a longer line is shown before the match; three times as much is shown after it.
 _AROUND_BYTES = 1000
 
-# Sequences and controls that show nothing: CSI, OSC, other strings, character sets, bell and NUL.
-_INVISIBLE = re.compile(
-    rb"\033(?:"
-    rb"\[[0-?]*[ -/]*[@-~]"
-    rb"|\][^\a\033\n]*(?:\a|\033\\)"
-    rb"|[PX^_k][^\033\n]*\033\\"
-    rb"|[()][0-9A-Z]"
-    rb"|[0-Z\\^-~]"
-    rb")|[\a\0]"
-)
-_CONTROLS = (b"\033", b"\a", b"\0")
-# Carriage returns, backspaces, or text between them.
-_MOVES = re.compile(rb"\r+|\x08+|[^\r\x08]+")
-_CARRIAGE_RETURN = ord("\r")
-_BACKSPACE = ord("\b")
+_STRING = re.compile(STRING.pattern.encode(), re.VERBOSE)
+# What shows nothing in a line without moves, and what remains of a line that has more than that.
+_INVISIBLE = re.compile(FRESH_INVISIBLE.pattern.encode(), re.VERBOSE)
+_CONTROLS = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])  # all but tab and line feed
+_NOT_PLAIN = re.compile(b"[" + re.escape(_CONTROLS) + b"]")
 
 
 class _Match(NamedTuple):
@@ -181,11 +177,10 @@ async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) ->
     size = _MIN_PIECE_BYTES
     while end > start and len(found) < max_lines:
         begin = _line_start(log, max(start, end - size), start)
-        data = log.read(begin, end - begin)
         max_matches = _MAX_MATCHES
         if size == _MIN_PIECE_BYTES:
-            max_matches = len(data)  # no piece has more lines
-        matches = _matches_in(data, begin, pattern, max_matches)
+            max_matches = end - begin  # no piece has more lines
+        matches = await _matches_in(log, begin, end, pattern, max_matches)
         if matches is None:
             size = max(size // 8, _MIN_PIECE_BYTES)
             continue
@@ -198,20 +193,39 @@ async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) ->
     return found[:max_lines]
 
 
-def _matches_in(data: bytes, begin: int, pattern: Any, max_matches: int) -> list[_Match] | None:  # noqa: ANN401
+async def _matches_in(
+    log: Log,
+    begin: int,
+    end: int,
+    pattern: Any,  # noqa: ANN401
+    max_matches: int,
+) -> list[_Match] | None:
     """Return the lines of a piece that match, oldest first; None if there are too many.
 
     Args:
-        data: The bytes of the piece.
-        begin: Their cursor.
+        log: The log.
+        begin: Where the piece begins.
+        end: Where it ends.
         pattern: The pattern.
         max_matches: The maximum number of lines.
     """
-    numbered = _matching_lines(data, pattern, max_matches + 1)
+    sequence = sequence_at(log, begin)
+    data = sequence + log.read(begin, end - begin)
+    if b"\033" in data:
+        data = _STRING.sub(_in_one_line, data)
+    numbered = await _matching_lines(log, data, pattern, max_matches + 1)
     if len(numbered) > max_matches:
         return None
     starts = _line_starts(data, [number for number, _ in numbered])
-    return [_Match(begin + starts[number], offset) for number, offset in numbered]
+    return [
+        _Match(begin + max(0, starts[number] - len(sequence)), offset)
+        for number, offset in numbered
+    ]
+
+
+def _in_one_line(string: re.Match[bytes]) -> bytes:
+    """Return a string without line feeds, since it ends no line, and as long as it was."""
+    return string[0].replace(b"\n", b" ")
 
 
 def _line_start(log: Log, cursor: int, oldest: int) -> int:
@@ -225,19 +239,61 @@ def _line_start(log: Log, cursor: int, oldest: int) -> int:
     return begin + line_end + 1
 
 
-def _matching_lines(data: bytes, pattern: Any, max_matches: int) -> list[tuple[int, int]]:  # noqa: ANN401
-    """Return the first lines that match: their numbers, from 0, and where in them."""
-    text = _plain(data)
+async def _matching_lines(
+    log: Log,
+    data: bytes,
+    pattern: Any,  # noqa: ANN401
+    max_matches: int,
+) -> list[tuple[int, int]]:
+    """Return the first lines that match: their numbers, from 0, and about where in them."""
+    if FILES.encode() in data:
+        data = without_paths(readable(data)).encode()
+    data = _with_line_feeds(data).removesuffix(b"\n")
+    plain = data
+    has_controls = len(data.translate(None, _CONTROLS)) < len(data)
+    if has_controls:
+        plain = _INVISIBLE.sub(b"", _STRING.sub(CANCEL.encode(), data))
+    if not has_controls or not _NOT_PLAIN.search(plain):
+        return _matching_plain_lines(plain, pattern, max_matches)
+    matches: list[tuple[int, int]] = []
+    lines = data.split(b"\n")
+    number = 0
+    for is_plain, group in itertools.groupby(plain.split(b"\n"), key=_is_plain):
+        if len(matches) >= max_matches:
+            break
+        first, plain_lines = number, list(group)
+        number += len(plain_lines)
+        if is_plain:
+            found = _matching_plain_lines(b"\n".join(plain_lines), pattern, max_matches)
+            matches += [(first + index, offset) for index, offset in found]
+            continue
+        for index in range(first, number):
+            rows = await _shown(log, lines[index])
+            if _matching_plain_lines(rows, pattern, 1):
+                matches.append((index, len(lines[index])))  # what is shown was printed last
+    return matches[:max_matches]
+
+
+def _is_plain(line: bytes) -> bool:
+    return _NOT_PLAIN.search(line) is None
+
+
+async def _shown(log: Log, line: bytes) -> bytes:
+    """Return the rows that a terminal shows of a line."""
+    paced = PacedTranscript(Transcript(log.columns, log.rows))
+    await paced.feed(line)
+    return paced.text().encode()
+
+
+def _matching_plain_lines(text: bytes, pattern: Any, max_matches: int) -> list[tuple[int, int]]:  # noqa: ANN401
+    """Return the first lines of a text that match: their numbers, from 0, and where in them."""
     matches: list[tuple[int, int]] = []
     number = line = position = 0
-    end = len(text) - text.endswith(b"\n")
-    while text and position <= end and len(matches) < max_matches:
+    while len(matches) < max_matches:
         match = pattern.search(text, position)
         if match is None:
             break
         at = match.start()
-        if at > end:
-            break
         number += text.count(b"\n", line, at)
         line = text.rfind(b"\n", 0, at) + 1
         matches.append((number, at - line))
@@ -260,43 +316,9 @@ def _line_starts(data: bytes, numbers: list[int]) -> dict[int, int]:
     return starts
 
 
-def _plain(data: bytes) -> bytes:
-    """Return nearly what a terminal shows of data: as many lines, without sequences."""
-    if FILES.encode() in data:
-        data = without_paths(readable(data)).encode()
-    text = _with_line_feeds(data)
-    if any(control in text for control in _CONTROLS):
-        text = _INVISIBLE.sub(b"", text)
-    if _moves_back(text):
-        text = b"\n".join(map(_overwritten, text.split(b"\n")))
-    return text
-
-
 def _with_line_feeds(data: bytes) -> bytes:
     """Return data with line feeds alone between lines."""
     has_usual_line_ends = data.count(b"\r") == data.count(b"\n")
-    if has_usual_line_ends:
+    if has_usual_line_ends and data.count(b"\r\n") == data.count(b"\n"):
         return data.replace(b"\r", b"")  # faster than to replace two bytes
     return data.replace(b"\r\n", b"\n")
-
-
-def _moves_back(text: bytes) -> bool:
-    return b"\r" in text or b"\b" in text
-
-
-def _overwritten(line: bytes) -> bytes:
-    """Return a line after its carriage returns and backspaces, as if each byte took a cell."""
-    if not _moves_back(line):
-        return line
-    cells = bytearray()
-    column = 0
-    for move in _MOVES.finditer(line):
-        text = move[0]
-        if text[0] == _CARRIAGE_RETURN:
-            column = 0
-        elif text[0] == _BACKSPACE:
-            column = max(0, column - len(text))
-        else:
-            cells[column : column + len(text)] = text
-            column += len(text)
-    return bytes(cells)
