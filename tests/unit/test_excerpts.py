@@ -38,11 +38,28 @@ def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
 
 
 def test_line_that_is_too_long_is_cut_itself() -> None:
-    shown = cut_in_the_middle(Excerpt(["a", "x" * 5000 + "end"], []), 1000)
+    shown = cut_in_the_middle(Excerpt(["a", "begin" + "x" * 5000 + "end"], []), 1000)
 
-    assert shown.lines[0] == "a"
-    assert shown.lines[-1].endswith("xend")
-    assert shown.cut_bytes + len(shown.lines[-1]) == 5003
+    line, head, note, tail = shown.lines
+    assert (line, head[:6], tail[-4:]) == ("a", "beginx", "xend")
+    assert note == f"[{shown.cut_bytes} bytes left out]"
+    assert len(head) + shown.cut_bytes + len(tail) == 5008
+    assert 900 < len(shown.text) <= 1000
+
+
+@given(
+    st.lists(st.integers(0, 1500).map(lambda size: "é" * size), min_size=1, max_size=9),
+    st.integers(200, 3000),
+)
+def test_what_is_shown_and_what_is_left_out_is_all_of_it(
+    lines: list[str], max_characters: int
+) -> None:
+    shown = cut_in_the_middle(Excerpt(lines, []), max_characters)
+
+    assert len(shown.text) <= max_characters
+    kept = [line for index, line in enumerate(shown.lines) if index not in shown.notes]
+    joined_bytes = len("\n".join(lines).encode())
+    assert abs(sum(len(line.encode()) + 1 for line in kept) + shown.cut_bytes - joined_bytes) <= 2
 
 
 def test_marks_keep_their_places_when_parts_are_joined() -> None:

@@ -69,12 +69,14 @@ def gap(lines: int, size: int, advice: str = "") -> Excerpt:
     """Return the note that stands in a gap.
 
     Args:
-        lines: How many lines are left out.
+        lines: How many lines are left out; 0 for a part of one.
         size: Their bytes.
         advice: How to read them, if that is possible.
     """
-    noun = "line" if lines == 1 else "lines"
-    note = f"{lines} {noun}, {size} bytes left out"
+    note = f"{size} bytes left out"
+    if lines:
+        noun = "line" if lines == 1 else "lines"
+        note = f"{lines} {noun}, {note}"
     if advice:
         note = f"{note}: {advice}"
     return Excerpt([f"[{note}]"], [0], size)
@@ -99,7 +101,8 @@ def end_of(text: str, max_characters: int) -> str:
 def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
     """Return an excerpt with a gap in the middle, if it is too long.
 
-    A quarter of the room goes to the beginning, the rest to the end.
+    A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
+    would leave more than half of either empty.
 
     Args:
         excerpt: The excerpt.
@@ -116,14 +119,25 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
         tail_room = max(tail_room, _size(lines[keep:]))
     head_end = _fitting_head(lines, room - tail_room)
     tail_start = len(lines) - _fitting_tail(lines[head_end:], tail_room)
-    unused = tail_room - _size(lines[tail_start:])
-    if unused <= tail_room // 2:  # else whole lines alone would leave too much out
-        unused = 0
+    cut = lines[head_end:tail_start]
+    head_room = room - tail_room
     return joined(
         _slice(excerpt, 0, head_end),
-        _gap_for(lines[head_end:tail_start], unused),
+        _gap_for(
+            cut,
+            _room_for_part(head_room, lines[:head_end]),
+            _room_for_part(tail_room, lines[tail_start:]),
+        ),
         _slice(excerpt, tail_start, len(lines)),
     )
+
+
+def _room_for_part(room: int, lines: Sequence[str]) -> int:
+    """Return the room for a part of the next line, or 0 if whole lines fill half of the room."""
+    unused = room - _size(lines)
+    if unused <= room // 2:
+        return 0
+    return unused
 
 
 def _fitting_head(lines: Sequence[str], max_characters: int) -> int:
@@ -151,19 +165,28 @@ def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
     return Excerpt(excerpt.lines[start:end], notes)
 
 
-def _gap_for(cut: list[str], last_characters: int) -> Excerpt:
-    """Return the gap that replaces lines, and the end of the last line if that is to stay.
+def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Excerpt:
+    """Return the gap that replaces lines, between the parts of them that are to stay.
 
     Args:
         cut: The lines.
-        last_characters: How much of the last line stays, less than all of it.
+        first_characters: How much of the first line stays.
+        last_characters: How much of the last line stays.
     """
-    size = sum(len(line.encode()) + 1 for line in cut)
-    if not last_characters:
-        return gap(len(cut), size)
-    rest = cut[-1][-last_characters:]
-    size -= len(rest.encode()) + 1  # its line feed stays too
-    return joined(gap(len(cut), size), Excerpt([rest], []))
+    text = "\n".join(cut) + "\n"
+    first = cut[0][:first_characters]
+    last = cut[-1][-last_characters:] if last_characters else ""
+    left_out = text[len(first) :]
+    if last:
+        left_out = left_out[: -len(last) - 1]
+    lines = len(cut)
+    if len(cut) == 1 and (first or last):
+        lines = 0
+    return joined(
+        Excerpt([first] if first else [], []),
+        gap(lines, len(left_out.encode())),
+        Excerpt([last] if last else [], []),
+    )
 
 
 def _size(lines: Sequence[str]) -> int:
