@@ -7,6 +7,7 @@ import pytest
 from support import Tools
 
 from tmux_debug_mcp.panes.capturing import capture
+from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.vt.rows import Row
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -24,12 +25,32 @@ PIECES = [
     b"\033[1:2A", b"\033[?2J", b"\033[1;2\030", b"\033[1;\033[m",
 ]  # fmt: skip
 
+# Scroll regions, what moves in and out of them, and what scrolls or stops there.
+REGION_PIECES = [
+    b"\n", b"\r\n", b"\r\n", b"\033[2;5r", b"\033[4;7r", b"\033[1;3r", b"\033[5;8r", b"\033[r",
+    b"\033[L", b"\033[2L", b"\033[9L", b"\033[M", b"\033[2M", b"\033[9M", b"\033M", b"\033D",
+    b"\033E", b"\033[S", b"\033[2S", b"\033[T", b"\033[2T", b"\033[9T", b"\033[A", b"\033[3A",
+    b"\033[B", b"\033[3B", b"\033[2E", b"\033[2F", b"\033[H", b"\033[8;1H", b"\033[2;9H",
+    b"\033[5;3H", b"\033[7d", b"\033[K", b"\r", b"\b",
+]  # fmt: skip
+STRINGS = [
+    b"\033]1337;File=inline=1:" + b"iVBORw0KGgo" * 2000 + b"\a",
+    b"\033]52;c;" + b"TWFu\r\n" * 1000 + b"\033\\",
+    b"\033P0;1q" + b"#0;2;0;0;0~-\n" * 800 + b"\033\\",
+    b"\033_Ga=T;" + b"AAAA" * 2000 + b"\033\\",
+    b"\033Ptmux;\033\033]52;c;TWFu\a\033\\",
+    *(b"\033]0;cut\030", b"\033^cut\032", b"\033X\r\nsos\033\\", b"\033]0;cut\033[31m"),
+    b"\033[" + b"1;" * 100 + b"A",
+]
+
 
 def garbage(seed: int) -> bytes:
     """Return what a program may print that goes back to what it has printed; no wide characters."""
     choose = random.Random(seed)  # noqa: S311
     text = bytearray()
     for _ in range(choose.randrange(1, 400)):
+        if choose.random() < 0.02:
+            text += choose.choice(STRINGS)
         if choose.random() < 0.5:
             text += choose.choice(
                 [b"a", b"bc", b"word ", b"x" * choose.randrange(1, 260), "lqk é".encode()]
@@ -39,20 +60,35 @@ def garbage(seed: int) -> bytes:
     return bytes(text)
 
 
-async def as_tmux_shows_it(tools: Tools, data: bytes, directory: Path) -> list[str]:
+def garbage_in_a_region(seed: int) -> bytes:
+    """Return what a program may print that scrolls parts of a terminal of 8 rows."""
+    choose = random.Random(seed)  # noqa: S311
+    text = bytearray()
+    for number in range(choose.randrange(1, 200)):
+        if choose.random() < 0.4:
+            text += b"%d" % number + b"x" * choose.choice([0, 0, 3, 38, 90])
+        else:
+            text += choose.choice(REGION_PIECES)
+    return bytes(text)
+
+
+async def as_tmux_shows_it(
+    tools: Tools, data: bytes, directory: Path, columns: int = 200, rows: int = 50
+) -> list[str]:
     """Return all lines of a terminal that got these bytes."""
     (directory / "data").write_bytes(data)
-    pane_id = await tools.create(f"stty raw -echo; cat {directory}/data")
+    command = f"stty raw -echo; cat {directory}/data"
+    pane = await tools.engine.create(NewPane(command, columns=columns, rows=rows))
+    pane_id = pane.id
     await tools.exited(pane_id)
-    pane = await tools.engine.find(pane_id)
     lines = (await capture(pane, 100_000)).split("\n")
     await tools.blocks("kill_pane", pane_id=pane_id)
     return comparable(lines)
 
 
-def as_we_read_it(data: bytes, size: int) -> list[str]:
+def as_we_read_it(data: bytes, size: int, columns: int = 200, rows: int = 50) -> list[str]:
     """Return the lines of the transcript that is fed pieces of this size."""
-    transcript = Transcript()
+    transcript = Transcript(columns, rows)
     for start in range(0, len(data), size):
         transcript.feed(data[start : start + size])
     return comparable(transcript.text().split("\n"))
@@ -91,3 +127,11 @@ async def test_output_that_goes_back_and_forth_reads_as_tmux_shows_it(
         expected = await as_tmux_shows_it(tools, data, tmp_path)
         assert as_we_read_it(data, len(data)) == expected, (seed, data)
         assert as_we_read_it(data, 1) == expected, (seed, data)
+
+
+async def test_regions_that_scroll_read_as_tmux_shows_them(tools: Tools, tmp_path: Path) -> None:
+    for seed in range(60):
+        data = garbage_in_a_region(seed)
+        expected = await as_tmux_shows_it(tools, data, tmp_path, 40, 8)
+        assert as_we_read_it(data, len(data), 40, 8) == expected, (seed, data)
+        assert as_we_read_it(data, 1, 40, 8) == expected, (seed, data)

@@ -180,6 +180,11 @@ class Grid:
         self._column = min(max(column, 0), self.columns - 1)
         self._add_missing_rows()
 
+    def move_to_row(self, number: int) -> None:
+        """Move the cursor to a row, counted from 1, also behind the last column (VPA)."""
+        self._row = self._top + min(number, self.height) - 1
+        self._add_missing_rows()
+
     def _add_missing_rows(self) -> None:
         """Add the rows down to the cursor's row."""
         missing = self._row - len(self._rows) + 1
@@ -210,11 +215,41 @@ class Grid:
             row.put(self._column, ["\t", *[""] * (stop - self._column - 1)])
         self._column = max(self._column, stop)
 
+    def move_up(self, count: int) -> None:
+        """Move the cursor up, not beyond the first row of the scroll region (CUU)."""
+        row, column = self.cursor
+        first, _ = self._region
+        if row < first:
+            first = 0
+        self.move_to(max(first, row - count), column)
+
+    def move_down(self, count: int) -> None:
+        """Move the cursor down, not beyond the last row of the scroll region (CUD)."""
+        row, column = self.cursor
+        _, last = self._region
+        if row > last:
+            last = self.height - 1
+        self.move_to(min(last, row + count), column)
+
+    def move_to_line_above(self, count: int) -> None:
+        """Move the cursor up, and to the first column (CPL)."""
+        self.return_carriage()
+        self.move_up(count)
+
+    def move_to_line_below(self, count: int) -> None:
+        """Move the cursor down, and to the first column (CNL)."""
+        self.return_carriage()
+        self.move_down(count)
+
     def feed_line(self) -> None:
         """Move the cursor down, or scroll at the end of the scroll region (LF, IND)."""
-        if self.scroll_region and self._row == self._top + self.scroll_region[1]:
-            self._scroll(*self.scroll_region)
-            return
+        if self.scroll_region:
+            row, _ = self.cursor
+            if row == self.scroll_region[1]:
+                self.scroll_up(1)
+                return
+            if row == self.height - 1:  # below the region nothing scrolls
+                return
         self._row += 1
         if self._row == len(self._rows):
             self._rows.append(Row())
@@ -223,27 +258,71 @@ class Grid:
         self._rows[self._row].renew()
 
     def reverse_feed_line(self) -> None:
-        """Move the cursor up, or insert a row in the first row (RI)."""
-        if self._row > self._top:
+        """Move the cursor up, or scroll down at the start of the scroll region (RI)."""
+        row, _ = self.cursor
+        if row == self._region[0]:
+            self.scroll_down(1)
+        elif row:
             self._row -= 1
-        else:
-            self.insert_rows(1)
 
     def set_scroll_region(self, region: tuple[int, int] | None) -> None:
         """Set the first and the last row of the part that scrolls; None is all rows."""
         self.scroll_region = region
 
-    def _scroll(self, first: int, last: int) -> None:
-        """Scroll up by a row. The row that leaves goes above the screen, as in tmux."""
-        top = self._top
-        missing = top + self.height - len(self._rows)
-        self._rows += [Row() for _ in range(missing)]
-        row = self._rows.pop(top + first)
-        row.unwrap()
-        self._rows.insert(top + last, Row())
-        if self._history is not None:
-            self._rows.insert(top, row)
+    @property
+    def _region(self) -> tuple[int, int]:
+        """The first and the last row of the part that scrolls."""
+        return self.scroll_region or (0, self.height - 1)
+
+    def scroll_up(self, count: int) -> None:
+        """Scroll the region up (SU). On the main screen its first rows go to the history."""
+        first, last = self._region
+        for _ in range(min(count, last - first + 1)):
+            self._fill()
+            if self._history is None:
+                self._move_rows(first, first + 1, last - first)
+                continue
+            top = self._top
+            self._rows.insert(top + last + 1, Row())
+            self._rows.insert(top, self._rows.pop(top + first))
             self._row += 1
+            if len(self._rows) > 4 * self.height:
+                self.settle()
+
+    def scroll_down(self, count: int) -> None:
+        """Scroll the region down (SD)."""
+        first, last = self._region
+        for _ in range(min(count, last - first + 1)):
+            self._move_rows(first + 1, first, last - first)
+
+    def _fill(self) -> None:
+        """Add the rows that are missing at the end of the screen."""
+        missing = self._top + self.height - len(self._rows)
+        self._rows += [Row() for _ in range(missing)]
+
+    def _move_rows(self, to: int, start: int, count: int) -> None:
+        """Move rows of the screen, and empty the rows that they leave, as `grid_move_lines`.
+
+        A row above what moves, or above where it goes, ends its line.
+        """
+        if not count:
+            return
+        self._fill()
+        top = self._top
+        self._end_line_above(top + to)
+        moved = self._rows[top + start : top + start + count]
+        self._rows[top + start : top + start + count] = [Row() for _ in range(count)]
+        self._rows[top + to : top + to + count] = moved
+        is_left = start < to or start >= to + count
+        if is_left:
+            self._end_line_above(top + start)
+
+    def _empty_rows(self, start: int, end: int) -> None:
+        """Empty rows of the screen. The row above them ends its line, as in `grid_clear_lines`."""
+        top = self._top
+        for index in range(top + start, top + end):
+            self._rows[index] = Row()
+        self._end_line_above(top + start)
 
     def settle(self) -> None:
         """Move the rows that have left the screen to the history."""
@@ -299,8 +378,13 @@ class Grid:
     def _unwrap(self, index: int) -> None:
         """Make a row that is cleared a line of its own."""
         self._rows[index].unwrap()
+        self._end_line_above(index)
+
+    def _end_line_above(self, index: int) -> None:
         if index:
             self._rows[index - 1].unwrap()
+        elif self._history is not None:
+            self._history.end_begun()
 
     def erase_cells(self, count: int) -> None:
         """Erase cells from the cursor on (ECH)."""
@@ -318,18 +402,37 @@ class Grid:
         self._rows[self._row].insert_blanks(self._column, count, self.columns)
 
     def insert_rows(self, count: int) -> None:
-        """Insert empty rows at the cursor's row; rows move off the end of the screen (IL)."""
-        self._unwrap(self._row)
-        end = self._top + self.height
-        count = min(count, end - self._row)
-        below = self._rows[self._row : end - count]
-        self._rows[self._row :] = [Row() for _ in range(count)] + below
+        """Insert empty rows at the cursor's row (IL).
+
+        Rows move off the end of the scroll region, or of the screen if the cursor is outside it.
+        """
+        row, end, count, moved = self._rows_to_edit(count)
+        self._move_rows(end - moved, row, moved)
+        if self._is_in_region(row):  # tmux leaves the others
+            self._empty_rows(row + moved, row + count)
 
     def delete_rows(self, count: int) -> None:
-        """Delete rows from the cursor's row on; the rows below them move up (DL)."""
-        self._unwrap(self._row)
-        self._delete_rows(self._row, min(count, self.height))
-        self._add_missing_rows()
+        """Delete rows from the cursor's row on; the rows below them move up (DL).
+
+        They move up to the end of the scroll region, or of the screen if the cursor is outside it.
+        """
+        row, end, count, moved = self._rows_to_edit(count)
+        self._move_rows(row, row + count, moved)
+        self._empty_rows(row + moved, end)
+
+    def _is_in_region(self, row: int) -> bool:
+        first, last = self._region
+        return first <= row <= last
+
+    def _rows_to_edit(self, count: int) -> tuple[int, int, int, int]:
+        """Return the cursor's row, the end of the rows to edit, the count, and how many move."""
+        self._fill()
+        row, _ = self.cursor
+        end = self.height
+        if self._is_in_region(row):
+            end = self._region[1] + 1
+        count = min(count, end - row)
+        return row, end, count, end - row - count
 
     def _delete_rows(self, start: int, count: int) -> None:
         length = len(self._rows)

@@ -40,6 +40,12 @@ class History:
         """Settle lines."""
         self._lines += lines
 
+    def end_begun(self) -> None:
+        """Settle the line that has begun: it does not continue in the next row any more."""
+        if self._begun:
+            self._lines += joined(self._begun)
+            self._begun = []
+
     def drop_begun(self) -> None:
         """Drop the rows of the line that has begun."""
         self._begun = []

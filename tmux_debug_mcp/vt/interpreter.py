@@ -20,24 +20,27 @@ _ALTERNATE_SCREEN = (47, 1047, 1049)
 _BRACKETED_PASTE = 2004
 
 # How control sequences move the cursor: the new row and column from the old ones and the parameter.
+# CUU, CUD, CNL and CPL stop at the scroll region.
 _MOVES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
-    "A": lambda row, column, count: (row - count, column),  # CUU
-    "B": lambda row, column, count: (row + count, column),  # CUD
     "C": lambda row, column, count: (row, column + count),  # CUF
     "D": lambda row, column, count: (row, column - count),  # CUB
-    "E": lambda row, _column, count: (row + count, 0),  # CNL
-    "F": lambda row, _column, count: (row - count, 0),  # CPL
     "G": lambda row, _column, number: (row, number - 1),  # CHA
     "`": lambda row, _column, number: (row, number - 1),  # HPA
-    "d": lambda _row, column, number: (number - 1, column),  # VPA
 }
-# Control sequences that edit the screen, with a count.
+# Control sequences that edit the screen or move within the scroll region, with a count.
 _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "@": Grid.insert_blanks,  # ICH
+    "A": Grid.move_up,  # CUU
+    "B": Grid.move_down,  # CUD
+    "E": Grid.move_to_line_below,  # CNL
+    "F": Grid.move_to_line_above,  # CPL
     "L": Grid.insert_rows,  # IL
     "M": Grid.delete_rows,  # DL
     "P": Grid.delete_cells,  # DCH
+    "S": Grid.scroll_up,  # SU
+    "T": Grid.scroll_down,  # SD
     "X": Grid.erase_cells,  # ECH
+    "d": Grid.move_to_row,  # VPA
 }
 # Control sequences that erase, with what to erase.
 _ERASURES: dict[str, Callable[[Grid, int], None]] = {
