@@ -5,6 +5,7 @@ test_real_clients.py asks the clients themselves.
 
 import json
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -36,8 +37,8 @@ REFUSED = [
     (b'{"a": 1} x', ":1:10 has more behind its value"),
     (b"[1]\n", ":1:1 is no object with settings"),
     (b'{"mcpServers": [1]}', " has no object at 'mcpServers'"),
-    (b"{}\n\xff", " is no UTF-8 (line 2)"),
-    ("{}".encode("utf-16"), " is no UTF-8 (line 1)"),
+    (b"{}\n\xff", " is not UTF-8 (line 2)"),
+    ("{}".encode("utf-16"), " is not UTF-8 (line 1)"),
     (b'{"a": "\x1b]0;x\x07"}', ":1:7 has no JSON value here"),
 ]
 SHAPES = [
@@ -72,6 +73,14 @@ def home(shell: Shell, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def project(shell: Shell, tmp_path: Path) -> Path:
+    """Return the current directory, which does not have the home directory in it."""
+    shell.cwd = tmp_path / "project"
+    shell.cwd.mkdir()
+    return shell.cwd
+
+
+@pytest.fixture
 def config(shell: Shell, home: Path) -> Callable[..., str]:
     """Return what runs `tmux-debug config`, and gives what it prints."""
     assert home.is_dir()
@@ -85,13 +94,20 @@ def refusal(shell: Shell, *words: str) -> str:
     return done.stderr
 
 
-def backups(path: Path) -> list[bytes]:
-    found = sorted(path.parent.glob(f"{path.name}.bak-*"))
-    return [backup.read_bytes() for backup in found]
+def state(shell: Shell) -> Path:
+    """Return the directory for files that outlive the program."""
+    return Path(shell.env["HOME"]) / ".local/state/tmux-debug-mcp"
+
+
+def backups(shell: Shell, path: Path) -> list[bytes]:
+    directory = state(shell) / "backups" / path.parent.relative_to("/")
+    return [backup.read_bytes() for backup in sorted(directory.glob(f"{path.name}.*"))]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_file_is_made_and_removed(config: Callable[..., str], home: Path, client: str) -> None:
+def test_file_is_made_and_removed(
+    shell: Shell, config: Callable[..., str], home: Path, client: str
+) -> None:
     path = home / USER_FILES[client]
     shown = config(client)
     assert not path.exists()
@@ -107,13 +123,13 @@ def test_file_is_made_and_removed(config: Callable[..., str], home: Path, client
     assert path.read_text() == text
     assert config(client, "--remove").startswith(f"Deleted {path}")
     assert not path.exists()
-    assert backups(path) == []
+    assert backups(shell, path) == []
     assert config(client, "--remove") == f"{path} has no 'tmux-debug'. Nothing is changed.\n"
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_file_of_any_shape_gets_the_entry_and_gets_its_bytes_back(
-    config: Callable[..., str], home: Path, shape: bytes
+    shell: Shell, config: Callable[..., str], home: Path, shape: bytes
 ) -> None:
     path = home / ".claude.json"
     path.write_bytes(shape)
@@ -125,7 +141,7 @@ def test_file_of_any_shape_gets_the_entry_and_gets_its_bytes_back(
 
     assert b'"tmux-debug"' in written
     assert path.read_bytes() == written
-    assert backups(path) == [shape]
+    assert backups(shell, path) == [shape]
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     config("claude-code", "--scope", "user", "--remove")
     assert path.read_bytes() == shape
@@ -161,7 +177,7 @@ def test_null_instead_of_servers_is_refused(
 
 
 def test_link_stays_a_link_and_what_it_leads_to_is_written(
-    config: Callable[..., str], home: Path, tmp_path: Path
+    shell: Shell, config: Callable[..., str], home: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "dotfiles" / "codex.toml"
     target.parent.mkdir()
@@ -175,7 +191,8 @@ def test_link_stays_a_link_and_what_it_leads_to_is_written(
     assert path.is_symlink()
     assert "[mcp_servers.tmux-debug]" in target.read_text()
     assert os.listdir(target.parent) == ["codex.toml"]
-    assert backups(path) == [b"model = 'x'\n"]
+    assert os.listdir(path.parent) == ["config.toml"]
+    assert backups(shell, path) == [b"model = 'x'\n"]
     config("codex", "--remove")
     assert path.is_symlink()
     assert target.read_text() == "model = 'x'\n"
@@ -202,6 +219,98 @@ def test_file_that_is_a_directory_is_refused(shell: Shell, home: Path) -> None:
     (home / ".cursor/mcp.json").mkdir(parents=True)
 
     assert "can't be read" in refusal(shell, "cursor", "--write")
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "kernel"])
+@pytest.mark.parametrize("action", ["--write", "--remove"])
+def test_what_is_not_a_file_is_refused_without_reading_it(
+    shell: Shell, home: Path, kind: str, action: str
+) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to({"device": "/dev/zero", "kernel": "/proc/self/mem"}[kind])
+
+    error = refusal(shell, "cursor", action)
+
+    assert error.startswith(f"tmux-debug: {path} can't be read: ")
+
+
+def test_file_that_is_too_large_is_refused(shell: Shell, home: Path) -> None:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+    assert "32 MiB" in refusal(shell, "cursor", "--write")
+
+
+@pytest.mark.parametrize("action", ["--write", "--remove"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_link_that_leaves_the_project_is_refused(
+    shell: Shell, home: Path, project: Path, action: str, *, is_there: bool
+) -> None:
+    secret = home / ".claude.json"
+    if is_there:
+        secret.write_text('{"mcpServers": {"a": {"env": {"TOKEN": "x"}}}}')
+    (project / ".mcp.json").symlink_to(secret)
+    before = sorted(os.listdir(project))
+
+    error = refusal(shell, "claude-code", "--scope", "project", action)
+
+    assert error.startswith(f"tmux-debug: {project}/.mcp.json leads to {secret}, outside")
+    assert secret.exists() is is_there
+    assert sorted(os.listdir(project)) == before
+    assert not state(shell).exists()
+
+
+def test_directory_that_leaves_the_project_is_refused(
+    shell: Shell, home: Path, project: Path
+) -> None:
+    (home / ".codex").mkdir()
+    (project / ".codex").symlink_to(home / ".codex")
+
+    assert "outside" in refusal(shell, "codex", "--scope", "project", "--write")
+    assert os.listdir(home / ".codex") == []
+
+
+def test_terminal_is_not_sent_the_name_that_a_link_leads_to(
+    shell: Shell, home: Path, project: Path
+) -> None:
+    (project / ".mcp.json").symlink_to(home / "\x1b]0;x\x07")
+
+    assert "\x1b" not in refusal(shell, "claude-code", "--scope", "project", "--write")
+
+
+def test_link_within_the_project_is_followed(config: Callable[..., str], project: Path) -> None:
+    target = project / "shared.json"
+    target.write_text("{}")
+    (project / ".mcp.json").symlink_to("shared.json")
+
+    config("claude-code", "--scope", "project", "--write")
+
+    assert "tmux-debug" in target.read_text()
+    assert (project / ".mcp.json").is_symlink()
+
+
+def test_backup_is_only_for_its_owner_and_outside_the_project(
+    shell: Shell, config: Callable[..., str], project: Path
+) -> None:
+    path = project / ".mcp.json"
+    path.write_text("{}")
+    path.chmod(0o644)
+    before = sorted(os.listdir(project))
+
+    written = config("claude-code", "--scope", "project", "--write")
+
+    [backup] = [Path(found) for found in re.findall(r"is in (\S+)\.\n", written)]
+    assert backup.read_text() == "{}"
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert stat.S_IMODE(backup.parent.stat().st_mode) == 0o700
+    assert backup.is_relative_to(state(shell) / "backups")
+    assert sorted(os.listdir(project)) == before
 
 
 def test_options_are_passed_on_word_by_word(config: Callable[..., str], home: Path) -> None:
@@ -245,8 +354,8 @@ def test_subagent_of_somebody_else_stays(shell: Shell, home: Path) -> None:
     assert path.read_text() == "---\nname: tmux-debug\n---\nMine.\n"
 
 
-def test_prompt_that_a_person_has_changed_is_kept_beside_it(
-    config: Callable[..., str], home: Path
+def test_prompt_that_a_person_has_changed_is_kept(
+    shell: Shell, config: Callable[..., str], home: Path
 ) -> None:
     path = home / ".claude/agents/tmux-debug.md"
     config("claude-code", "--write")
@@ -257,7 +366,7 @@ def test_prompt_that_a_person_has_changed_is_kept_beside_it(
     config("claude-code", "--remove")
 
     assert not path.exists()
-    assert backups(path) == [edited.encode()]
+    assert backups(shell, path) == [edited.encode()]
 
 
 def test_project_scope_is_the_current_directory(config: Callable[..., str], shell: Shell) -> None:

@@ -371,18 +371,20 @@ def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path.write_text('{"a": 1}')
 
     with pytest.raises(CommandError, match="another program"):
-        files.write(file, "{}\n")
+        files.write(file, "{}\n", tmp_path / "backups")
 
     assert path.read_text() == '{"a": 1}'
+    assert files.backups(path, tmp_path / "backups") == []
 
 
 def test_backups_of_one_second_are_all_kept_and_read_newest_first(tmp_path: Path) -> None:
     path = tmp_path / "a[b].json"
     for number in range(12):
         path.write_text(str(number))
-        files.write(files.read(path), "x")
+        files.write(files.read(path), "x", tmp_path / "backups")
 
-    assert files.backups(path) == [str(number) for number in reversed(range(12))]
+    kept = files.backups(path, tmp_path / "backups")
+    assert kept == [str(number) for number in reversed(range(12))]
 
 
 def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
@@ -393,9 +395,10 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
     path.mkdir()
 
     with pytest.raises(CommandError):
-        files.write(file, "{}\n")
+        files.write(file, "{}\n", tmp_path / "backups")
 
     assert [one for one in os.listdir(tmp_path) if one.endswith(".tmp")] == []
+    assert files.backups(path, tmp_path / "backups") == []
 
 
 def test_terminal_is_not_sent_what_it_would_act_on() -> None:

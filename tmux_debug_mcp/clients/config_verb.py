@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tmux_debug_mcp.options import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from . import agent_file, files, merging, programs
@@ -112,6 +113,7 @@ class _Setup:
         self._arguments = arguments
         self._options = options
         self._environ = environ
+        self._backups = state_directory(environ) / "backups"
         self._client = CLIENTS[arguments.client]
         self.scope = self._chosen_scope()
         homes = Homes(environ, Path.cwd())
@@ -155,13 +157,13 @@ class _Setup:
     def write(self) -> None:
         """Put our entry into the client's file."""
         program = self._program()
-        file = files.read(self.path)
+        file = self._read()
         before = file.text or ""
         after = self._merged(before, list(program.words))
         if after == before:
             _print(f"{self.path} has this already. Nothing is changed.")
             return
-        backup = files.write(file, after)
+        backup = files.write(file, after, self._backups)
         self._print_change(before, after, backup)
         if self._is_rewritten_by_client:
             _print("Claude Code writes this file, too. See whether it is there: claude mcp list")
@@ -169,23 +171,26 @@ class _Setup:
 
     def remove(self) -> None:
         """Take our entry out of the client's file."""
-        file = files.read(self.path)
+        file = self._read()
         before = file.text or ""
         after: str | None
         if self.scope == _SUBAGENT:
             after = self._without_agent(before)
         else:
-            after = merging.removed(before, self._slot, files.backups(self.path))
+            after = merging.removed(before, self._slot, files.backups(self.path, self._backups))
         if after == before:
             _print(f"{self.path} has no '{self._arguments.name}'. Nothing is changed.")
             return
         if after is None:
             is_edited = self.scope == _SUBAGENT and not self._is_as_written(before)
-            backup = files.delete(file, has_backup=is_edited)
+            backup = files.delete(file, self._backups if is_edited else None)
             kept = f" What it had is in {backup}." if backup else ""
             _print(f"Deleted {self.path}, which had nothing else.{kept}")
             return
-        self._print_change(before, after, files.write(file, after))
+        self._print_change(before, after, files.write(file, after, self._backups))
+
+    def _read(self) -> files.File:
+        return files.read(self.path, Path.cwd() if self.scope == "project" else None)
 
     def _merged(self, before: str, program: list[str]) -> str:
         is_agent = self.scope == _SUBAGENT

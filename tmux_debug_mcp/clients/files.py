@@ -1,6 +1,7 @@
-"""Reads a client's file, and replaces it in one step, with a backup beside it.
+"""Reads a client's file, and replaces it in one step, with a backup in our own directory.
 
-A symbolic link stays one: what it leads to is replaced. Mode and owner stay, too.
+A symbolic link stays one: what it leads to is replaced. Mode and owner stay, too. A project may be
+somebody else's: what is read there is a file of the project, and backups are never written there.
 """
 
 import contextlib
@@ -8,12 +9,15 @@ import difflib
 import os
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tmux_debug_mcp.linux.files import open_file
 from tmux_debug_mcp.sockets.servers import CommandError
 
-_BACKUP = ".bak-"
+# `~/.claude.json` also has the history of the client.
+_MAX_MIB = 32
 _MAX_BACKUPS_READ = 20
 _MAX_DIFF_CHARACTERS = 200
 
@@ -35,29 +39,43 @@ class File:
     status: os.stat_result | None
 
 
-def read(path: Path) -> File:
+def read(path: Path, project: Path | None = None) -> File:
     """Return a file.
 
+    Args:
+        path: Where the client looks for it.
+        project: The directory that links must not leave, None for a file of the user's own.
+
     Raises:
-        CommandError: It can't be read, or is no file with UTF-8.
+        CommandError: It can't be read, is outside the project, too large, or not UTF-8.
     """
     target = Path(os.path.realpath(path))
+    if project is not None and not target.is_relative_to(os.path.realpath(project)):
+        raise CommandError(
+            shown(f"{path} leads to {target}, outside the project. Put a file in its place.")
+        )
     try:
-        with target.open("rb") as stream:
+        with open(open_file(str(target)), "rb") as stream:
             status = os.fstat(stream.fileno())
-            data = stream.read()
+            data = stream.read((_MAX_MIB << 20) + 1)
     except FileNotFoundError:
         return File(path, target, None, None)
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}.") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise CommandError(f"{path} is no regular file. It stays as it is.")
+    if len(data) > _MAX_MIB << 20:
+        raise CommandError(f"{path} is larger than {_MAX_MIB} MiB. It stays as it is.")
     return File(path, target, _decoded(path, data), status)
 
 
-def backups(path: Path) -> list[str]:
-    """Return the texts of a file's backups, the newest first."""
-    found = sorted(path.parent.glob(f"{_escaped(path.name)}{_BACKUP}*"), reverse=True)
+def backups(path: Path, directory: Path) -> list[str]:
+    """Return the texts of a file's backups, the newest first.
+
+    Args:
+        path: The file.
+        directory: The directory that has backups of all files.
+    """
+    prefix = _backup_prefix(path, directory)
+    found = sorted(prefix.parent.glob(f"{_escaped(prefix.name)}*"), reverse=True)
     texts = []
     for backup in found[:_MAX_BACKUPS_READ]:
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -65,33 +83,42 @@ def backups(path: Path) -> list[str]:
     return texts
 
 
-def write(file: File, text: str) -> Path | None:
+def write(file: File, text: str, directory: Path) -> Path | None:
     """Replace a file by this text, and return the path of the backup, None if it was not there.
+
+    Args:
+        file: The file.
+        text: Its new text.
+        directory: The directory that has backups of all files.
 
     Raises:
         CommandError: It can't be written, or has changed since it was read.
     """
     try:
         file.target.parent.mkdir(parents=True, exist_ok=True)
-        backup = _backup(file)
-        _replace(file, text.encode())
+        with _backed_up(file, directory) as backup:
+            _replace(file, text.encode())
     except OSError as error:
         raise _refusal(file, error) from None
     return backup
 
 
-def delete(file: File, *, has_backup: bool) -> Path | None:
+def delete(file: File, directory: Path | None) -> Path | None:
     """Delete a file, and return the path of the backup, None if none is wanted.
+
+    Args:
+        file: The file.
+        directory: The directory that has backups of all files, None for no backup.
 
     Raises:
         CommandError: It can't be deleted, or has changed since it was read.
     """
     try:
-        backup = _backup(file) if has_backup else None
-        _check_unchanged(file)
-        file.target.unlink()
-        if file.path.is_symlink():
-            file.path.unlink()
+        with _backed_up(file, directory) as backup:
+            _check_unchanged(file)
+            file.target.unlink()
+            if file.path.is_symlink():
+                file.path.unlink()
     except OSError as error:
         raise _refusal(file, error) from None
     return backup
@@ -116,42 +143,64 @@ def _replace(file: File, data: bytes) -> None:
     """Put a new file in the place of an old one. Readers see the old one or the new one."""
     temporary = file.target.with_name(f".{file.target.name}.{os.getpid()}.tmp")
     try:
-        _create(temporary, data, file.status)
+        _create(temporary, data, 0o666 if file.status is None else 0o600)
+        if file.status is not None:
+            _take_status(temporary, file.status)
         _check_unchanged(file)
         os.replace(temporary, file.target)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
 
 
-def _backup(file: File) -> Path | None:
-    """Write what a file has into a new file beside it. Source of the name: ours."""
-    if file.text is None:
-        return None
+def _take_status(path: Path, status: os.stat_result) -> None:
+    """Give a file the owner and the mode of another one."""
+    own = path.stat()
+    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+        os.chown(path, status.st_uid, status.st_gid)
+    path.chmod(stat.S_IMODE(status.st_mode))
+
+
+@contextlib.contextmanager
+def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
+    """Keep what a file has in a new file, which is removed if the change fails.
+
+    Raises:
+        OSError: The backup can't be written, or the file is read-only.
+    """
     if file.status and not file.status.st_mode & stat.S_IWUSR:
         raise PermissionError(0, "it is read-only")
+    if file.text is None or directory is None:
+        yield None
+        return
+    backup = _create_backup(_backup_prefix(file.path, directory), file.text.encode())
+    try:
+        yield backup
+    except BaseException:
+        backup.unlink(missing_ok=True)
+        raise
+
+
+def _create_backup(prefix: Path, data: bytes) -> Path:
+    prefix.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%dT%H%M%S")
     for number in range(1000):
-        name = f"{file.path.name}{_BACKUP}{stamp}" + (f"-{number:03}" if number else "")
-        backup = file.path.with_name(name)
+        backup = prefix.with_name(prefix.name + stamp + (f"-{number:03}" if number else ""))
         with contextlib.suppress(FileExistsError):
-            _create(backup, file.text.encode(), file.status)
+            _create(backup, data, 0o600)
             return backup
     raise FileExistsError(0, "too many backups are there")
 
 
-def _create(path: Path, data: bytes, like: os.stat_result | None) -> None:
-    """Create a file with the mode and the owner of another one, or as the umask has it."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    fd = os.open(path, flags, 0o666 if like is None else 0o600)
+def _backup_prefix(path: Path, directory: Path) -> Path:
+    """Return what the paths of a file's backups begin with; the time of the backup follows."""
+    return directory / f"{os.path.abspath(path).lstrip('/')}."
+
+
+def _create(path: Path, data: bytes, mode: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(fd, "wb") as stream:
         stream.write(data)
         stream.flush()
-        if like is not None:
-            status = os.fstat(fd)
-            if (status.st_uid, status.st_gid) != (like.st_uid, like.st_gid):
-                os.fchown(fd, like.st_uid, like.st_gid)
-            os.fchmod(fd, stat.S_IMODE(like.st_mode))
         os.fsync(fd)
 
 
@@ -179,7 +228,7 @@ def _decoded(path: Path, data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{path} is no UTF-8 (line {line}). It stays as it is.") from None
+        raise CommandError(f"{path} is not UTF-8 (line {line}). It stays as it is.") from None
 
 
 def _escaped(name: str) -> str:

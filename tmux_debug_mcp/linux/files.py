@@ -101,11 +101,13 @@ def open_file(path: str) -> int:
     Raises:
         OSError: There is no such file, or the path names a symbolic link, a pipe or the like.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    # Opening some devices and pipes does something to them.
+    if stat.S_ISREG(os.lstat(path).st_mode):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
         os.close(fd)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-    return fd
+    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def hold(directory: str) -> int:
