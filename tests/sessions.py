@@ -2,7 +2,7 @@
 
 A call begins with `> `, its result is indented by two blanks. A line `…` stands for any lines, `…`
 in a line for any text. What differs from run to run (times, process ids, ports, cursors) need not
-be equal.
+be equal, nor do the marks under code in a traceback, which each Python sets in its own way.
 """
 
 import ast
@@ -15,6 +15,7 @@ _VARIES = re.compile(
     r"(?P<cursor>(?<=cursor )\d+)|(?P<port>(?<=127\.0\.0\.1:)\d{2,5})|(?P<run>\b\d{8}T\d{6}-\d+)"
     r"|(?P<other>\b\d+\.\d(?= s)|(?<=pid )\d+|(?<=bash-)\d\.\d\$|…)"
 )
+_MARKS = re.compile(r"^ +[~^]+\n", re.MULTILINE)
 _IN_ARGUMENTS = re.compile(r"(?<=127\.0\.0\.1:)\d{2,5}")
 
 
@@ -69,9 +70,9 @@ def facts_of(shown: str, actual: str) -> dict[str, str] | None:
     names: list[str] = []
     lines = (
         r"(?:.*\n)*?" if line == "…" else _pattern(line, names) + r" *\n"
-        for line in shown.splitlines()
+        for line in _MARKS.sub("", shown).splitlines()
     )
-    found = re.fullmatch("".join(lines), actual)
+    found = re.fullmatch("".join(lines), _MARKS.sub("", actual))
     return dict(zip(names, found.groups(), strict=True)) if found else None
 
 

@@ -10,7 +10,7 @@ import pytest
 import recipes
 from hosts import NoHostError
 from mcp import Client, StdioServerParameters
-from sessions import fenced
+from sessions import facts_of, fenced
 
 from tmux_debug_mcp.tools import debug
 
@@ -35,6 +35,13 @@ def test_recipe_is_what_happens(name: str, short_path: Path) -> None:
             shown, printed = done.command.output.splitlines(), done.output.splitlines()
             difference = [f"$ {done.command.line}", *difflib.ndiff(shown, printed)]
             assert done.is_as_shown, "\n".join(difference)
+
+
+def test_marks_under_code_need_not_be_as_shown() -> None:
+    bare, marked = "  a(b)\nNameError\n", "  a(b)\n    ^\nNameError\n"
+
+    assert facts_of(bare, marked) == facts_of(marked, bare) == {}
+    assert facts_of(bare, marked.replace("NameError", "TypeError")) is None
 
 
 @pytest.mark.parametrize("name", recipes.names())
