@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the README's commands in a bare system of another release of Debian or Ubuntu: as root, and as an ordinary user
-# in odd surroundings (inside.sh). ./dev test-on calls it, as root.
+# Runs the README's commands in a bare system of another release of Debian or Ubuntu: as root with a part of the tests,
+# and as an ordinary user in odd surroundings with all of them (inside.sh). ./dev test-on calls it, as root.
 #
-#   tests/systems/run.sh SUITE [ARGUMENT...]   arguments go to pytest
+#   tests/systems/run.sh SUITE [ARGUMENT...]   arguments go to pytest, both times
 #
 # debootstrap makes the system once; each run has a copy of it. Packages come from where this machine gets them: what
 # tells package clients of proxies and certificates is passed on.
