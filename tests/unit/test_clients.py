@@ -122,6 +122,40 @@ def test_entry_that_is_there_several_times_is_removed_whole() -> None:
     assert removed(text, JSON, []) == '{"mcpServers": { "a": 1}}'
 
 
+OURS = '{"command": "/old/tmux-debug-mcp"}'
+
+
+@pytest.mark.parametrize(
+    ("slot", "text", "left"),
+    [
+        (TOML, "mcp_servers.tmux-debug.command = '/old/tmux-debug-mcp'\n", ""),
+        (TOML, "mcp_servers.tmux-debug = {command = '/old/tmux-debug-mcp'}\n", ""),
+        (TOML, "[mcp_servers.tmux-debug]\ncommand = '/old/tmux-debug-mcp'\n", ""),
+        (JSON, '{"mcpServers": {"a": {}}, "mcpServers": {}}', None),
+        (JSON, f'{{"mcpServers": {{"tmux-debug": {{}}, "tmux-debug": {OURS}}}}}', None),
+        (JSON, f'{{"mcpServers": {{"tmux-debug": {OURS}, "tmux-debug": {OURS}}}}}', "{}"),
+    ],
+)
+@pytest.mark.parametrize("has_backup", [True, False])
+def test_entry_that_was_put_over_another_is_removed(
+    slot: Slot, text: str, left: str | None, *, has_backup: bool
+) -> None:
+    after = merged(text, slot, PROGRAM, None)
+
+    without = removed(after, slot, [text] if has_backup else []) or ""
+
+    assert PROGRAM[0] not in without
+    if left is not None:
+        assert slot.format.load(without) in (slot.format.load(left), {slot.path[0]: {}})
+
+
+def test_table_that_others_have_left_is_removed_with_our_entry() -> None:
+    before = "[mcp_servers.a]\ncommand = 'x'\n"
+    after = merged(before, TOML, PROGRAM, [])
+
+    assert removed(after.replace(before, ""), TOML, [before]) == ""
+
+
 def test_comment_behind_our_table_stays() -> None:
     ours = "[mcp_servers.tmux-debug]\ncommand = '/bin/tmux-debug-mcp'\n"
     text = f"a = 1\n\n{ours}\n[mcp_servers.tmux-debug.env]\nA = '1'\n\n# of b\n[b]\n"
@@ -145,6 +179,7 @@ def test_object_that_was_empty_before_stays() -> None:
         (JSON, "[]", "is no object", 1),
         (JSON, '{"mcpServers": 1}', "has no object at 'mcpServers'", 0),
         (TOML, "a = 1\nb =\n", "is no TOML", 2),
+        (TOML, f"a = {'1' * 5000}\n", "has an integer that is too long", 0),
         (TOML, "mcp_servers = 1\n", "has no object at 'mcp_servers'", 0),
         (TOML, "[[mcp_servers]]\na = 1\n", "has no object at 'mcp_servers'", 0),
         (YAML, "a: 1\n  b: 2\n", "is no YAML", 2),

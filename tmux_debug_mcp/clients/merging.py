@@ -120,14 +120,13 @@ def removed(text: str, slot: Slot, earlier: list[str]) -> str | None:
             return before
     if _put_gives("", slot, existing, text):
         return None
-    keeps_parents = any(_has_parent(before, slot) for before in earlier)
-    changed = slot.format.remove(text, slot.path, keeps_parents=keeps_parents)
-    while slot.entry(changed) is not None:  # JSON may have a key several times
-        options_of(slot.entry(changed))
-        changed = slot.format.remove(changed, slot.path, keeps_parents=keeps_parents)
-    if _without_entry(slot, changed) != _without_entry(slot, text):
-        raise FormatError("can't be changed without losing something")
-    return changed
+    had_parent = any(_has_parent(before, slot) for before in earlier)
+    # A parent may not be able to stay (dotted keys of TOML) or to go (a key that JSON has twice).
+    for keeps_parents in (had_parent, not had_parent):
+        changed = _without_ours(text, slot, keeps_parents=keeps_parents)
+        if changed is not None:
+            return changed
+    raise FormatError("can't be changed without losing something")
 
 
 def options_of(entry: object) -> list[str]:
@@ -136,18 +135,37 @@ def options_of(entry: object) -> list[str]:
     Raises:
         CommandError: It is somebody else's.
     """
-    words: list[str] = []
-    if isinstance(entry, dict):
-        for key in _COMMAND_KEYS:
-            value = entry.get(key, [])
-            words += [str(word) for word in value] if isinstance(value, list) else [str(value)]
-    options = server_words(words)
+    options = server_words(_words(entry))
     if options is None:
         raise CommandError(
             "An entry of this name is there, and does not start tmux-debug-mcp. Choose another "
             "name with --name, or remove the entry."
         )
     return options
+
+
+def _words(entry: object) -> list[str]:
+    """Return the command line of an entry."""
+    words: list[str] = []
+    if isinstance(entry, dict):
+        for key in _COMMAND_KEYS:
+            value = entry.get(key, [])
+            words += [str(word) for word in value] if isinstance(value, list) else [str(value)]
+    return words
+
+
+def _without_ours(text: str, slot: Slot, *, keeps_parents: bool) -> str | None:
+    """Return the text without our entries, None if something else would be lost.
+
+    JSON may have a key several times: ours are removed up to one of somebody else.
+    """
+    changed = text
+    try:
+        while server_words(_words(slot.entry(changed))) is not None:
+            changed = slot.format.remove(changed, slot.path, keeps_parents=keeps_parents)
+    except FormatError:
+        return None
+    return changed if _without_entry(slot, changed) == _without_entry(slot, text) else None
 
 
 def _checked(before: str, after: str, slot: Slot, entry: Entry) -> str:

@@ -31,6 +31,8 @@ def load(text: str) -> object:
         return tomllib.loads(_plain(text))
     except tomllib.TOMLDecodeError as error:
         raise _fault(str(error), text) from error
+    except ValueError as error:
+        raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
         raise FormatError("is nested too deep") from error
 
