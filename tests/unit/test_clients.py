@@ -445,6 +445,12 @@ def test_terminal_is_not_sent_what_it_would_act_on() -> None:
     assert max(map(len, text.splitlines())) <= 201
 
 
+def test_path_in_a_difference_is_whole() -> None:
+    path = Path("/", "long " * 50, "settings.json")
+
+    assert f"+++ {path}\n" in files.diff(path, "", "a")
+
+
 def test_toml_that_tomlkit_writes_is_what_python_reads() -> None:
     text = merged("", TOML, ['/odd "path"\\é/tmux-debug-mcp'], ["--env", "A='b c' D=\t"])
 

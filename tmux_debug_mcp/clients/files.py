@@ -127,9 +127,9 @@ def delete(file: File, directory: Path | None) -> Path | None:
 def diff(path: Path, before: str, after: str) -> str:
     """Return the difference between two texts, for a terminal. Long lines are cut."""
     old, new = (text.removesuffix("\n").split("\n") if text else [] for text in (before, after))
-    name = str(path)
-    lines = difflib.unified_diff(old, new, name, name, n=2, lineterm="")
-    return "".join(f"{_cut(shown(line.removesuffix(chr(13))))}\n" for line in lines)
+    lines = list(difflib.unified_diff(old, new, str(path), str(path), n=2, lineterm=""))
+    header = "".join(f"{shown(line)}\n" for line in lines[:2])  # the path is not cut
+    return header + "".join(f"{_cut(shown(line.removesuffix(chr(13))))}\n" for line in lines[2:])
 
 
 def shown(text: str) -> str:
