@@ -1,6 +1,7 @@
 """The page of audits in a real browser: Chromium without a window."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +62,9 @@ class Page:
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # Its socket is in TMPDIR, whose path may be too long for one.
+        env = {**os.environ, "TMPDIR": "/tmp"}  # noqa: S108
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], env=env)
         yield chromium
         chromium.close()
 

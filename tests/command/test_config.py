@@ -450,8 +450,10 @@ def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Pat
     cached = home / ".cache/uv/archive-v0/ab/bin"
     cached.mkdir(parents=True)
     program = cached / "tmux-debug-mcp"
+    # A path with blanks can't stand behind #!; this is what pip writes then.
     program.write_text(
-        f"#!{sys.executable}\nfrom tmux_debug_mcp.command.serve import main\nmain()\n"
+        f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\n"
+        "from tmux_debug_mcp.command.serve import main\nmain()\n"
     )
     program.chmod(0o755)
 
