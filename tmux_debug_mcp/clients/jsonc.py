@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 from .faults import FormatError, at
 
@@ -80,8 +81,11 @@ def load(text: str) -> object:
     Raises:
         FormatError: It is no JSON with comments.
     """
-    root = parse(text)
-    return {} if root is None else root.value
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):  # it has comments, say, or is wrong
+        root = parse(text)
+        return {} if root is None else root.value
 
 
 def put(text: str, path: Path, value: object) -> str:
@@ -394,6 +398,11 @@ def _dumped(value: object, indent: str, unit: str, newline: str) -> str:
         for key, member in value.items()
     ]
     return "{" + inner + f",{inner}".join(members) + f"{newline}{indent}}}"
+
+
+def _refuse(word: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python takes for JSON."""
+    raise ValueError(word)
 
 
 def _decoded(word: str) -> object:

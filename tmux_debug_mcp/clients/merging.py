@@ -3,7 +3,6 @@
 Each result is read again, and must be the old value with our entry and without anything else.
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -204,17 +203,25 @@ def _has_parent(text: str, slot: Slot) -> bool:
 
 def _without_entry(slot: Slot, text: str) -> object:
     """Return the value of a text without our entry, and without objects that are empty then."""
-    root = copy.deepcopy(slot.format.load(text))
-    chain: list[Any] = [root]
-    for key in slot.path[:-1]:
-        below = chain[-1].get(key) if isinstance(chain[-1], dict) else chain[-1][key]
-        if not isinstance(below, dict | list):
-            break
-        chain.append(below)
-    for depth in reversed(range(len(chain))):
-        key = slot.path[depth]
-        is_last = depth == len(slot.path) - 1
-        is_mapping = isinstance(chain[depth], dict)
-        if is_mapping and key in chain[depth] and (is_last or not chain[depth][key]):
-            del chain[depth][key]
-    return root
+    value, _ = _pruned(slot.format.load(text), slot.path)
+    return value
+
+
+def _pruned(value: Any, path: tuple[str | int, ...]) -> tuple[Any, bool]:  # noqa: ANN401
+    """Return a value without what is at a path, and whether nothing is left of it.
+
+    What is not on the path is not copied: a file may be large.
+    """
+    if not path:
+        return None, True
+    key = path[0]
+    if isinstance(value, dict) and key in value:
+        below, is_empty = _pruned(value[key], path[1:])
+        rest = {name: member for name, member in value.items() if name != key or not is_empty}
+        if not is_empty:
+            rest[key] = below
+        return rest, not rest
+    if isinstance(value, list) and isinstance(key, int) and key < len(value):
+        below, _ = _pruned(value[key], path[1:])
+        return [*value[:key], below, *value[key + 1 :]], False
+    return value, not value
