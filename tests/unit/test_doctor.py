@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.doctor import directories, kernel, options, tmux_findings
 from tmux_debug_mcp.doctor.client_findings import start_of
-from tmux_debug_mcp.doctor.clients import Client, clients_found, front_matter, lenient_json
+from tmux_debug_mcp.doctor.clients import Client, clients_found
 from tmux_debug_mcp.doctor.finding import Check, Finding, State, findings_of, ok, problem, warning
 from tmux_debug_mcp.doctor.report import as_json, plain, show, verdict
 from tmux_debug_mcp.linux import terminals
@@ -18,7 +19,6 @@ from tmux_debug_mcp.options import OPTIONS
 
 COMMAND = "/opt/bin/tmux-debug-mcp"
 STDIO = {"command": COMMAND, "args": ["--toolsets", "debug"], "env": {"A": "1"}}
-COMMENTED = {"a": [1, 2], "b": "// no /* comment"}
 
 
 class TestChecks:
@@ -142,12 +142,14 @@ class TestOptions:
 
     def test_values_that_the_server_takes_are_well(self) -> None:
         env = {"SIZE": "80x24", "TOOLSETS": "tmux", "KEEP": "1h", "ALLOW_KILL": "1", "ENV": ""}
+        env |= {"SOCKET": "default"}
         [found] = options.variables({f"TMUX_DEBUG_{name}": value for name, value in env.items()})
 
         assert found.state is State.OK
 
     def test_every_option_is_taken_in_a_command_line(self) -> None:
         words = [f"--{one.flag}" for one in OPTIONS if not one.value]
+        words += ["--socket", "default", "--toolsets", "tmux"]
         assert [*options.faults_of(words, {}, {})] == []
 
     def test_faults_of_a_command_line(self) -> None:
@@ -159,36 +161,39 @@ class TestOptions:
         [of_env] = options.faults_of([], {"TMUX_DEBUG_SIZE": "big"}, {"TMUX_DEBUG_SIZE": "small"})
         assert "big" in of_env[0]
 
+    @pytest.mark.parametrize(
+        ("words", "added", "reason"),
+        [
+            (["--socket", "default"], {}, "--socket is for the toolsets tmux and tabs"),
+            (["--allow-kill"], {}, "--allow-kill is for --socket"),
+            ([], {"TMUX_DEBUG_ALLOW_KILL": "1"}, "--allow-kill is for --socket"),
+            (["--log-dir", "/dev/null/logs"], {}, "/dev/null"),
+            (["--log-dir", "/proc/logs"], {}, "/proc"),
+            ([], {"TMUX_DEBUG_AUDIT": "/dev/null/audit"}, "/dev/null"),
+            (["--audit-full=/dev/null/full"], {}, "/dev/null"),
+        ],
+    )
+    def test_options_that_the_server_refuses_together_are_a_fault(
+        self, words: list[str], added: dict[str, str], reason: str
+    ) -> None:
+        [(found, advice)] = options.faults_of(words, added, {})
+
+        assert reason in found
+        assert advice
+        if added and "--" in reason:
+            [of_shell] = options.variables(added)
+            assert of_shell.state is State.PROBLEM
+
+    def test_options_of_flags_and_variables_are_looked_at_together(self) -> None:
+        added = {"TMUX_DEBUG_SOCKET": "default"}
+        assert [*options.faults_of(["--toolsets", "tmux", "--allow-kill"], added, {})] == []
+
     def test_panes_have_an_environment_although_options_are_wrong(self) -> None:
         assert options.pane_environment({"TMUX_DEBUG_ENV": "'"})["LC_CTYPE"] == "C.UTF-8"
         assert options.pane_environment({"TMUX_DEBUG_ENV": "LC_ALL=C"})["LC_ALL"] == "C"
 
 
 class TestConfigurations:
-    @pytest.mark.parametrize(
-        ("text", "data"),
-        [
-            ('{"a": 1}', {"a": 1}),
-            ('// first\n{"a": [1, 2,], /* two\nlines */ "b": "// no /* comment",}', COMMENTED),
-            ('{"a\\"//": 1, // end\n}', {'a"//': 1}),
-            ('{"a": ",]"\n,}', {"a": ",]"}),
-            ("", {}),
-        ],
-    )
-    def test_json_with_comments_is_read(self, text: str, data: object) -> None:
-        assert lenient_json(text) == data
-
-    @pytest.mark.parametrize("text", ["{", "{'a': 1}", "[1 2]", '{"a": "'])
-    def test_what_is_no_json_is_an_error(self, text: str) -> None:
-        with pytest.raises(ValueError, match=r"."):
-            lenient_json(text)
-
-    def test_front_matter(self) -> None:
-        assert front_matter("---\nname: x\n---\nText") == {"name": "x"}
-        assert front_matter("Text\n---\nname: x\n---\n") is None
-        with pytest.raises(ValueError, match=r"."):
-            front_matter("---\na: [\n---\n")
-
     @pytest.mark.parametrize(
         ("client", "file", "text"),
         [
@@ -265,6 +270,7 @@ class TestConfigurations:
             (".mcp.json", "mcpServers"),
             (".vscode/mcp.json", "servers"),
             (".cursor/mcp.json", "mcpServers"),
+            (".gemini/settings.json", "mcpServers"),
         ],
     )
     def test_files_of_the_project_are_known_as_such(
@@ -274,6 +280,32 @@ class TestConfigurations:
         [found] = found_in(home)
 
         assert [entry.is_of_project for entry in found.entries] == [True]
+
+    @pytest.mark.parametrize("mark", ["", "\ufeff"])
+    @pytest.mark.parametrize(
+        ("client", "scope"), [(name, scope) for name in CLIENTS for scope in CLIENTS[name].places]
+    )
+    def test_what_config_writes_is_read(
+        self, home: Path, here: Path, client: str, scope: str, mark: str
+    ) -> None:
+        table = CLIENTS[client]
+        env = {"HOME": str(home), "PATH": "", "GEMINI_CLI_HOME": f"{home}/gemini"}
+        entry = table.shape("t", [COMMAND])
+        path = table.places[scope](Homes(env, here))
+        write(path, table.format.put(mark, (table.key, "t"), entry))
+
+        [found] = clients_found(env)
+
+        [read] = found.entries
+        assert (read.path, read.words) == (path, (COMMAND,))
+        assert read.is_of_project is (scope == "project")
+
+    def test_entry_of_our_name_is_ours_whatever_it_starts(self, home: Path) -> None:
+        servers = {"tmux-debug": {"command": "/gone/server"}, "other": {"command": "/gone/x"}}
+        write(home / ".cursor/mcp.json", json.dumps({"mcpServers": servers}))
+        [found] = found_in(home)
+
+        assert [entry.words for entry in found.entries] == [("/gone/server",)]
 
     def test_servers_of_this_directory_in_the_state_of_claude(self, home: Path, here: Path) -> None:
         projects = {str(here): {"mcpServers": {"t": STDIO}}, "/other": {"mcpServers": {"u": STDIO}}}

@@ -24,7 +24,8 @@ LAYERS = (
     {"demo"},
     {"cli"},
     {"detached"},
-    {"viewing", "clients", "doctor"},
+    {"viewing", "clients"},
+    {"doctor"},
     {"command"},
     {"__main__"},
 )
@@ -36,7 +37,7 @@ RESERVED = {
     "re2": {"logs"},
     "jsonschema": {"tools"},
     "rich": {"viewing", "doctor"},
-    "ruamel": {"clients", "doctor"},
+    "ruamel": {"clients"},
     "tomlkit": {"clients"},
 }
 # What a room may not import: `vt` does no I/O, and `linux` runs without our dependencies.

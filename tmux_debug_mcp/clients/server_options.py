@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.lease import seconds_of
-from tmux_debug_mcp.options import OPTIONS, settings_of
+from tmux_debug_mcp.options import OPTIONS, Values, settings_of
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import choose
 
@@ -19,19 +19,33 @@ def check(words: list[str], environ: Mapping[str, str]) -> None:
     """
     parsed = vars(_parser().parse_args(words))
     given = {option.flag: parsed[option.flag.replace("-", "_")] for option in OPTIONS}
-    values = {option.flag: given[option.flag] or option.default for option in OPTIONS}
     try:
-        toolsets = choose(values["toolsets"])
-        if values["keep"]:
-            seconds_of(values["keep"])
-        if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-            raise CommandError(
-                "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
-                "it out."
-            )
-        settings_of(values, environ, values["tmux"])
+        check_values(
+            {option.flag: given[option.flag] or option.default for option in OPTIONS}, environ
+        )
     except StartError as error:
         raise CommandError(str(error)) from None
+
+
+def check_values(values: Values, environ: Mapping[str, str]) -> None:
+    """Check that the server starts with these values, all together.
+
+    Args:
+        values: The value of each option, by its flag; "" where it has none.
+        environ: The environment of the server.
+
+    Raises:
+        StartError: It does not.
+    """
+    toolsets = choose(values["toolsets"])
+    if values["keep"]:
+        seconds_of(values["keep"])
+    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
+        raise StartError(
+            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
+            "it out."
+        )
+    settings_of(values, environ, values["tmux"])
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,22 +1,23 @@
 """The MCP clients of this user, and what their configurations say of our server. Reads only."""
 
-import json
 import os
-import re
 import shutil
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from tmux_debug_mcp.clients import agent_file
+from tmux_debug_mcp.clients.faults import FormatError
+from tmux_debug_mcp.clients.table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
+from tmux_debug_mcp.linux.files import open_file
 
 # `~/.claude.json` also has the history of the client.
 _MAX_FILE_BYTES = 32 << 20
 _OURS = ("tmux-debug-mcp", "tmux_debug_mcp")
-# Strings, which stay, or comments; strings, or commas before the end of an array or object.
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])')
-_FRONT_MATTER = re.compile(r"---\r?\n(.*?)\r?\n---\s", re.DOTALL)
+_NAME = "tmux-debug"
+# Where the program has another name than `config` has for the client.
+_PROGRAMS = {CLAUDE_CODE: "claude", "vscode": "code"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,90 +94,39 @@ def clients_found(environ: Mapping[str, str]) -> list[Client]:
         for path, source in paths:
             try:
                 entries += _entries(path, source)
-            except (OSError, ValueError, RecursionError) as error:
+            except (OSError, ValueError, RecursionError, FormatError) as error:
                 faults.append((path, _reason(error)))
         if program or entries or faults:
             found.append(Client(name, program, tuple(entries), tuple(faults)))
     return sorted(found, key=lambda client: client.name)
 
 
-def lenient_json(text: str) -> Any:  # noqa: ANN401  whatever the file has
-    """Return what JSON with comments and trailing commas says.
-
-    Raises:
-        ValueError: It is no such JSON.
-    """
-    try:
-        return json.loads(text)
-    except ValueError:
-        plain = _COMMENT.sub(lambda found: found[1] or " ", text)
-        return json.loads(_LAST_COMMA.sub(lambda found: found[1] or "", plain) or "{}")
-
-
-def front_matter(text: str) -> Any:  # noqa: ANN401
-    """Return the YAML at the beginning of a Markdown file, None where it has none.
-
-    Raises:
-        ValueError: It is no YAML.
-    """
-    found = _FRONT_MATTER.match(text)
-    return _yaml(found[1]) if found else None
-
-
-def _yaml(text: str) -> Any:  # noqa: ANN401
-    """Return what a YAML document says.
-
-    Raises:
-        ValueError: It is no YAML.
-    """
-    from ruamel.yaml import YAML  # noqa: PLC0415  few clients have YAML
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise ValueError(str(error).splitlines()[0]) from error
-
-
 def _sources(environ: Mapping[str, str]) -> dict[str, list[_Source]]:
-    """Return the files that may have servers, by the client's name, the user's own first."""
-    home = Path(environ.get("HOME") or os.path.expanduser("~"))
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    claude = Path(environ["CLAUDE_CONFIG_DIR"]) if environ.get("CLAUDE_CONFIG_DIR") else None
-    codex = Path(environ.get("CODEX_HOME") or home / ".codex")
-    here = Path.cwd()
-    usual = ("mcpServers",)
-    state = (claude or home) / ".claude.json"
-    agents = (claude or home / ".claude") / "agents" / "*.md"
-    return {
-        "claude": [
-            _Source(state, lenient_json, usual),
-            _Source(state, lenient_json, ("projects", str(here), "mcpServers")),
-            _Source(agents, front_matter, usual),
-            _Source(here / ".mcp.json", lenient_json, usual, is_of_project=True),
-        ],
-        "code": [
-            _Source(config / "Code/User/mcp.json", lenient_json, ("servers",)),
-            _Source(here / ".vscode/mcp.json", lenient_json, ("servers",), is_of_project=True),
-        ],
-        "codex": [_Source(codex / "config.toml", tomllib.loads, ("mcp_servers",))],
-        "cursor": _both(home, here, ".cursor/mcp.json"),
-        "gemini": _both(home, here, ".gemini/settings.json"),
-        "goose": [_Source(config / "goose/config.yaml", _yaml, ("extensions",))],
-        "opencode": [
-            _Source(config / "opencode/opencode.json*", lenient_json, ("mcp",)),
-            _Source(here / "opencode.json*", lenient_json, ("mcp",), is_of_project=True),
-        ],
-        "zed": [_Source(config / "zed/settings.json", lenient_json, ("context_servers",))],
-    }
-
-
-def _both(home: Path, here: Path, name: str) -> list[_Source]:
-    """Return the same file of the user and of the project."""
-    own = _Source(home / name, lenient_json, ("mcpServers",))
-    if home == here:
-        return [own]
-    return [own, _Source(here / name, lenient_json, ("mcpServers",), is_of_project=True)]
+    """Return the files that may have servers, by the client's program, the user's own first."""
+    homes = Homes(environ, Path.cwd())
+    sources: dict[str, list[_Source]] = {}
+    for name, client in CLIENTS.items():
+        places: dict[Path, bool] = {}
+        for scope, place in client.places.items():
+            places.setdefault(place(homes), scope == "project")
+        sources[_PROGRAMS.get(name, name)] = [
+            _Source(path, client.format.load, (client.key,), is_of_project)
+            for path, is_of_project in places.items()
+        ]
+    claude = CLIENTS[CLAUDE_CODE]
+    state = claude.places["user"](homes)
+    of_directory = ("projects", str(homes.project), claude.key)
+    sources["claude"] += [
+        _Source(state, claude.format.load, of_directory),
+        _Source(agents_directory(homes) / "*.md", agent_file.load, (claude.key,)),
+    ]
+    # OpenCode reads a file without comments, too, where there are both.
+    sources["opencode"] += [
+        replace(source, path=source.path.with_suffix(".json"))
+        for source in sources["opencode"]
+        if source.path.suffix == ".jsonc"
+    ]
+    return sources
 
 
 def _paths(sources: list[_Source]) -> Iterator[tuple[Path, _Source]]:
@@ -198,14 +148,17 @@ def _entries(path: Path, source: _Source) -> Iterator[Entry]:
         OSError: It can't be read.
         ValueError: It is not what the client reads.
     """
-    if path.stat().st_size > _MAX_FILE_BYTES:
+    with open(open_file(os.path.realpath(path)), "rb") as file:
+        text = file.read(_MAX_FILE_BYTES + 1)
+    if len(text) > _MAX_FILE_BYTES:
         raise ValueError("too large")
-    data = source.parse(path.read_text())
+    data = source.parse(text.decode())
     for key in source.keys:
         data = _table(data).get(key)
     for name, facts in _tables(data):
         words = _words(facts)
-        if any(ours in word for word in words for ours in _OURS):
+        has_our_name = bool(words) and name == _NAME
+        if has_our_name or any(ours in word for word in words for ours in _OURS):
             is_enabled = facts.get("enabled", True) is not False
             is_enabled = is_enabled and facts.get("disabled", False) is not True
             yield Entry(path, name, words, _env(facts), is_enabled, source.is_of_project)

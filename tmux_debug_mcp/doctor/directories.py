@@ -168,9 +168,15 @@ def _unmakeable(directory: Path) -> str:
     nearest = _nearest(directory)
     if not nearest.is_dir():
         return f"{nearest} is no directory"
-    if not os.access(nearest, os.W_OK | os.X_OK):
+    if not os.access(nearest, os.W_OK | os.X_OK) or _is_of_kernel(nearest):
         return f"{nearest} can't be written"
     return ""
+
+
+def _is_of_kernel(path: Path) -> bool:
+    """Tell whether a path is in /proc or /sys, where root may write, and nothing can be made."""
+    mounts = filter(os.path.ismount, ("/proc", "/sys"))
+    return path.stat().st_dev in [os.stat(mount).st_dev for mount in mounts]
 
 
 def _nearest(path: Path) -> Path:
