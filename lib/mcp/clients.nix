@@ -38,7 +38,7 @@
     ```
     agentFile :: String -> {
       description :: String,
-      prompt :: String,
+      prompt :: { ... } -> String,
       tools :: [String],
       config :: { ... }
     } -> String
@@ -62,5 +62,5 @@
       mcpServers:
         - ${name}: ${builtins.toJSON config}
       ---
-      ${prompt}'';
+      ${prompt config}'';
 }

@@ -369,6 +369,27 @@ def test_prompt_that_a_person_has_changed_is_kept(
     assert backups(shell, path) == [edited.encode()]
 
 
+@pytest.mark.parametrize("options", [["--toolsets", "tmux"], ["--toolsets=terminal,tabs"]])
+def test_prompt_of_a_subagent_names_no_tools_that_it_lacks(
+    config: Callable[..., str], home: Path, options: list[str]
+) -> None:
+    path = home / ".claude/agents/tmux-debug.md"
+    config("claude-code", "--write")
+    assert "tmux_create_pane" in path.read_text()
+
+    shown = config("claude-code", "--", *options)
+    config("claude-code", "--write", "--", *options)
+
+    assert "tmux_" not in shown
+    assert "tmux_" not in path.read_text()
+    path.write_text(path.read_text().replace("args:", 'env: {"A": "1"}\n      args:'))
+    config("claude-code", "--write")
+    assert "tmux_" not in path.read_text()
+    config("claude-code", "--write", "--")
+    assert "tmux_create_pane" in path.read_text()
+    assert '"A": "1"' in path.read_text()
+
+
 def test_project_scope_is_the_current_directory(config: Callable[..., str], shell: Shell) -> None:
     config("claude-code", "--scope", "project", "--write")
     config("opencode", "--scope", "project", "--write")

@@ -138,7 +138,7 @@ in
         mcpServers:
           - tmux-debug: {"command":"/bin/tmux-debug-mcp","type":"stdio"}
         ---
-        ${subagent.prompt}'';
+        ${subagent.prompt config}'';
     };
     testMainSessionHasTheServer = {
       expr = homeOf { servers.tmux-debug = config; };
@@ -148,8 +148,20 @@ in
       expr = homeOf { };
       expected = { };
     };
+    testPromptIsForTheToolsets = {
+      expr = map (toolsets: subagent.prompt { env.TMUX_DEBUG_TOOLSETS = toolsets; }) [
+        ""
+        "terminal, debug"
+        "tmux"
+      ];
+      expected = map builtins.readFile [
+        ../../lib/mcp/tmux/subagent.md
+        ../../lib/mcp/tmux/subagent.md
+        ../../lib/mcp/tmux/subagent-other.md
+      ];
+    };
     testPromptIsShort = {
-      expr = builtins.stringLength subagent.prompt <= 1500;
+      expr = builtins.stringLength (subagent.prompt { }) <= 1500;
       expected = true;
     };
   };

@@ -234,13 +234,22 @@ def test_any_scalar_is_written_as_text(text: str) -> None:
     assert yaml_text.load(yaml_text.dump({"a": text, "b": [text]})) == {"a": text, "b": [text]}
 
 
-def test_subagent_has_the_prompt_that_nix_gives_it() -> None:
-    prompt = ROOT / "lib/mcp/tmux/subagent.md"
-    if not prompt.exists():
+@pytest.mark.parametrize(
+    ("toolsets", "prompt"),
+    [
+        ("debug", "subagent.md"),
+        ("terminal, debug", "subagent.md"),
+        ("tmux", "subagent-other.md"),
+        ("tabs,terminal", "subagent-other.md"),
+    ],
+)
+def test_subagent_has_the_prompt_that_nix_gives_it(toolsets: str, prompt: str) -> None:
+    of_nix = ROOT / "lib/mcp/tmux" / prompt
+    if not of_nix.exists():
         pytest.skip("Nix builds without its own files")
-    text = agent_file.text_of("tmux-debug", ENTRY)
+    text = agent_file.text_of("tmux-debug", ENTRY, toolsets)
 
-    assert text.endswith(f"---\n{prompt.read_text()}")
+    assert text.endswith(f"---\n{of_nix.read_text()}")
     front = agent_file.load(text)
     assert isinstance(front, dict)
     assert front["mcpServers"] == [{"tmux-debug": ENTRY}]
@@ -249,7 +258,7 @@ def test_subagent_has_the_prompt_that_nix_gives_it() -> None:
 
 def test_prompt_of_a_subagent_stays_when_its_command_changes() -> None:
     slot = Slot(agent_file, ("mcpServers", 0, "debug"), shape)
-    text = agent_file.text_of("debug", ENTRY).replace("Report:", "Report --- in French:")
+    text = agent_file.text_of("debug", ENTRY, "debug").replace("Report:", "Report --- in French:")
 
     after = merged(text, slot, ["/new/tmux-debug-mcp"], ["--keep", "60m"])
 

@@ -12,15 +12,19 @@ _FENCE = "---"
 # lib/mcp/tmux has the same for Nix.
 _DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and how to start it."
 _TOOLS = "Bash, Read, Grep, Glob"
-_PROMPT = Path(__file__).with_name("subagent.md")
+# The one names tools of the toolset debug.
+_PROMPT, _PROMPT_OF_OTHERS = (
+    Path(__file__).with_name(name) for name in ("subagent.md", "subagent-other.md")
+)
 
 
-def text_of(name: str, entry: dict[str, object]) -> str:
+def text_of(name: str, entry: dict[str, object], toolsets: str) -> str:
     """Return the file of a subagent.
 
     Args:
         name: The name of the subagent and of its server.
         entry: How its server is started.
+        toolsets: The toolsets that its server offers, separated by commas.
     """
     front = [
         *yaml_text.dump({"name": name, "description": _DESCRIPTION}).splitlines(),
@@ -29,7 +33,19 @@ def text_of(name: str, entry: dict[str, object]) -> str:
         f"  - {name}:",
         *(f"      {line}" for line in yaml_text.dump(entry).splitlines()),
     ]
-    return "\n".join([_FENCE, *front, _FENCE, _PROMPT.read_text()])
+    return "\n".join([_FENCE, *front, _FENCE, _prompt_for(toolsets)])
+
+
+def with_prompt_for(text: str, before: str, toolsets: str) -> str:
+    """Return a file with the prompt for these toolsets, unless a person has changed the prompt.
+
+    Args:
+        text: The file.
+        before: The toolsets that its prompt is for.
+        toolsets: The toolsets that its server offers now.
+    """
+    own = _prompt_for(before)
+    return text.removesuffix(own) + _prompt_for(toolsets) if text.endswith(own) else text
 
 
 def load(text: str) -> object:
@@ -55,6 +71,11 @@ def put(text: str, path: yaml_text.Path, value: object) -> str:
 def remove(text: str, path: yaml_text.Path, *, keeps_parents: bool = False) -> str:  # noqa: ARG001
     """Return what a file of ours is without its server: nothing."""
     return ""
+
+
+def _prompt_for(toolsets: str) -> str:
+    has_debug = "debug" in (toolset.strip() for toolset in toolsets.split(","))
+    return (_PROMPT if has_debug else _PROMPT_OF_OTHERS).read_text()
 
 
 def _front(text: str) -> tuple[int, int]:

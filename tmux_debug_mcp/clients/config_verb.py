@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tmux_debug_mcp.options import state_directory
+from tmux_debug_mcp.options import state_directory, value_of
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from . import agent_file, files, merging, programs
@@ -130,7 +130,7 @@ class _Setup:
         program = self._program()
         words = [*program.words, *(self._options or [])]
         if self.scope == _SUBAGENT:
-            snippet = agent_file.text_of(self._arguments.name, self._entry(words))
+            snippet = self._agent(self._entry(words))
         else:
             snippet = self._client.format.put("", self._slot.path, self._entry(words))
         _print(f"Put this into {self.path}:\n\n{snippet}")
@@ -193,16 +193,20 @@ class _Setup:
         return files.read(self.path, Path.cwd() if self.scope == "project" else None)
 
     def _merged(self, before: str, program: list[str]) -> str:
-        is_agent = self.scope == _SUBAGENT
-        if is_agent and not before.strip():
-            entry = self._entry([*program, *(self._options or [])])
-            return agent_file.text_of(self._arguments.name, entry)
-        if is_agent and self._slot.entry(before) is None:
+        if self.scope != _SUBAGENT:
+            return merging.merged(before, self._slot, program, self._options)
+        if not before.strip():
+            return self._agent(self._entry([*program, *(self._options or [])]))
+        entry = self._slot.entry(before)
+        if entry is None:
             raise CommandError(
                 f"{self.path} is a subagent without tmux-debug-mcp. Choose another name with "
                 "--name, or remove the file."
             )
-        return merging.merged(before, self._slot, program, self._options)
+        after = merging.merged(before, self._slot, program, self._options)
+        return agent_file.with_prompt_for(
+            after, _toolsets(entry), _toolsets(self._slot.entry(after))
+        )
 
     def _without_agent(self, before: str) -> str | None:
         """Return what remains of a subagent's file: nothing, if it is ours."""
@@ -214,7 +218,10 @@ class _Setup:
 
     def _is_as_written(self, text: str) -> bool:
         entry = self._slot.entry(text)
-        return isinstance(entry, dict) and agent_file.text_of(self._arguments.name, entry) == text
+        return isinstance(entry, dict) and self._agent(entry) == text
+
+    def _agent(self, entry: merging.Entry) -> str:
+        return agent_file.text_of(self._arguments.name, entry, _toolsets(entry))
 
     def _entry(self, words: list[str]) -> merging.Entry:
         return self._client.shape(self._arguments.name, words)
@@ -263,6 +270,17 @@ class _Setup:
     def _print_note(self, program: programs.Program) -> None:
         if program.note:
             _print(f"\n{program.note}")
+
+
+def _toolsets(entry: object) -> str:
+    """Return the toolsets that the options in an entry choose."""
+    chosen = ""
+    words = merging.server_options_of(entry) or []
+    for index, word in enumerate(words):
+        flag, has_value, value = word.partition("=")
+        if flag == "--toolsets":
+            chosen = value if has_value else "".join(words[index + 1 : index + 2])
+    return chosen or value_of("toolsets", {})
 
 
 def _nix(arguments: argparse.Namespace, options: list[str]) -> int:

@@ -134,7 +134,7 @@ def options_of(entry: object) -> list[str]:
     Raises:
         CommandError: It is somebody else's.
     """
-    options = server_words(_words(entry))
+    options = server_options_of(entry)
     if options is None:
         raise CommandError(
             "An entry of this name is there, and does not start tmux-debug-mcp. Choose another "
@@ -143,14 +143,14 @@ def options_of(entry: object) -> list[str]:
     return options
 
 
-def _words(entry: object) -> list[str]:
-    """Return the command line of an entry."""
+def server_options_of(entry: object) -> list[str] | None:
+    """Return the server's options in an entry, None if it is not one of ours."""
     words: list[str] = []
     if isinstance(entry, dict):
         for key in _COMMAND_KEYS:
             value = entry.get(key, [])
             words += [str(word) for word in value] if isinstance(value, list) else [str(value)]
-    return words
+    return server_words(words)
 
 
 def _without_ours(text: str, slot: Slot, *, keeps_parents: bool) -> str | None:
@@ -160,7 +160,7 @@ def _without_ours(text: str, slot: Slot, *, keeps_parents: bool) -> str | None:
     """
     changed = text
     try:
-        while server_words(_words(slot.entry(changed))) is not None:
+        while server_options_of(slot.entry(changed)) is not None:
             changed = slot.format.remove(changed, slot.path, keeps_parents=keeps_parents)
     except FormatError:
         return None

@@ -19,10 +19,9 @@ def check(words: list[str], environ: Mapping[str, str]) -> None:
     """
     parsed = vars(_parser().parse_args(words))
     given = {option.flag: parsed[option.flag.replace("-", "_")] for option in OPTIONS}
+    values = {option.flag: given[option.flag] or option.default for option in OPTIONS}
     try:
-        check_values(
-            {option.flag: given[option.flag] or option.default for option in OPTIONS}, environ
-        )
+        check_values(values, environ)
     except StartError as error:
         raise CommandError(str(error)) from None
 

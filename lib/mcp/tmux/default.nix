@@ -37,7 +37,7 @@ in
   options = lib.attrNames table;
 
   # A subagent that has this server to itself: what others are told of it, the tools that it has
-  # besides, and its prompt.
+  # besides, and its prompt, which depends on how the server is started.
   subagent = {
     description = "Debugs a running program in terminals. Tell it the symptom and how to start it.";
     tools = [
@@ -46,7 +46,15 @@ in
       "Grep"
       "Glob"
     ];
-    prompt = builtins.readFile ./subagent.md;
+    prompt =
+      config:
+      let
+        given = config.env.${table.toolsets.variable} or "";
+        toolsets = if given == "" then "debug" else given;
+        names = lib.splitString "," (builtins.replaceStrings [ " " ] [ "" ] toolsets);
+      in
+      # The one names tools of the toolset debug.
+      builtins.readFile (if lib.elem "debug" names then ./subagent.md else ./subagent-other.md);
   };
 
   /**
