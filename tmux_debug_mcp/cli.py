@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import OPTIONS, Option, Values, path_of, settings_of, value_of
+from .options import OPTIONS, Option, Values, check_uses, path_of, settings_of, value_of
 from .tmux.control_mode import version
 
 if TYPE_CHECKING:
@@ -72,12 +72,8 @@ def configuration_of(argv: Sequence[str], environ: Mapping[str, str]) -> "Config
 
     _check_version(tmux, version_query)
     toolsets = choose(values["toolsets"])
-    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError(
-            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
-            "it out."
-        )
     settings = settings_of(values, environ, tmux)
+    check_uses(values, toolsets)
 
     audit = None
     records, captures = path_of(values["audit"]), path_of(values["audit-full"])

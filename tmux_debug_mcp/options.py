@@ -11,10 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .errors import StartError
 from .settings import Settings
 from .vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
+
+if TYPE_CHECKING:
+    from .tools.toolset import Toolset
 
 # The size of the terminal that the server was started in is not that of a pane.
 _NEVER_INHERITED = ("COLUMNS", "LINES")
@@ -128,6 +132,24 @@ def settings_of(values: Values, environ: Mapping[str, str], tmux: str) -> Settin
         allows_kill=allows_kill,
         size=_size(values["size"]),
     )
+
+
+def check_uses(values: Values, toolsets: "Sequence[Toolset[Any]]") -> None:
+    """Check that a toolset uses each option that is only for some of them.
+
+    Raises:
+        StartError: None does.
+    """
+    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
+        raise StartError(
+            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
+            "it out."
+        )
+    if values["size"] != _SESSION_SIZE and not any(toolset.uses_size for toolset in toolsets):
+        raise StartError(
+            "--size (TMUX_DEBUG_SIZE) is for the toolset terminal. Choose it with --toolsets, or "
+            "leave it out."
+        )
 
 
 def path_of(value: str) -> Path | None:

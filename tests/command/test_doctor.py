@@ -369,7 +369,9 @@ class TestServers:
 
 class TestClients:
     def test_configuration_whose_command_works(self, shell: Shell, home: Path, ours: Path) -> None:
-        path = configure(home, command=str(ours), args=["--size", "100x40"])
+        path = configure(
+            home, command=str(ours), args=["--toolsets", "terminal", "--size", "100x40"]
+        )
         report = examine(shell)
 
         assert report["cursor"]["state"] == "ok"

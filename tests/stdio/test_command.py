@@ -242,6 +242,7 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
             ),
         ),
         (["--size", "501x40"], "--size (TMUX_DEBUG_SIZE) is '501x40'. Give columns"),
+        (["--size", "80x24"], "--size (TMUX_DEBUG_SIZE) is for the toolset terminal."),
         (
             ["--cwd", "/no/such"],
             (

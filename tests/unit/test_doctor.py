@@ -141,7 +141,13 @@ class TestOptions:
         assert f"unset TMUX_DEBUG_{name}" in found.advice
 
     def test_values_that_the_server_takes_are_well(self) -> None:
-        env = {"SIZE": "80x24", "TOOLSETS": "tmux", "KEEP": "1h", "ALLOW_KILL": "1", "ENV": ""}
+        env = {
+            "SIZE": "80x24",
+            "TOOLSETS": "tmux,terminal",
+            "KEEP": "1h",
+            "ALLOW_KILL": "1",
+            "ENV": "",
+        }
         env |= {"SOCKET": "default"}
         [found] = options.variables({f"TMUX_DEBUG_{name}": value for name, value in env.items()})
 
@@ -166,6 +172,7 @@ class TestOptions:
         [
             (["--socket", "default"], {}, "--socket is for the toolsets tmux and tabs"),
             (["--allow-kill"], {}, "--allow-kill is for --socket"),
+            (["--size", "80x24"], {}, "--size (TMUX_DEBUG_SIZE) is for the toolset terminal"),
             ([], {"TMUX_DEBUG_ALLOW_KILL": "1"}, "--allow-kill is for --socket"),
             (["--log-dir", "/dev/null/logs"], {}, "/dev/null"),
             (["--log-dir", "/proc/logs"], {}, "/proc"),

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.lease import seconds_of
-from tmux_debug_mcp.options import OPTIONS, Values, settings_of
+from tmux_debug_mcp.options import OPTIONS, Values, check_uses, settings_of
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import choose
 
@@ -39,12 +39,8 @@ def check_values(values: Values, environ: Mapping[str, str]) -> None:
     toolsets = choose(values["toolsets"])
     if values["keep"]:
         seconds_of(values["keep"])
-    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
-        raise StartError(
-            "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
-            "it out."
-        )
     settings_of(values, environ, values["tmux"])
+    check_uses(values, toolsets)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -430,6 +430,7 @@ TOOLSET = Toolset(
     INSTRUCTIONS,
     sentences.TERMINAL,
     placeholders={"session": DEFAULT},
+    uses_size=True,
     resources=_resources,
     keeps_logs=True,
 )

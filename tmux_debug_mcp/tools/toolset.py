@@ -110,6 +110,7 @@ class Toolset(Generic[T]):
         resources: Returns the handlers of MCP's requests for resources, by the SDK's names.
         keeps_logs: Logs are kept after the end even where nobody says where.
         uses_socket: It can work on the user's own tmux server.
+        uses_size: Its terminals have the size that the server's option says.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Toolset(Generic[T]):
     resources: Callable[[T], Mapping[str, Any]] | None = None
     keeps_logs: bool = False
     uses_socket: bool = False
+    uses_size: bool = False
 
 
 def choose(names: str) -> list[Toolset[Any]]:
