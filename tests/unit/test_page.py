@@ -1,6 +1,8 @@
 """The page of audits, as a file: what is in it, and that nothing in it is run."""
 
+import fcntl
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -204,6 +206,32 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
 
     assert out.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+
+
+def test_pipe_stays_a_pipe_and_gets_the_page(tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    os.mkfifo(out)
+    with open(os.open(out, os.O_RDWR | os.O_NONBLOCK), "rb", 0) as reader:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # room for all of it
+        write(lines(record()), out, "audit", Extras())
+        page_bytes = reader.read(1 << 20)
+
+    assert page_bytes
+    assert page_bytes.endswith(b"</html>\n")
+    assert out.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+
+
+def test_link_stays_a_link_and_its_target_gets_the_page(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere" / "page.html"
+    target.parent.mkdir()
+    target.write_text("old")
+    (tmp_path / "out.html").symlink_to(target)
+
+    written(tmp_path, record())
+
+    assert (tmp_path / "out.html").is_symlink()
+    assert target.read_text().endswith("</html>\n")
 
 
 def test_page_is_for_its_user_alone(tmp_path: Path) -> None:

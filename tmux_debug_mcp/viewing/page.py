@@ -6,11 +6,14 @@ The policy of the page lets it run that script and load nothing.
 """
 
 import base64
+import contextlib
 import hashlib
 import html
 import os
+import shutil
+import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -118,7 +121,8 @@ def write(lines: Iterable[Line], out: Path, title: str, extras: Extras) -> int:
 
     Args:
         lines: The records, ordered by time.
-        out: The file. It is replaced when the page is complete.
+        out: The file. It has the page when that is complete: a regular file is replaced, anything
+            else, such as a pipe or what a symbolic link leads to, is written to.
         title: The title of the page.
         extras: What is kept beside the audits.
 
@@ -129,22 +133,42 @@ def write(lines: Iterable[Line], out: Path, title: str, extras: Extras) -> int:
         CommandError: The file can't be written.
     """
     try:
-        with tempfile.NamedTemporaryFile(
-            "wb", dir=out.absolute().parent, prefix=f".{out.name}.", delete=False
-        ) as file:
-            temporary = file.name
-            try:
-                page = _Page(file, extras)
-                page.write(lines, title)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-        os.replace(temporary, out)
+        with _written(out) as file:
+            page = _Page(file, extras)
+            page.write(lines, title)
     except OSError as error:
         raise CommandError(
             f"The page {out} can't be written: {error.strerror}. Name another file."
         ) from error
     return page.count
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file whose content is at the path once the block has ended without an exception.
+
+    A regular file is replaced. Whatever else is there stays what it is, and is written to.
+    """
+    try:
+        is_replaced = stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        is_replaced = True
+    if not is_replaced:
+        with tempfile.TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            with path.open("wb") as target:
+                shutil.copyfileobj(file, target)
+        return
+    directory = path.absolute().parent
+    with tempfile.NamedTemporaryFile(dir=directory, prefix=".page-", delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 class _Page:
