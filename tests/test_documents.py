@@ -204,7 +204,7 @@ async def test_audit_has_the_record_that_is_shown(settings: Settings, tmp_path: 
     [shown] = map(json.loads, fenced(page("logs-and-audit.md"), "json"))
     async with in_process(settings, AuditLog(tmp_path / "audit.log", None)) as tools:
         await tools.blocks("create_pane", command="echo hello")
-        await tools.blocks("capture_pane", pane_id="debug-1", lines=200)
+        await tools.blocks("run", command="test -d build")
     *_, record = map(json.loads, (tmp_path / "audit.log").read_text().splitlines())
 
     assert list(record) == list(shown)

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -179,6 +179,41 @@ def test_phone(browser: "Browser", written: Path, scheme: Literal["light", "dark
     back = page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert back == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
     context.close()
+
+
+@pytest.fixture
+def page_of(browser: "Browser", shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Return what opens the page of these facts, each a record, with all else as usual."""
+    contexts = []
+
+    def page_of(*records: dict[str, object]) -> Page:
+        usual = {"ts": "2026-01-30T10:15:46.120Z", "tool": "run", "ok": True}
+        (tmp_path / "a.jsonl").write_text(
+            "".join(json.dumps({**usual, **facts}) + "\n" for facts in records)
+        )
+        shell.out("audit", "--html", "page.html", "a.jsonl")
+        contexts.append(browser.new_context(viewport=DESKTOP))
+        return Page(contexts[-1], tmp_path / "page.html")
+
+    yield page_of
+    for context in contexts:
+        context.close()
+
+
+def test_call_whose_command_or_wait_failed_stands_out(page_of: Callable[..., Page]) -> None:
+    page = page_of(
+        {"reason": "done", "exit_code": 0},
+        {"reason": "done", "exit_code": 3},
+        {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"},
+        {"tool": "wait", "pattern": "never", "reason": "timed_out"},
+    )
+
+    assert "4 calls · 3 failed" in page.tab.locator("#summary").inner_text()
+    page.press("f")
+    assert page.rows() == ["run  exit 3", "run  SIGSEGV", "wait for /never/  timed out"]
+    page.press("j", "j", "Enter")
+    assert page.tab.locator("#detail .failed").inner_text() == "SIGSEGV"
+    assert "reason\ndone\nexit code\n139\nsignal\nSIGSEGV" in page.detail()
 
 
 def test_large_audit_opens_with_few_elements(

@@ -27,7 +27,7 @@ from .conftest import PROGRAM, Shell
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 documented = pytest.mark.skipif(not PAGE.exists(), reason="Nix builds without the documents")
 
-HEAD = "TIME                 PANE           TOOK  RESULT  CALL\n"
+HEAD = "TIME                 PANE           TOOK  RESULT     CALL\n"
 HOSTILE = "\x1b]0;owned\a\x1b[2J\x9b31m\u202edlrow\r\n[red]x[/red]\x1b[?1049h"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\u202edlrow\r\n[red]x[/red]\x1b[?1049h"
 
@@ -41,7 +41,7 @@ def record(second: int, tool: str = "run", **fields: object) -> str:
 
 def ran(second: int, command: str) -> str:
     """Return what is shown of `record(second, command=command)`."""
-    return f"2026-01-30 10:15:{second:02d}                 2 ms  ok      run {command}\n"
+    return f"2026-01-30 10:15:{second:02d}                 2 ms  ok         run {command}\n"
 
 
 # The audit that the page shows.
@@ -56,7 +56,14 @@ DOCUMENTED = "".join(
             wait_for="listening",
             duration_ms=131.2,
         ),
-        record(48, pane_id="debug-2", command="python3 shop.py order cake 2", duration_ms=148.9),
+        record(
+            48,
+            pane_id="debug-2",
+            command="python3 shop.py order cake 2",
+            reason="done",
+            exit_code=1,
+            duration_ms=148.9,
+        ),
         record(49, "capture_pane", caller="bash (pid 4711)", pane_id="debug-1", pattern="Error"),
         record(
             52,
@@ -163,12 +170,12 @@ def test_real_calls_are_told_in_short(
     error = "Pane 'nothing' not found. Use tmux_list_panes to see active panes."
     assert head == HEAD
     assert told == [
-        "debug-1  ok      create web: cat\n",
-        "debug-1  ok      send web: 'hello' Enter, until /hello/\n",
-        "debug-1  ok      capture web\n",
-        "debug-2  ok      run echo done\n",
-        f"nothing  failed  kill  error: {error}\n",
-        "debug-1  ok      kill web\n",
+        "debug-1  ok         create web: cat\n",
+        "debug-1  ok         send web: 'hello' Enter, until /hello/\n",
+        "debug-1  ok         capture web\n",
+        "debug-2  ok         run echo done\n",
+        f"nothing  failed     kill  error: {error}\n",
+        "debug-1  ok         kill web\n",
     ]
     assert shell.out("audit", "--json", "audit.log") == audit.read_text()
 
@@ -200,8 +207,8 @@ def test_plain_lines_are_whole_and_aligned(shell: Shell, audit: Path) -> None:
     )
 
     assert shell.out("audit", "audit.log") == (
-        f"{HEAD}2026-01-30 10:15:01  漢字         2h 02m  ok      run {long}\n"
-        "2026-01-30 10:15:02                 2 ms  failed  run a\\tb  error: no\n"
+        f"{HEAD}2026-01-30 10:15:01  漢字         2h 02m  ok         run {long}\n"
+        "2026-01-30 10:15:02                 2 ms  failed     run a\\tb  error: no\n"
     )
 
 
@@ -216,18 +223,19 @@ def test_filters_choose(shell: Shell, audit: Path) -> None:
     sent = record(2, "send_keys", keys="a", pane_id="debug-1")
     failed = record(3, "send_keys", keys="b", pane_id="web", ok=False, error="no")
     other = record(4, command="ls", pane_id="debug-2", caller="bash (pid 4711)")
-    audit.write_text(created + sent + failed + other)
+    crashed = record(5, pane_id="debug-3", command="./a.out", reason="done", signal="SIGSEGV")
+    audit.write_text(created + sent + failed + other + crashed)
 
     def chosen(*words: str) -> str:
         return shell.out("audit", "--json", "audit.log", *words)
 
     assert chosen("--pane", "web") == created + sent + failed
     assert chosen("--pane", "debug-1", "--tool", "tmux_send_keys") == sent + failed
-    assert chosen("--tool", "create", "--tool", "run") == created + other
+    assert chosen("--tool", "create", "--tool", "run") == created + other + crashed
     assert chosen("--pane", "debug-2", "--pane", "web") == created + sent + failed + other
-    assert chosen("--failed") == failed
+    assert chosen("--failed") == failed + crashed
     assert chosen("--caller", "bash") == other
-    assert chosen("--since", "2026-01-30T10:15:03") == failed + other
+    assert chosen("--since", "2026-01-30T10:15:03") == failed + other + crashed
     assert chosen("--since", "1m") == ""
 
 
@@ -398,11 +406,11 @@ class TestFollowing:
         process = follow("audit.log")
         server.call("run", command="echo one")
         assert read_line(process) == HEAD
-        assert read_line(process).endswith("  ok      run echo one\n")
+        assert read_line(process).endswith("  ok         run echo one\n")
 
         audit.unlink()
         server.call("run", command="echo two")
-        assert read_line(process).endswith("  ok      run echo two\n")
+        assert read_line(process).endswith("  ok         run echo two\n")
 
     def test_interrupt_ends_it_quietly(
         self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
@@ -439,15 +447,16 @@ class TestInTerminal:
         seen = in_terminal(shell, "audit.log")
 
         assert drawn(seen) == [
-            "TIME      PANE           TOOK  RESULT  CALL",
-            "                                       2026-01-30",
-            "10:15:01  debug-1        2 ms  ok      create web: make make make make make make",
-            "                                       make make make make make make make make",
-            "                                       make make make make make make",
-            "10:15:02                 2 ms  failed  run ls  by me",
-            "                                       It is not there.",
-            "                                       2026-02-01",
-            "10:15:03  debug-12       2 ms  ok      kill",
+            "TIME      PANE           TOOK  RESULT     CALL",
+            "                                          2026-01-30",
+            "10:15:01  debug-1        2 ms  ok         create web: make make make make make",
+            "                                          make make make make make make make",
+            "                                          make make make make make make make",
+            "                                          make",
+            "10:15:02                 2 ms  failed     run ls  by me",
+            "                                          It is not there.",
+            "                                          2026-02-01",
+            "10:15:03  debug-12       2 ms  ok         kill",
             "",
         ]
         assert "\x1b[31mIt is not there.\x1b[0m" in seen
@@ -474,7 +483,7 @@ class TestInTerminal:
 
         lines = drawn(in_terminal(shell, "audit.log"))
         assert len(lines) == 1000 + len(["head", "date", "end"])
-        assert {line[39:] for line in lines[2:-1]} == {"run a"}
+        assert {line[42:] for line in lines[2:-1]} == {"run a"}
         assert len([line for line in lines if "TIME" in line]) == 1
 
     def test_long_cell_is_cut(self, shell: Shell, audit: Path) -> None:

@@ -54,12 +54,95 @@ async def test_every_call_is_a_record_of_what_was_asked_and_what_came_of_it(
         "ok": True,
     }
     assert plain(listed) == {"tool": "list_panes", "ok": True}
-    assert plain(killed) == {"tool": "kill_pane", "pane_id": "debug-1", "ok": True}
+    assert plain(killed) == {
+        "tool": "kill_pane",
+        "pane_id": "debug-1",
+        "reason": "killed",
+        "exit_code": 3,
+        "ok": True,
+    }
     for record in records(path):
         assert record["ts"].endswith("Z")
         assert record["duration_ms"] >= 0
     assert "s3cret" not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def outcomes(
+    settings: Settings, path: Path, toolsets: str, *calls: tuple[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Make calls in turn; return how each came out, as it is on record."""
+    async with in_process(settings, AuditLog(path, None), toolsets) as tools:
+        for tool, arguments in calls:
+            await tools.blocks(tool, **arguments)
+    fields = ("reason", "exit_code", "signal")
+    return [
+        {field: record[field] for field in fields if field in record} for record in records(path)
+    ]
+
+
+async def test_how_a_call_came_out_is_on_record(settings: Settings, tmp_path: Path) -> None:
+    assert await outcomes(
+        settings,
+        tmp_path / "audit.log",
+        "debug",
+        ("create_pane", {"command": "exit 3", "wait_for": "never"}),
+        ("run", {"command": "exit 4"}),
+        ("run", {"command": "kill -SEGV $$"}),
+        ("run", {"command": "sleep 99", "timeout_s": 0.2}),
+        ("create_pane", {"command": "bash --norc", "name": "shell", "timeout_s": 0}),
+        ("run", {"command": "(exit 5)", "pane_id": "shell"}),
+        ("wait", {"pane_id": "shell", "pattern": "never", "timeout_s": 0}),
+        ("send_keys", {"pane_id": "shell", "keys": "echo b-a-d Enter", "wait_for": "^b-a-d"}),
+        ("wait", {"pane_id": "shell", "stop_pattern": "^b-a-d"}),
+        ("create_pane", {"command": python("while True: pass"), "timeout_s": 0.1}),
+        ("capture_pane", {"pane_id": "debug-1"}),
+        ("list_panes", {}),
+    ) == [
+        {"reason": "exited", "exit_code": 3},
+        {"reason": "done", "exit_code": 4},
+        {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"},
+        {"reason": "timed_out", "exit_code": 130, "signal": "SIGINT"},
+        {},
+        {"reason": "done", "exit_code": 5},
+        {"reason": "timed_out"},
+        {"reason": "matched"},
+        {"reason": "stopped"},
+        {"reason": "busy"},
+        {},
+        {},
+    ]
+
+
+async def test_how_calls_of_other_toolsets_came_out_is_on_record(
+    settings: Settings, tmp_path: Path
+) -> None:
+    assert await outcomes(
+        settings,
+        tmp_path / "audit.log",
+        "tabs,terminal,tmux",
+        ("create_tab", {}),
+        ("execute_command", {"window_id": "@1", "command": "(exit 5)"}),
+        ("execute_command", {"window_id": "@1", "command": "exit 6"}),
+        ("close_tab", {"window_id": "@1"}),
+        ("createSession", {"name": "work", "command": "exec sleep 99"}),
+        ("closeSession", {"session": "work"}),
+        ("tmux_create_session", {"name": "work", "command": "exec sleep 99"}),
+        ("tmux_split_window", {"target": "work", "command": "exec sleep 99"}),
+        ("tmux_kill", {"target": "%4", "type": "pane"}),
+        ("tmux_kill", {"target": "work", "type": "session"}),
+    ) == [
+        {"reason": "started"},
+        {"reason": "done", "exit_code": 5},
+        {"reason": "exited", "exit_code": 6},
+        {"reason": "killed", "exit_code": 6},
+        {"reason": "started"},
+        {"reason": "killed", "signal": "SIGHUP"},
+        {"reason": "started"},
+        {"reason": "started"},
+        {"reason": "killed", "signal": "SIGHUP"},
+        {"reason": "killed"},
+    ]
 
 
 async def test_call_that_fails_is_a_record_with_its_error(

@@ -69,8 +69,48 @@ class TestReading:
 
         assert record.ended_at == datetime(2026, 1, 30, 10, 15, 46, 120_000, UTC).timestamp()
         assert record.began_at == record.ended_at - 1.5
-        assert (record.pane, record.caller, record.is_ok) == ("debug-1", "me", False)
+        assert (record.pane, record.caller, record.result) == ("debug-1", "me", "failed")
         assert record.arguments == {"keys": "a"}
+
+    @pytest.mark.parametrize(
+        ("result", "fields"),
+        [
+            ("failed", {"ok": False, "reason": "matched"}),
+            ("ok", {}),
+            ("ok", {"reason": "matched", "wait_for": "a"}),
+            ("ok", {"reason": "busy"}),
+            ("ok", {"reason": "done", "exit_code": 0}),
+            ("exit 3", {"reason": "done", "exit_code": 3}),
+            ("SIGSEGV", {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"}),
+            ("SIGRTMIN+3", {"reason": "exited", "signal": "SIGRTMIN+3"}),
+            ("timed out", {"reason": "timed_out", "exit_code": 130, "signal": "SIGINT"}),
+            ("timed out", {"reason": "running"}),
+            ("stopped", {"reason": "stopped"}),
+            # The program has ended without what was waited for; or nobody knows how.
+            ("ok", {"reason": "exited", "exit_code": 0}),
+            ("ended", {"reason": "exited", "exit_code": 0, "wait_for": "a"}),
+            ("ended", {"reason": "exited"}),
+            # To be killed is what was asked for.
+            ("ok", {"reason": "killed", "signal": "SIGHUP"}),
+            # An argument, and what no server writes.
+            ("ok", {"signal": "SIGTERM", "exit_code": 3}),
+            ("ok", {"reason": 7, "exit_code": 3}),
+            ("ok", {"reason": "done", "exit_code": True, "signal": ["SIGINT"]}),
+            ("exit 3", {"reason": "", "exit_code": 3, "signal": "\x1b[2J"}),
+        ],
+    )
+    def test_result_is_how_a_call_came_out(self, result: str, fields: dict[str, Any]) -> None:
+        line = line_of("run", **fields)
+
+        assert line.result == line.record().result == result
+        assert Filter(failed_only=True).accepts(line, PaneNames()) == (result != "ok")
+
+    def test_what_came_out_is_no_argument(self) -> None:
+        stopped = record_of("stop_process", window_id="@1", signal="SIGTERM")
+        ran = record_of("run", command="a", reason="done", exit_code=3, signal="SIGINT")
+
+        assert describe(stopped) == "stop signal=SIGTERM"
+        assert describe(ran) == "run a"
 
     def test_panes_of_a_call_are_found_in_the_words_of_every_toolset(self) -> None:
         assert record_of("wait", pane_id=["web", "db"]).pane == "web, db"
@@ -155,7 +195,9 @@ class TestReading:
             | st.text(),
             lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
         ),
-        st.sampled_from(["caller", "pane_id", "duration_ms", "ok", "error", "keys", "name"]),
+        st.sampled_from(
+            ["caller", "pane_id", "duration_ms", "ok", "error", "keys", "name", "reason", "signal"]
+        ),
     )
     def test_fields_may_have_any_type(self, value: object, field: str) -> None:
         for tool in ("create_pane", "send_keys", "unknown"):

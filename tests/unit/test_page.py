@@ -123,7 +123,7 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
             record(ts="2026-01-30T10:15:47Z", tool="capture_pane", ok=False, error="gone"),
             record(ts="2026-01-30T10:15:48Z", tool="list_panes", pane_id=None, duration_ms=None),
             record(ts="2026-01-30T10:15:49Z", tool="kill_pane", pane_id="web"),
-            record(ts="2026-01-30T10:15:50Z", run="20260130T101600-2"),
+            record(ts="2026-01-30T10:15:50Z", run="20260130T101600-2", reason="done", exit_code=3),
         ).data["data"]
     )
 
@@ -132,8 +132,8 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
     # The pane by its id and by its name, no pane, and the same id of another run.
     assert data["lane"] == [0, 0, 1, 0, 2]
     assert [lane["name"] for lane in data["lanes"]] == ["web", "server", "debug-1"]
-    assert [data["texts"][number] for number in data["error"]] == ["", "gone", "", "", ""]
-    assert data["failures"] == 1
+    assert [data["texts"][number] for number in data["error"]] == ["", "gone", "", "", "exit 3"]
+    assert data["failures"] == 2
 
 
 def test_records_are_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

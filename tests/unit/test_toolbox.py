@@ -9,9 +9,10 @@ import pytest
 from support import records
 
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import Answer, NoArguments, Tool, Toolset
+from tmux_debug_mcp.tools.toolset import Answer, NoArguments, Tool, Toolset, started
 
 
 class _Tools:
@@ -99,3 +100,9 @@ async def test_call_that_ends_says_that_it_can_not_be_put_on_record(
     result = await audited.toolbox.call(tool, {}, _report)
     assert result.is_error
     assert "The call was made, but the audit can't be written" in str(result.content)
+
+
+def test_pane_that_has_ended_at_once_was_not_only_started() -> None:
+    assert started(State(is_running=True, runtime_s=0.1, cursor=0))["reason"] == "started"
+    assert started(ended_state(3, 0.1, 0)) == {"reason": "exited", "exit_code": 3, "signal": None}
+    assert started(ended_state(139, 0.1, 0))["signal"] == "SIGSEGV"

@@ -41,6 +41,8 @@ class Made(NamedTuple):
 
     Attributes:
         is_gone: Its command has ended already, and the pane with it.
+        exit_code: The exit code of a command that has ended already; None where it is not known.
+        signal: The signal that ended it already.
     """
 
     session_id: str
@@ -49,6 +51,8 @@ class Made(NamedTuple):
     window_index: str
     pane_id: str
     is_gone: bool = False
+    exit_code: int | None = None
+    signal: str | None = None
 
 
 class _Capture(NamedTuple):

@@ -31,7 +31,7 @@ from tmux_debug_mcp.vt.steps import steps, summary
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -191,7 +191,8 @@ class DebugTools:
         state = await self._engine.kill(pane)
         ending = "it is not known how" if state.is_running else str(state)
         confirmation = f"Killed pane '{pane.id}' ({ending})"
-        return Answer([confirmation, status(pane, state)], meta(pane, state), pane.id)
+        blocks = [confirmation, status(pane, state)]
+        return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 
     async def list_panes(self, _arguments: NoArguments) -> Answer:
         """Return all panes as a JSON array."""

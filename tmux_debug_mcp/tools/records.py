@@ -143,6 +143,8 @@ class Records:
             record["output_bytes"] = len(answer.output.encode())
         if answer and "cursor" in answer.meta:
             record["cursor"] = answer.meta["cursor"]
+        if answer:
+            record |= {key: fact for key, fact in answer.outcome.items() if fact is not None}
         record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
         record["ok"] = error is None
         if error is not None:

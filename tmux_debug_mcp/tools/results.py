@@ -18,7 +18,7 @@ from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.waiting.conditions import Conditions
 from tmux_debug_mcp.panes.waiting.observations import Observation, WaitReason
 
-from .toolset import Answer
+from .toolset import Answer, came_out
 
 _MAX_COMMAND_CHARACTERS = 100
 _REASON_REMARKS = {
@@ -116,9 +116,12 @@ def observed(
     shown_texts = texts
     if confirmation:  # an empty block beside it says nothing
         shown_texts = [text for text in texts if text]
+    reason: str = first.reason
+    if conditions.is_for_rest and first.reason is WaitReason.TIMED_OUT:
+        reason = "busy"  # nothing was asked for that has not come
     facts = {
         **meta(first.pane, first.state, *excerpts),
-        "reason": first.reason,
+        "reason": reason,
         "cursor": first.end,
         "start_cursor": first.start,
     }
@@ -127,6 +130,7 @@ def observed(
         meta=facts,
         pane_id=first.pane.id,
         output="\n".join(texts),
+        outcome=came_out(reason, first.state),
     )
 
 
@@ -180,7 +184,8 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     output = outcome.excerpt.text
     remarks = _run_remarks(outcome, timeout_s)
     blocks = [output, status(pane, outcome.state, *remarks)]
-    return Answer(blocks, facts, pane.id, output)
+    came = came_out(outcome.reason, outcome.state, outcome.exit_code)
+    return Answer(blocks, facts, pane.id, output, outcome=came)
 
 
 def _run_remarks(outcome: Outcome, timeout_s: float) -> list[str]:

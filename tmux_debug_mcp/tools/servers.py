@@ -87,8 +87,11 @@ class TmuxServer(Protocol):
     async def capture_screen(self, row: PaneRow) -> str:
         """Return what a pane's screen shows."""
 
-    async def kill(self, kind: str, row: PaneRow) -> None:
+    async def kill(self, kind: str, row: PaneRow) -> State | None:
         """End a session, window or pane.
+
+        Returns:
+            How a pane of ours ended; None of everything else.
 
         Raises:
             KillNotAllowedError: It is the user's server, and that was not allowed.
@@ -185,12 +188,14 @@ class OwnServer:
     async def capture_screen(self, row: PaneRow) -> str:
         return await capture_rows(self._pane(row), 0, int(row.pane_height) - 1)
 
-    async def kill(self, kind: str, row: PaneRow) -> None:
+    async def kill(self, kind: str, row: PaneRow) -> State | None:
+        state = None
         for other in await self.rows():
             if _is_in(other, kind, row):
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
-                    await self._engine.kill(self._pane(other))
+                    state = await self._engine.kill(self._pane(other))
         await self._take_sizes()
+        return state if kind == "pane" else None
 
     async def _create(
         self, name: str | None, command: str | None, destination: Destination
@@ -204,11 +209,17 @@ class OwnServer:
         )
         check(new)
         pane = await self._engine.create(new)
-        await rest(pane, EARLY_DEATH_S)
+        state = await rest(pane, EARLY_DEATH_S)
         for row in await self.rows():
             if row.tmux_pane == pane.target:
                 return Made(
-                    row.session_id, row.session_name, row.window_id, row.window_index, row.pane_id
+                    row.session_id,
+                    row.session_name,
+                    row.window_id,
+                    row.window_index,
+                    row.pane_id,
+                    exit_code=state.exit_code,
+                    signal=state.signal,
                 )
         raise PaneNotFoundError(name or pane.id)  # it was killed meanwhile
 

@@ -43,7 +43,7 @@ from .tabs_arguments import (
     StreamLogs,
 )
 from .tabs_results import advice, answer, clean_output, compact, ran, raw_output, tab_row
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out, started
 from .users_tabs import MAX_LOG_CHARACTERS, UsersTabs
 
 INSTRUCTIONS = (
@@ -105,7 +105,7 @@ class Tabs:
         result = {"window_id": pane.window, "name": pane.name}
         if not state.is_running:
             result["note"] = f"It has ended: {state}."
-        return answer(pane.window, result)
+        return answer(pane.window, result, outcome=started(state))
 
     async def list_tabs(self, _arguments: NoArguments) -> Answer:
         """Return the tabs, those of earlier runs behind the others."""
@@ -164,7 +164,8 @@ class Tabs:
         timeout_s = arguments.timeout_ms / 1000
         show = clean_output if arguments.strip_ansi else raw_output
         outcome = await run_in_turn(pane, arguments.command, timeout_s, show)
-        return answer(pane.window, ran(pane, outcome, timeout_s), outcome.excerpt.text)
+        came = came_out(outcome.reason, outcome.state, outcome.exit_code)
+        return answer(pane.window, ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
 
     async def start_process(self, arguments: StartProcess) -> Answer:
         """Type a command into a tab."""
@@ -244,7 +245,7 @@ class Tabs:
         result: dict[str, Any] = {"success": True, "ended": str(state)}
         if engine.archive:
             result["log"] = f"{engine.archive.run}/{tab.window}"
-        return answer(tab.window, result)
+        return answer(tab.window, result, outcome=came_out("killed", state))
 
     def _own_id(self, window_id: str) -> str:
         """Return the id of a tab of this run without the run."""

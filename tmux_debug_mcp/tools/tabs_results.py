@@ -21,9 +21,14 @@ from .toolset import Answer
 _TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTED)
 
 
-def answer(window_id: str, result: Mapping[str, Any], output: str | None = None) -> Answer:
+def answer(
+    window_id: str,
+    result: Mapping[str, Any],
+    output: str | None = None,
+    outcome: Mapping[str, Any] | None = None,
+) -> Answer:
     """Return the answer of a call about a tab."""
-    return Answer([compact(result)], pane_id=window_id, output=output)
+    return Answer([compact(result)], pane_id=window_id, output=output, outcome=outcome or {})
 
 
 def compact(result: Mapping[str, Any]) -> str:

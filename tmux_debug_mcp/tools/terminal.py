@@ -51,7 +51,7 @@ from .terminal_arguments import (
     TakeScreenshot,
     TypeText,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out, started
 
 INSTRUCTIONS = (
     "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "
@@ -248,7 +248,7 @@ class Terminal:
         text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
         if not state.is_running:
             text += f"; it has ended: {state}"
-        return Answer([text], pane_id=name)
+        return Answer([text], pane_id=name, outcome=started(state))
 
     async def list_sessions(self, _arguments: NoArguments) -> Answer:
         """Return the sessions, those of earlier runs behind the others, as JSON."""
@@ -308,7 +308,8 @@ class Terminal:
             if older.name == pane.name and not (await older.state()).is_running:
                 with contextlib.suppress(PaneNotFoundError):  # it was closed meanwhile
                     await engine.kill(older)
-        return Answer([f"Closed session '{pane.name}' ({state})"], pane_id=pane.name)
+        text = f"Closed session '{pane.name}' ({state})"
+        return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
 
     async def start_recording(self, arguments: StartRecording) -> Answer:
         """Begin to record a session."""

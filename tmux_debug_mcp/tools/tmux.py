@@ -40,7 +40,7 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -126,9 +126,10 @@ class TmuxTools:
             row = find_session(rows, target)
         else:
             row = find_pane(rows, target)
-        await self._server.kill(kind, row)
+        state = await self._server.kill(kind, row)
         pane_id = row.pane_id if kind == "pane" else None
-        return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id)
+        outcome = came_out("killed", state) if state else {"reason": "killed"}
+        return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id, outcome=outcome)
 
     async def list_windows(self, arguments: ListWindows) -> Answer:
         """Return the windows of a session or of all."""
@@ -315,7 +316,13 @@ def _size_of(row: PaneRow) -> tuple[int, int]:
 def _created(text: str, made: Made) -> Answer:
     if made.is_gone:
         text += "; its command has ended already"
-    return Answer([text], pane_id=made.pane_id)
+    has_ended = made.is_gone or made.exit_code is not None or made.signal is not None
+    outcome = {
+        "reason": "exited" if has_ended else "started",
+        "exit_code": made.exit_code,
+        "signal": made.signal,
+    }
+    return Answer([text], pane_id=made.pane_id, outcome=outcome)
 
 
 def _check_command(command: str | None) -> None:

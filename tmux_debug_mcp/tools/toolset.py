@@ -10,6 +10,7 @@ import mcp_types as types
 
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.state import State
 
 from .schema import arguments, parameters_of, schema_of
 
@@ -35,6 +36,8 @@ class Answer:
         pane_id: The pane that the call was about.
         output: The part of the blocks that a program in a pane printed; None when there is none.
         image: A PNG to add as a block of its own.
+        outcome: How the call came out, for the record; see `came_out`. Empty where it neither
+            waited nor ran or ended something.
     """
 
     blocks: Sequence[str]
@@ -42,6 +45,25 @@ class Answer:
     pane_id: str | None = None
     output: str | None = None
     image: bytes | None = None
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+
+
+def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
+    """Return how a call came out.
+
+    Args:
+        reason: Why it was answered: a WaitReason, a RunReason, or one of ours.
+        state: The pane's state then.
+        exit_code: The exit code of what was run in the pane, if not of the pane's own program.
+    """
+    if exit_code is None:
+        exit_code = state.exit_code
+    return {"reason": reason, "exit_code": exit_code, "signal": state.signal}
+
+
+def started(state: State) -> Mapping[str, Any]:
+    """Return how a call came out that made a pane and did not wait for more."""
+    return came_out("started" if state.is_running else "exited", state)
 
 
 @dataclass(frozen=True, slots=True)

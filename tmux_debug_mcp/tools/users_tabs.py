@@ -78,7 +78,8 @@ class UsersTabs:
             remarks.append("The user's tmux decides whether shells are login shells.")
         windows = {row.window_id: row.window_name for row in await server.rows()}
         result = {"window_id": made.window_id, "name": windows.get(made.window_id, "")}
-        return answer(made.window_id, result | _remarked(remarks))
+        outcome = {"reason": "exited" if made.is_gone else "started"}
+        return answer(made.window_id, result | _remarked(remarks), outcome=outcome)
 
     async def list_tabs(self, _arguments: NoArguments) -> Answer:
         """Return the windows of all sessions."""
@@ -179,7 +180,7 @@ class UsersTabs:
         """
         row = await self._tab(arguments.window_id)
         await self._server.kill("window", row)
-        return answer(row.window_id, {"success": True})
+        return answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
 
     async def _tab(self, window_id: str) -> PaneRow:
         """Return the active pane of the window of this id.

@@ -35,6 +35,12 @@ _MAX_BEHIND_BYTES = 1 << 16
 # One wait; another one follows it.
 _WAIT_S = 3600.0
 _MAX_LINE_CHARACTERS = 500
+# Why it ended, for the record.
+_REASONS = {
+    DONE: "done",
+    OTHERWISE: WaitReason.STOPPED,
+    TIMED_OUT: WaitReason.TIMED_OUT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Followings:
         async def follow_panes() -> Answer:
             nonlocal status
             status = await follow(caller, await self._following(request.arguments))
-            return Answer([])
+            return Answer([], outcome={"reason": _REASONS[status]})
 
         call = Call(request.tool, {**request.arguments, "follow": True}, program)
         try:

@@ -60,7 +60,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--caller", default="", metavar="TEXT", help="only calls by callers whose name has TEXT"
     )
-    made.add_argument("--failed", action="store_true", help="only calls that failed")
+    made.add_argument(
+        "--failed",
+        action="store_true",
+        help="only calls that were refused, that timed out, or whose program failed",
+    )
     made.add_argument(
         "--since",
         metavar="WHEN",

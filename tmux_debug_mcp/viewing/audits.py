@@ -9,6 +9,7 @@ the bytes of a line as well: it is fed bytes and yields lines, and does no I/O.
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,11 +27,28 @@ _SURROGATE = b"\\ud"
 # 9999-12-31T00:00Z: what is later can't be shown in every time zone.
 _MAX_TIME_S = 253_402_214_400.0
 
-# The fields of a record that are not arguments of the call.
+# The fields of a record that are not arguments of the call. How it came out is on record only where
+# it has a reason: `signal` may be an argument, too.
 _FACTS = frozenset(
     {"ts", "run", "tool", "caller", "pane_id", "output_bytes", "capture", "cursor"}
     | {"duration_ms", "ok", "error"}
 )
+_OUTCOME = frozenset({"reason", "exit_code", "signal"})
+# Results in words, of reasons that are failures whatever the pane's program did.
+_FAILURES = {
+    "timed_out": "timed out",
+    "running": "timed out",
+    "shell_interrupted": "timed out",
+    "stopped": "stopped",
+    "flooded": "flooded",
+    "given_up": "given up",
+    "shell_ended": "ended",
+    "replaced": "replaced",
+}
+# Arguments that name what is waited for.
+_CONDITIONS = ("wait_for", "pattern", "stop_pattern", "idle_s", "port")
+OK = "ok"
+_SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
 # What names the pane of a call: the answer, else the arguments of the toolsets.
 _PANE_FIELDS = ("pane_id", "window_id", "session", "target")
 
@@ -50,8 +68,9 @@ class Record:
         caller: Who called, "" for the server's MCP client.
         arguments: The arguments of the call.
         duration_s: How long it took, None where an older version has not recorded it.
-        is_ok: It did not fail.
-        error: Why it failed, "" if it did not.
+        result: How it came out, in a word or two: "ok", "failed" where it was not answered, or how
+            what it ran or waited for failed: "exit 3", "SIGSEGV", "timed out".
+        error: Why it was not answered, "" if it was.
         output_bytes: The size of the text that it returned of the pane, None if it returned none.
         capture: The file beside the captures that has this text, "" where none was kept.
         cursor: The cursor of the pane after the call, None where there is none on record.
@@ -66,7 +85,7 @@ class Record:
     caller: str
     arguments: Mapping[str, Any]
     duration_s: float | None
-    is_ok: bool
+    result: str
     error: str
     output_bytes: int | None
     capture: str
@@ -135,14 +154,38 @@ class Line(NamedTuple):
         return _text(self.fields.get("caller"))
 
     @property
-    def is_ok(self) -> bool:
-        """The call did not fail."""
+    def is_answered(self) -> bool:
+        """The call was answered, however what it did came out."""
         return self.fields.get("ok") is not False
+
+    @property
+    def result(self) -> str:
+        """How the call came out; see `Record`."""
+        if not self.is_answered:
+            return "failed"
+        fields = self.fields
+        reason = fields.get("reason")
+        if not self._has_outcome or reason == "killed":  # which is what was asked for
+            return OK
+        if reason in _FAILURES:
+            return _FAILURES[reason]
+        signal, exit_code = _text(fields.get("signal")), _count(fields.get("exit_code"))
+        is_signal = _SIGNAL.fullmatch(signal) is not None
+        if is_signal or exit_code:
+            return signal if is_signal else f"exit {exit_code}"
+        names_condition = any(name in fields for name in _CONDITIONS)
+        ended_early = reason == "exited" and (exit_code is None or names_condition)
+        return "ended" if ended_early else OK
+
+    @property
+    def _has_outcome(self) -> bool:
+        return self.is_answered and isinstance(self.fields.get("reason"), str)
 
     def record(self) -> Record:
         """Return the record."""
         fields = self.fields
         duration_ms = _number(fields.get("duration_ms"))
+        facts = _FACTS | _OUTCOME if self._has_outcome else _FACTS
         return Record(
             path=self.path,
             line=self.number,
@@ -151,9 +194,9 @@ class Line(NamedTuple):
             tool=self.tool,
             pane=", ".join(self.panes),
             caller=self.caller,
-            arguments={name: given for name, given in fields.items() if name not in _FACTS},
+            arguments={name: given for name, given in fields.items() if name not in facts},
             duration_s=None if duration_ms is None else duration_ms / 1000,
-            is_ok=self.is_ok,
+            result=self.result,
             error=_text(fields.get("error")),
             output_bytes=_count(fields.get("output_bytes")),
             capture=_text(fields.get("capture")),

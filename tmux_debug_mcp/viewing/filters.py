@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from tmux_debug_mcp.sockets.servers import CommandError
 
-from .audits import Line, Record
+from .audits import OK, Line, Record
 from .visible import visible
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -40,7 +40,7 @@ class PaneNames:
 
     def note(self, line: Line) -> None:
         """Remember the name of a pane, if the call made one. Call it with every line, in order."""
-        if line.tool not in MAKING or not line.is_ok:
+        if line.tool not in MAKING or not line.is_answered:
             return
         name = line.fields.get("name")
         if not isinstance(name, str):
@@ -80,7 +80,7 @@ class Filter:
         caller: A part of the caller's name, "" for all calls.
         since: The time at which a call must have been answered at the earliest, in seconds since
             the epoch; 0 for all calls.
-        failed_only: Only calls that failed.
+        failed_only: Only calls that failed, or whose command or wait did.
     """
 
     panes: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Filter:
         """Tell whether a call is wanted."""
         if line.ended_at < self.since:
             return False
-        if self.failed_only and line.is_ok:
+        if self.failed_only and line.result == OK:
             return False
         if self.tools and line.tool not in self.tools:
             return False

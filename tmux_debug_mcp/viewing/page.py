@@ -24,7 +24,7 @@ import orjson
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
 
-from .audits import Line
+from .audits import OK, Line
 from .casts import Cast
 from .filters import MAKING
 from .phrases import describe
@@ -53,7 +53,7 @@ class _Columns:
         took: How long they took in milliseconds, -1 where it is not on record.
         lane: The places of their panes in `lanes`.
         call: The places of their phrases in `texts`.
-        error: The places of their errors, 0 for calls that did not fail.
+        error: The places of their errors, or of how else they failed; 0 for calls that did not.
         captures: The numbers of captures, by the numbers of calls.
     """
 
@@ -224,7 +224,7 @@ class _Page:
         columns.took.append(took)
         columns.lane.append(lane)
         columns.call.append(self._text(describe(record)))
-        error = "" if record.is_ok else record.error or "failed"
+        error = "" if record.result == OK else record.error or record.result
         columns.error.append(self._text(error))
         if record.capture:
             self._add_capture(record.capture)
@@ -243,7 +243,7 @@ class _Page:
             self._lanes[run, pane] = number
             self._columns.lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
         name = line.fields.get("name")
-        if pane and line.is_ok and line.tool in MAKING and isinstance(name, str):
+        if pane and line.is_answered and line.tool in MAKING and isinstance(name, str):
             self._columns.lanes[number]["name"] = visible(name)
             self._named[run, name] = number
         return number

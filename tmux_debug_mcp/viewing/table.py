@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .audits import Line, Record
+from .audits import OK, Line, Record
 from .filters import PaneNames
 from .phrases import describe
 from .visible import visible, visible_json
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
-_PLAIN = "{:<19}  {}  {:>7}  {:<6}  {}\n"
+_PLAIN = "{:<19}  {}  {:>7}  {:<9}  {}\n"
 _PANE_WIDTH = 10
 # In cells. The last column has the rest of the terminal.
-_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 6}
+_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 9}
 _GAP = 2
 # The cells that a terminal must have for a column to be shown.
 _NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
@@ -91,7 +91,7 @@ class PlainOutput:
         if record.error:
             phrase = f"{phrase}  error: {visible(record.error)}"
         took = duration(record.duration_s)
-        self._write_row(f"{day} {moment}", visible(record.pane), took, _result(record), phrase)
+        self._write_row(f"{day} {moment}", visible(record.pane), took, record.result, phrase)
 
     def flush(self) -> None:
         """Print what is kept."""
@@ -134,7 +134,7 @@ class TableOutput:
             "TIME": Text(moment, "dim"),
             "PANE": Text(visible(record.pane), "cyan"),
             "TOOK": Text(duration(record.duration_s), "dim"),
-            "RESULT": Text(_result(record), "green" if record.is_ok else "bold red"),
+            "RESULT": Text(record.result, "green" if record.result == OK else "bold red"),
             "CALL": self._call(record),
         }
         self._table.add_row(*(cells[name] for name in self._columns))
@@ -219,10 +219,6 @@ def _phrase(record: Record, names: PaneNames) -> str:
 
 def _by(record: Record) -> str:
     return f"by {record.caller}"
-
-
-def _result(record: Record) -> str:
-    return "ok" if record.is_ok else "failed"
 
 
 def _padded(text: str, width: int) -> str:

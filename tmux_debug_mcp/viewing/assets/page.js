@@ -177,8 +177,11 @@ function record(number) {
   return parts.get(part)[number % PER_PART];
 }
 
+// A record may have any type anywhere.
 function fact(facts, name, value) {
-  facts.append(make("dt", "", name), make("dd", "", visible(value)));
+  if (value === undefined) return;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  facts.append(make("dt", "", name), make("dd", "", visible(text)));
 }
 
 function fillDetail() {
@@ -188,8 +191,9 @@ function fillDetail() {
   fact(facts, "pane", laneName(number));
   fact(facts, "at", `${dateFormat.format(new Date(clock + began[number]))} ${timeOf(began[number])}`);
   if (took[number] >= 0) fact(facts, "took", duration(took[number]));
-  if (fields.caller) fact(facts, "caller", String(fields.caller));
-  if (fields.cursor !== undefined) fact(facts, "cursor", String(fields.cursor));
+  for (const name of ["caller", "cursor", "reason", "exit_code", "signal"]) {
+    fact(facts, name.replace("_", " "), fields[name]);
+  }
   const button = make("button", "close", "×");
   button.type = "button";
   button.setAttribute("aria-label", "Close");
