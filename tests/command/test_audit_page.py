@@ -216,6 +216,23 @@ def test_call_whose_command_or_wait_failed_stands_out(page_of: Callable[..., Pag
     assert "reason\ndone\nexit code\n139\nsignal\nSIGSEGV" in page.detail()
 
 
+ODD: list[object] = [{"toString": 1}, {"toJSON": 1}, [[]], "", None, 1e300, 1e16, -1, True, "a"]
+
+
+def test_record_of_any_types_breaks_no_view(page_of: Callable[..., Page]) -> None:
+    fields = ("caller", "cursor", "reason", "exit_code", "signal", "duration_ms", "capture")
+    records = [{field: odd} for field in fields for odd in ODD]
+    page = page_of(*records)
+
+    assert f"{len(records)} calls" in page.tab.locator("#summary").inner_text()
+    page.press("j", "Enter")
+    for record in records:
+        for field, odd in record.items():
+            assert f'"{field}": ' in page.detail(), (field, odd)
+        page.press("j")
+    assert page.noted == []
+
+
 def test_large_audit_opens_with_few_elements(
     browser: "Browser", shell: Shell, tmp_path: Path
 ) -> None:

@@ -112,6 +112,13 @@ class TestReading:
         assert describe(stopped) == "stop signal=SIGTERM"
         assert describe(ran) == "run a"
 
+    @pytest.mark.parametrize("duration_ms", [1e16, 1e300, -1, "1", True])
+    def test_call_did_not_begin_before_there_were_times(self, duration_ms: object) -> None:
+        record = record_of("run", duration_ms=duration_ms)
+
+        assert record.duration_s is None
+        assert record.began_at == record.ended_at
+
     def test_panes_of_a_call_are_found_in_the_words_of_every_toolset(self) -> None:
         assert record_of("wait", pane_id=["web", "db"]).pane == "web, db"
         assert record_of("close_tab", window_id="@3").pane == "@3"

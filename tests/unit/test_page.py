@@ -115,6 +115,13 @@ def test_title_is_text(tmp_path: Path) -> None:
     assert "<b>" not in text
 
 
+@pytest.mark.parametrize("title", ["@STYLE@", "@POLICY@", "@TITLE@"])
+def test_title_is_not_taken_for_a_part_of_the_page(tmp_path: Path, title: str) -> None:
+    write(lines(record()), tmp_path / "out.html", title, Extras())
+
+    assert f"<title>{title}</title>" in (tmp_path / "out.html").read_text()
+
+
 def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
     data = json.loads(
         written(

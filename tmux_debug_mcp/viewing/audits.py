@@ -67,7 +67,7 @@ class Record:
             between them, "" if the call concerned none.
         caller: Who called, "" for the server's MCP client.
         arguments: The arguments of the call.
-        duration_s: How long it took, None where an older version has not recorded it.
+        duration_s: How long it took, None where that is not on record or can't be.
         result: How it came out, in a word or two: "ok", "failed" where it was not answered, or how
             what it ran or waited for failed: "exit 3", "SIGSEGV", "timed out".
         error: Why it was not answered, "" if it was.
@@ -185,6 +185,8 @@ class Line(NamedTuple):
         """Return the record."""
         fields = self.fields
         duration_ms = _number(fields.get("duration_ms"))
+        if duration_ms is not None and duration_ms > self.ended_at * 1000:
+            duration_ms = None  # it would have begun before 1970
         facts = _FACTS | _OUTCOME if self._has_outcome else _FACTS
         return Record(
             path=self.path,

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import html
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -202,9 +203,14 @@ class _Page:
         player = [_asset("asciinema-player.min.js")]
         style = _asset("page.css") + "\n" + _asset("asciinema-player.css")
         head = _asset("page.html")
-        head = head.replace("@POLICY@", _policy([*player, *scripts]))
-        head = head.replace("@TITLE@", html.escape(visible(title)))
-        self._file.write(head.replace("@STYLE@", style).encode())
+        parts = {
+            "POLICY": _policy([*player, *scripts]),
+            "TITLE": html.escape(visible(title)),
+            "STYLE": style,
+        }
+        # In one pass: a title may look like another part's place.
+        head = re.sub("@([A-Z]+)@", lambda place: parts[place[1]], head)
+        self._file.write(head.encode())
         for line in lines:
             self._add(line)
         self._end_part()
