@@ -1,8 +1,6 @@
 """The page of audits in a real browser: Chromium without a window."""
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -14,15 +12,8 @@ from .conftest import Shell
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ViewportSize
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM, reason="needs chromium"),
-    # One browser for all tests of this file.
-    pytest.mark.xdist_group("browser"),
-]
+# One browser for all tests of this file.
+pytestmark = pytest.mark.xdist_group("browser")
 
 EVIL = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>\u202e"
 DESKTOP: "ViewportSize" = {"width": 1280, "height": 800}
@@ -57,16 +48,6 @@ class Page:
 
     def width(self) -> int:
         return int(self.tab.evaluate("document.documentElement.scrollWidth"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with playwright.sync_playwright() as started:
-        # Its socket is in TMPDIR, whose path may be too long for one.
-        env = {**os.environ, "TMPDIR": "/tmp"}  # noqa: S108
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], env=env)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

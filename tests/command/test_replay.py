@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support import ask_until, wait_until
@@ -16,9 +17,13 @@ from wire import Server
 
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.viewing.moments import cursor_of
+from tmux_debug_mcp.viewing.box_drawing import CELL_HEIGHT, CELL_WIDTH
 
 from .conftest import Shell
 from .test_people import Person
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 THREE = "for word in one two three; do echo $word; read; done"
 TWO = "echo first; sleep 1; echo second; sleep 100"
@@ -144,6 +149,40 @@ def test_files(shell: Shell, pane: str, tmp_path: Path) -> None:
     assert "@keyframes" in animation
     assert "three" in shell.out("replay", pane, "--at", "-0s", "--svg", "-")
     assert shell.out("replay", pane, "--cast", "-").splitlines()[0] == header
+
+
+# The text that a picture shows, each character in the column and the row where it is drawn.
+SHOWN = """([width, height]) => {
+  const rows = [];
+  for (const text of document.querySelectorAll("svg > g text")) {
+    const place = text.getCTM(), frame = text.closest("svg > g").getCTM();
+    const row = rows[Math.round((place.f - frame.f) / height)] ??= [];
+    for (let i = 0; i < text.getNumberOfChars(); i += 1) {
+      const at = text.getStartPositionOfChar(i).x / width;
+      row[Math.round(at)] = text.textContent[i];
+    }
+  }
+  return Array.from(rows, (row) => Array.from(row ?? [], (c) => c ?? " ").join("").trimEnd());
+}"""
+
+
+@pytest.mark.xdist_group("browser")
+def test_columns_of_a_table_are_in_their_places_in_a_browser(
+    shell: Shell, browser: "Browser", tmp_path: Path
+) -> None:
+    shell.out(
+        "create", "--name", "table", "top -b -n 1 -w 120; echo END; cat", "--wait-for", "^END"
+    )
+    text = shell.out("replay", "table", "--at", "999999")
+    shell.out("replay", "table", "--at", "999999", "--svg", str(tmp_path / "table.svg"))
+
+    tab = browser.new_page()
+    tab.goto((tmp_path / "table.svg").as_uri())
+    shown = tab.evaluate(SHOWN, [CELL_WIDTH, CELL_HEIGHT])
+    tab.close()
+
+    assert "  " in text
+    assert shown == [line.rstrip() for line in text.rstrip("\n").split("\n")]
 
 
 def test_pane_of_a_run_whose_server_was_killed(

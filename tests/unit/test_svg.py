@@ -126,6 +126,12 @@ def test_text_is_fitted_into_its_columns() -> None:
     ]
 
 
+def test_words_of_a_table_are_placed_each_by_itself() -> None:
+    pieces = rows_of(svg(screen_of("PID   USER  one two ")))[0]
+
+    assert [piece.text for piece in pieces] == ["PID", "USER", "one two"]
+
+
 def test_title_is_shown_and_shortened() -> None:
     picture = svg(screen_of("x", columns=40), title="a title that is much too long for it")
 

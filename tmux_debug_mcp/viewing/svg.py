@@ -36,6 +36,7 @@ _BUTTON_COLUMNS = 8
 
 # Characters that all monospaced fonts draw one column wide.
 _PLAIN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u017f]")
+_WORDS = re.compile("[^ ]+(?: [^ ]+)*")
 # What stands for all of them where cells are grouped by their text, which is never empty.
 _ANY_PLAIN = ""
 # What XML can't have, and controls.
@@ -166,8 +167,8 @@ def _framed(body: str, size: tuple[int, int], title: str) -> str:
         f'font-family="{_FONTS}" font-size="{_FONT_SIZE}">'
         f'<rect {outline} fill="{_hex(BACKGROUND)}" stroke="{_FRAME}"/>'
         f'<path d="{bar}{bar_end}z" fill="{_TITLE_BAR}"/>{buttons}{heading}'
-        f'<g transform="translate({_PADDING} {_PADDING + _TITLE_HEIGHT})" xml:space="preserve" '
-        f'style="white-space:pre;font-variant-ligatures:none" fill="{_hex(FOREGROUND)}">'
+        f'<g transform="translate({_PADDING} {_PADDING + _TITLE_HEIGHT})" '
+        f'style="font-variant-ligatures:none" fill="{_hex(FOREGROUND)}">'
         f"{body}</g></svg>\n"
     )
 
@@ -239,18 +240,16 @@ def _runs(cells: Sequence[Cell], columns: int) -> Iterator[_Run]:
 def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
     """Yield the column, the text and the columns of each piece of a run that is placed by itself.
 
-    A piece is plain text without blanks around it, a shape, which may be repeated, or one cell.
+    A piece is plain text, a shape, which may be repeated, or one cell. Plain text has single blanks
+    alone: viewers make one of several, whatever style tells them not to.
     """
     column = run.column
     for key, group in itertools.groupby(run.cells, key=_key):
         cells = list(group)
         if key == _ANY_PLAIN or is_stretched(key):
             text = "".join(cell.text for cell in cells)
-            stripped = text.lstrip(" ")
-            indent = len(text) - len(stripped)
-            stripped = stripped.rstrip(" ")
-            if stripped:
-                yield column + indent, stripped, len(stripped)
+            for words in _WORDS.finditer(text):
+                yield column + words.start(), words[0], len(words[0])
             column += len(text)
             continue
         for cell in cells:
