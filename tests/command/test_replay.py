@@ -272,6 +272,29 @@ def test_nothing_is_left_of_a_killed_replay(shell: Shell, pane: str) -> None:
     ask_until(shell.left, lambda left: left == before)
 
 
+def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
+    shell: Shell, pane: str, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    before = shell.left()
+    process = shell.start("replay", pane, "--at", "5", TMPDIR=str(temporary))
+    ask_until(
+        lambda: [
+            path
+            for place in (temporary, shell.runtime)
+            for path in place.glob("*/*")
+            if path.is_fifo()
+        ],
+        bool,
+    )
+    process.kill()
+    process.communicate()
+
+    ask_until(shell.left, lambda left: left == before)
+    assert list(temporary.iterdir()) == []
+
+
 def test_pane_is_played_in_a_terminal(shell: Shell, pane: str) -> None:
     with closing(Person(shell, "replay", pane, "--speed", "2")) as person:
         person.sees("three")

@@ -32,6 +32,26 @@ def test_text_that_is_read_gives_the_same() -> None:
     assert other.resizes == [Resize(130, 100, 30)]
 
 
+def test_text_of_a_timing_is_read_as_the_same() -> None:
+    timing, text = recorded()
+    early, other = Timing(0.0), Timing(1.0)
+    early.resize(0.0, 0, 10, 10)
+    other.read(early.text())
+
+    assert timing.text() == text
+    assert other == early
+
+
+def test_last_size_is_known_however_often_it_has_changed() -> None:
+    timing = Timing(0.0)
+    for number in range(3000):
+        timing.resize(number, number, 80, number % 50 + 1)
+
+    assert len(timing.resizes) == 1000
+    assert timing.resizes[-1] == Resize(2999, 80, 50)
+    assert timing.resizes[-2] == Resize(998, 80, 49)
+
+
 @pytest.mark.parametrize(
     ("at_s", "cursor"), [(0.0, 0), (0.49, 0), (0.5, 100), (1.7, 130), (2.0, 200), (99.0, 200)]
 )
@@ -72,6 +92,8 @@ def test_samples_of_a_program_that_prints_all_day_become_rarer() -> None:
         "O inf 5",
         "\x00\x01",
         "O 1e999 7",
+        "O 1e308 7",
+        "O 100000000000 7",
     ],
 )
 def test_what_is_no_entry_ends_the_times(line: str) -> None:
@@ -94,6 +116,8 @@ def test_what_is_no_entry_ends_the_times(line: str) -> None:
         "H 0.0 COLUMNS many",
         "H 0.0 LINES 0",
         "H 0.0 START_TIME 99999-01-01",
+        "H 0.0 START_TIME 9999-12-31 23:59:59+00:00",
+        "H 0.0 START_TIME 1969-12-31 23:59:59+00:00",
         "X 0.0 1",
     ],
 )

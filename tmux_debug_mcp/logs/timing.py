@@ -16,6 +16,7 @@ import contextlib
 import math
 import re
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -28,6 +29,10 @@ SAMPLE_S = 0.25
 _SAMPLES_UNTIL_DOUBLED = 10_000
 # The part of a file that is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
+# Later times than this, in the year 5138, are no times; twice this is before the year 10000.
+_MAX_TIME_S = 1e11
+# Changes of size that are noted. Of further ones the last is noted: a replay makes each of them.
+_MAX_RESIZES = 1000
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -108,6 +113,7 @@ class Timing:
         """
         # The line before it tells at which cursor it was.
         line = self.grow(at_s, size, always=True)
+        del self.resizes[_MAX_RESIZES - 1 :]
         self.resizes.append(Resize(size, columns, rows))
         return f"{line}S {self._since_last(at_s):.6f} SIGWINCH ROWS={rows} COLS={columns}\n"
 
@@ -128,13 +134,24 @@ class Timing:
             return self.times[number]
         return self.times[-1] if self.times else 0.0
 
+    def text(self) -> str:
+        """Return what `read` takes over, as far as it is noted."""
+        copy = Timing(self.began_at)
+        parts = [copy.begin(self.columns, self.rows)]
+        resizes = deque(self.resizes)
+        for at_s, size in [(0.0, 0), *zip(self.times, self.sizes, strict=True)]:
+            parts.append(copy.grow(at_s, size, always=True))
+            while resizes and resizes[0].cursor <= size:
+                parts.append(copy.resize(at_s, *resizes.popleft()))
+        return "".join(parts)
+
     def read(self, text: str) -> None:
         """Take over what a file has, as far as its lines are entries."""
         at_s, size = 0.0, 0
         for line in text.splitlines():
             words = line.split(" ")
             delay_s = _delay(words)
-            if delay_s is None:
+            if delay_s is None or at_s + delay_s > _MAX_TIME_S:
                 break  # behind it, times would be wrong
             at_s += delay_s
             match words:
@@ -149,7 +166,9 @@ class Timing:
     def _take_header(self, name: str, value: str) -> None:
         if name == "START_TIME":
             with contextlib.suppress(ValueError, OverflowError):
-                self.began_at = datetime.fromisoformat(value).timestamp()
+                began_at = datetime.fromisoformat(value).timestamp()
+                if 0 <= began_at < _MAX_TIME_S:
+                    self.began_at = began_at
         elif name == "COLUMNS":
             self.columns = _limited(value, MAX_COLUMNS) or self.columns
         elif name == "LINES":

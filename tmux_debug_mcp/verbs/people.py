@@ -1,7 +1,6 @@
 """The verbs for people: `attach`, to watch a pane or to work in it, `secret`, and `replay`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -105,7 +104,7 @@ class People:
             "name": pane.name,
             "command": pane.command,
             "path": pane.log.writable,
-            "timing": asdict(pane.log.timing),
+            "timing": pane.log.timing.text(),
         }
         await caller.send({"log": facts})
         # The log must stay open until the caller has opened it.

@@ -9,7 +9,7 @@ from typing import Any
 from tmux_debug_mcp.errors import PaneNotFoundError
 from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.log import Log, SharedLog
-from tmux_debug_mcp.logs.timing import Resize, Timing
+from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running
 
@@ -87,9 +87,8 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
 
 
 def _shared(facts: Any) -> FoundLog:  # noqa: ANN401  what our server says
-    resizes = [Resize(*resize) for resize in facts["timing"].pop("resizes")]
-    del facts["timing"]["_last_s"]
-    timing = Timing(**facts["timing"], resizes=resizes)
+    timing = Timing(0.0)
+    timing.read(facts["timing"])
     try:
         log = SharedLog(Path(facts["path"]), timing)
     except OSError as error:

@@ -8,16 +8,16 @@ terminal of the person who looks, but by way of tmux.
 import contextlib
 import os
 import sys
-import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import groupby
 from pathlib import Path
 
 import anyio
 
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.timing import Resize
 from tmux_debug_mcp.panes.creation import NewPane
-from tmux_debug_mcp.panes.display import resize
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
@@ -64,11 +64,23 @@ class Replay:
         Raises:
             PaneLostError: The pane is gone.
         """
-        while self._resizes and self._resizes[0].cursor <= cursor:
-            change = self._resizes.pop(0)
-            await self._feed(change.cursor)
-            await resize(self.pane, change.columns, change.rows)
+        due = [change for change in self._resizes if change.cursor <= cursor]
+        del self._resizes[: len(due)]
+        for at, changes in groupby(due, key=lambda change: change.cursor):
+            await self._feed(at)
+            await self._resize(list(changes))
         await self._feed(cursor)
+
+    async def _resize(self, changes: Sequence[Resize]) -> None:
+        """Change the terminal's size. Its program does not care when it is told."""
+        target, last = self.pane.target, changes[-1]
+        await self.pane.tmux(
+            *(
+                ("resize-window", "-t", target, "-x", str(change.columns), "-y", str(change.rows))
+                for change in changes
+            )
+        )
+        self.pane.log.resize(last.columns, last.rows)
 
     async def _feed(self, end: int) -> None:
         while self.cursor < end:
@@ -106,25 +118,20 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
         StorageError: There is no room.
     """
     timing = log.timing
-    with tempfile.TemporaryDirectory(prefix="replay-") as directory:
-        fifo = Path(directory) / "log"
+    async with open_engine(settings) as engine:
+        # Where the supervisor removes it, also after a SIGKILL of this process.
+        fifo = (await engine.host.connected()).directory / "replay"
         os.mkfifo(fifo, 0o600)
         program = (sys.executable, "-I", "-S", "-c", _PRINT, str(fifo))
-        async with open_engine(settings) as engine:
-            pane = await engine.create(
-                NewPane(
-                    "replay",
-                    program=program,
-                    columns=timing.columns,
-                    rows=timing.rows,
-                )
-            )
-            pipe = await _opened(fifo)
-            try:
-                yield Replay(log, pane, pipe)
-            finally:
-                with contextlib.suppress(OSError):
-                    os.close(pipe)
+        pane = await engine.create(
+            NewPane("replay", program=program, columns=timing.columns, rows=timing.rows)
+        )
+        pipe = await _opened(fifo)
+        try:
+            yield Replay(log, pane, pipe)
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(pipe)
 
 
 async def _opened(fifo: Path) -> int:
