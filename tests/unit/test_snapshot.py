@@ -16,9 +16,16 @@ import pytest
 from support import ask_until, wait_until
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.waits import Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, Wait, wait_of
 from tmux_debug_mcp.panes.looking import snapshot
-from tmux_debug_mcp.panes.looking.activity import Awaits, awaited
+from tmux_debug_mcp.panes.looking.activity import (
+    CONFIRM_S,
+    ActivityTracker,
+    Awaits,
+    Snapshot,
+    Waiting,
+    awaited,
+)
 from tmux_debug_mcp.panes.looking.snapshot import look
 
 # A program whose threads end all the time.
@@ -61,6 +68,22 @@ thread = threading.Thread(target=read)
 thread.start()
 thread.join()
 """
+
+
+@pytest.fixture
+def hides_system_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide what threads wait for, as the kernel does with other users' programs.
+
+    Nothing is hidden from root, and another user's program is not at hand.
+    """
+    really_open = os.open
+
+    def refuse(path: str, flags: int) -> int:
+        if path.endswith("/syscall"):
+            raise PermissionError(path)
+        return really_open(path, flags)
+
+    monkeypatch.setattr(os, "open", refuse)
 
 
 @contextmanager
@@ -145,8 +168,9 @@ def test_one_process_with_many_children_is_not_read_whole(monkeypatch: pytest.Mo
         ask_until(lambda: awaited(look(terminal.leader, 0)), lambda awaits: awaits is Awaits.INPUT)
         looked_at.clear()
         look(terminal.leader, 0)
+        count = len(looked_at)
 
-    assert len(looked_at) < 20
+    assert count < 20
 
 
 def test_threads_of_all_processes_together_are_bounded(
@@ -193,18 +217,59 @@ def test_ending_threads_do_not_count_as_hidden() -> None:
 @pytest.mark.parametrize(
     ("command", "expected"), [("exec sleep 1001", None), ("while :; do :; done", Wait())]
 )
-def test_hidden_thread_may_wait_only_while_it_sleeps(
-    monkeypatch: pytest.MonkeyPatch, command: str, expected: Wait | None
-) -> None:
-    """Nothing is hidden from root, so what the kernel says to others is a stand-in here."""
-
-    def refuse(path: str, flags: int) -> int:
-        if path.endswith("/syscall"):
-            raise PermissionError(path)
-        return really_open(path, flags)
-
-    really_open = os.open
+@pytest.mark.usefixtures("hides_system_calls")
+def test_hidden_thread_may_wait_only_while_it_sleeps(command: str, expected: Wait | None) -> None:
     with running("sh", "-c", command) as pid:
-        monkeypatch.setattr(os, "open", refuse)
         ask_until(lambda: wait_of(pid, str(pid), 0), lambda wait: wait == expected)
-        monkeypatch.undo()
+
+
+# Programs that have a terminal without echo, and await it or something else.
+SECRETS = {
+    "read": "stty -echo; exec cat",
+    "read by the child of a shell": "stty -echo; sh -c 'cat; :'",
+    "poll": f"stty -echo; exec {sys.executable} -c 'import select; select.select([0], [], [])'",
+}
+NO_SECRETS = {
+    "sleep": "stty -echo; exec sleep 1001",
+    "wait for a child": "stty -echo; sh -c 'sleep 1001; :'",
+    "pipe": "stty -echo; sleep 1001 | cat",
+    "ticker": (
+        f"stty -echo; exec {sys.executable} -c 'import time\nwhile True: time.sleep(0.002)'"
+    ),
+}
+
+
+@pytest.mark.usefixtures("hides_system_calls")
+@pytest.mark.parametrize("script", SECRETS.values(), ids=SECRETS)
+def test_hidden_reader_of_a_terminal_without_echo_is_found_and_left_waiting(script: str) -> None:
+    waits = HiddenWaits()
+    with on_terminal(f"({script}); :") as reading:
+        found = ask_until(
+            lambda: look(reading.leader, 0, waits),
+            lambda found: awaited(found) is Awaits.HIDDEN_INPUT,
+        )
+
+        again = ask_until(
+            lambda: look(reading.leader, 0, waits), lambda again: again.reader_ns == found.reader_ns
+        )
+
+        assert awaited(again) is Awaits.HIDDEN_INPUT
+        assert again.modes == found.modes
+
+
+@pytest.mark.usefixtures("hides_system_calls")
+@pytest.mark.parametrize("script", NO_SECRETS.values(), ids=NO_SECRETS)
+def test_hidden_program_that_reads_no_terminal_awaits_nothing(script: str) -> None:
+    waits, tracker = HiddenWaits(), ActivityTracker()
+    with on_terminal(f"({script}); :") as reading:
+        seen = ask_until(lambda: look(reading.leader, 0, waits), _is_hidden_sleeper)
+        for _ in range(100):
+            activity = tracker.step(seen, time.monotonic())
+            assert activity.awaits is None
+            time.sleep(CONFIRM_S)
+            seen = look(reading.leader, 0, waits)
+
+
+def _is_hidden_sleeper(seen: Snapshot) -> bool:
+    hides_lines = seen.modes is not None and seen.modes.hides_lines
+    return hides_lines and seen.waiting is Waiting.UNKNOWN

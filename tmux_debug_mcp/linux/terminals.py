@@ -38,6 +38,11 @@ class Modes(NamedTuple):
     unread_bytes: int
     polls: bool = False
 
+    @property
+    def hides_lines(self) -> bool:
+        """Whether a line is typed without echo, as only what asks for a secret wants it."""
+        return self.is_canonical and not self.echoes
+
 
 def modes(pid: int) -> Modes | None:
     """Return the modes of a process's terminal, or None if there is none."""
@@ -125,6 +130,19 @@ def restore(pid: int) -> bool:
         termios.tcsetattr(fd, termios.TCSAFLUSH, attributes)
         return True
     return False
+
+
+def rouse_readers(path: str) -> None:
+    """Wake the threads that wait for the terminal at a path, if it hides what is typed.
+
+    They find nothing to read and go on waiting. The kernel wakes them whenever the modes are set,
+    even if nothing changes. Source: n_tty_set_termios() in drivers/tty/n_tty.c.
+    """
+    with _open_at(path) as fd, contextlib.suppress(termios.error):
+        if fd is not None:
+            attributes = termios.tcgetattr(fd)
+            if attributes[_LFLAG] & (termios.ICANON | termios.ECHO) == termios.ICANON:
+                termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def write(pid: int, data: bytes) -> None:

@@ -3,12 +3,13 @@
 A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
 the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. The kernel
 shows us only threads of our user's programs, and none that is ending. Source: proc(5),
-/proc/PID/task/TID/syscall.
+/proc/PID/task/TID/syscall. `HiddenWaits` tells of the other threads whether they wait for it.
 """
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
@@ -51,6 +52,13 @@ _MAX_FILES = 1024
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
 _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
+# A thread that is woken has run after this time, unless the machine is busy.
+_WAKE_UP_S = 0.0005
+# A thread that runs every few milliseconds by itself can pass for a woken one once.
+_ROUSES = 2
+
+# A process and one of its threads.
+Thread = tuple[int, str]
 
 
 class Wait(NamedTuple):
@@ -232,3 +240,59 @@ def _memory(pid: int, address: int, size: int) -> bytes:
         return b""
     finally:
         os.close(fd)
+
+
+class HiddenWaits:
+    """Finds the threads that wait for a terminal among those whose system calls we may not see.
+
+    The readers of a terminal can be woken, and how long a thread has run is no secret: a thread
+    that waits for something else does not run then.
+
+    An answer holds until the thread runs again, so that each wait is disturbed once. Otherwise we
+    could set the modes just when the program changes them itself.
+    """
+
+    def __init__(self) -> None:
+        # How long each thread had run when it was asked, and whether it waits for the terminal.
+        self._answers: dict[Thread, tuple[int, bool]] = {}
+
+    def find(self, threads: Sequence[Thread], terminal: str) -> list[Thread]:
+        """Return those of the threads that wait for a terminal which hides what is typed.
+
+        Blocks for some 2 ms if threads have run since the last call.
+
+        Args:
+            threads: Threads that sleep.
+            terminal: The path of the terminal.
+        """
+        answers = {
+            thread: self._answers[thread]
+            for thread in threads
+            if thread in self._answers and self._answers[thread][0] == processes.cpu_ns(*thread)
+        }
+        new = [thread for thread in threads if thread not in answers]
+        self._answers = answers | _ask(new, terminal)
+        return [thread for thread, (_, is_waiting) in self._answers.items() if is_waiting]
+
+
+def _ask(threads: Sequence[Thread], terminal: str) -> dict[Thread, tuple[int, bool]]:
+    """Return how long each thread has run, and whether it runs only when it is roused."""
+    times = {thread: processes.cpu_ns(*thread) for thread in threads}
+    waiting = set(threads)
+    for _ in range(_ROUSES):
+        if not waiting:
+            break
+        time.sleep(_WAKE_UP_S)
+        waiting -= _run_since(times)
+        terminals.rouse_readers(terminal)
+        time.sleep(_WAKE_UP_S)
+        waiting &= _run_since(times)
+    return {thread: (times[thread], thread in waiting) for thread in threads}
+
+
+def _run_since(times: dict[Thread, int]) -> set[Thread]:
+    """Return the threads that have run for longer than the times say, and update these."""
+    before = dict(times)
+    for thread in times:
+        times[thread] = processes.cpu_ns(*thread)
+    return {thread for thread in times if times[thread] != before[thread]}

@@ -116,8 +116,7 @@ class Keyboard:
         modes = terminals.modes(self._pane.leader.pid)
         if modes and modes.echoes:
             return Echoes.TERMINAL
-        # Only what asks for a secret reads lines without echo.
-        if modes and modes.is_canonical:
+        if modes and modes.hides_lines:
             return Echoes.NOBODY
         if shell:
             return Echoes.EDITOR

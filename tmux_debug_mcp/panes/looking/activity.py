@@ -6,7 +6,7 @@ What a program awaits:
   was typed has been read. The terminal's modes tell what: input, hidden input or keys.
 - One snapshot is not enough, since it may come before the program has read what was typed. Two
   snapshots have to agree, with no output and no run of the waiting thread between them.
-- Where the kernel hides which threads wait, only hidden input is claimed, from the modes alone.
+- Where the kernel hides which threads wait, nothing is claimed.
 
 When a pane is at rest:
 
@@ -156,12 +156,12 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
         return None
     if modes is None or modes.unread_bytes:
         return None
-    # Only prompts for a secret set these modes, often in programs of another user, such as sudo.
-    if modes.is_canonical and not modes.echoes:
+    if waiting is Waiting.UNKNOWN:
+        return None
+    if modes.hides_lines:
         return Awaits.HIDDEN_INPUT
     # A relay also waits for its other side, so its wait says nothing about the program there.
-    is_relaying = snapshot.relays and waiting is Waiting.AMONG_OTHERS
-    if waiting is Waiting.UNKNOWN or is_relaying:
+    if snapshot.relays and waiting is Waiting.AMONG_OTHERS:
         return None
     return Awaits.INPUT if modes.is_canonical else Awaits.KEYS
 

@@ -5,7 +5,7 @@ decides what follows from them.
 
 A thread waits for a terminal while it is in a system call that returns once something was typed:
 read(2) of the terminal, or poll(2), select(2) or epoll_wait(2) with it. The kernel may hide that
-call from us, as of another user's programs.
+call from us, as of another user's programs. Then only a wait for hidden input can be found out.
 
 Programs run on while a snapshot is taken, so the order of the reads matters:
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.linux.waits import Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, Wait, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
 from tmux_debug_mcp.vt.sequences import plain_name
 
@@ -53,14 +53,16 @@ class _Member:
         has_own_terminals: It also waits for terminals that it has made for other programs.
         threads: Its waiting threads, as process and thread id.
         threads_ns: The processor time that these threads have used, in nanoseconds.
+        hidden: The threads of which the kernel does not show what they wait for.
     """
 
     stat: Stat
     cpu_ns: int
     waiting: Waiting = Waiting.NONE
     has_own_terminals: bool = False
-    threads: tuple[tuple[int, str], ...] = ()
+    threads: tuple[Thread, ...] = ()
     threads_ns: int = 0
+    hidden: tuple[Thread, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
@@ -73,7 +75,7 @@ class _Member:
         return self.waiting > Waiting.AMONG_OTHERS
 
 
-def look(pane_pid: int, printed_bytes: int) -> Snapshot:
+def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = None) -> Snapshot:
     """Return a snapshot of a pane.
 
     Source: proc(5), termios(3).
@@ -81,6 +83,7 @@ def look(pane_pid: int, printed_bytes: int) -> Snapshot:
     Args:
         pane_pid: The process of pane.sh, the session leader of the pane's terminal.
         printed_bytes: The size of the pane's log.
+        hidden_waits: What earlier snapshots of this pane have found out about hidden threads.
     """
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.reaped or session_leader.state == "Z":
@@ -88,7 +91,9 @@ def look(pane_pid: int, printed_bytes: int) -> Snapshot:
     # Not pane.sh itself, which only waits for its command.
     candidates = _foreground_processes(session_leader)
     terminal = f"/proc/{session_leader.pid}/fd/0"
-    snapshot = _look_at_terminal(session_leader, candidates, terminal, printed_bytes)
+    snapshot = _look_at_terminal(
+        session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits()
+    )
     return replace(snapshot, shell=foreground_shell(pane_pid))
 
 
@@ -127,7 +132,11 @@ def _may_read_terminal(process: Stat, session_leader: Stat) -> bool:
 
 
 def _look_at_terminal(
-    session_leader: Stat, candidates: Sequence[Stat], terminal: str, printed_bytes: int
+    session_leader: Stat,
+    candidates: Sequence[Stat],
+    terminal: str,
+    printed_bytes: int,
+    hidden_waits: HiddenWaits,
 ) -> Snapshot:
     """Return a snapshot of one terminal, without the shell that has it.
 
@@ -136,6 +145,7 @@ def _look_at_terminal(
         candidates: The processes that may read the terminal.
         terminal: The path of the terminal.
         printed_bytes: The size of the pane's log.
+        hidden_waits: What is known about hidden threads.
     """
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
@@ -145,12 +155,16 @@ def _look_at_terminal(
         threads = processes.threads(process.pid)[: min(room, processes.MAX_THREADS)]
         room -= len(threads)
         examined.append(_examine(process, threads, session_leader.tty))
+    if modes and modes.hides_lines and not modes.unread_bytes:
+        hidden = [thread for one in examined for thread in one.hidden]
+        waiting = hidden_waits.find(hidden, terminal)
+        examined = [_with_hidden_waits(one, waiting) for one in examined]
     # A program that has changed the modes meanwhile may have begun to wait in either of them.
     is_waiting = any(one.is_waiting for one in examined)
     if is_waiting and terminals.modes_at(terminal) != modes:
         examined = [_Member(one.stat, one.cpu_ns) for one in examined]
     members = [one for one in examined if one.stat.pgrp == group or one.is_waiting]
-    readers: list[tuple[int, str]] = []
+    readers: list[Thread] = []
     for one in members:
         readers += one.threads
     group_members = [one.stat for one in members if one.stat.pgrp == group]
@@ -172,7 +186,7 @@ def _look_at_terminal(
         return snapshot
     for one in members:
         if one.has_own_terminals:
-            snapshot = _look_behind(one.stat, snapshot)
+            snapshot = _look_behind(one.stat, snapshot, hidden_waits)
     return snapshot
 
 
@@ -182,7 +196,8 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
         return _Member(process, sum(processes.cpu_ns(process.pid, name) for name in names))
     waiting = Waiting.NONE
     has_own_terminals = False
-    threads: list[tuple[int, str]] = []
+    threads: list[Thread] = []
+    hidden: list[Thread] = []
     cpu_ns = threads_ns = 0
     for name in names:
         thread_ns = processes.cpu_ns(process.pid, name)
@@ -190,12 +205,28 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
         wait = wait_of(process.pid, name, tty)
         if wait is None:
             waiting = max(waiting, Waiting.UNKNOWN)
+            hidden.append((process.pid, name))
         elif wait.is_for_terminal:
             waiting = max(waiting, _waiting_of(wait, has_threads=len(names) > 1))
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
             threads_ns += thread_ns
-    return _Member(process, cpu_ns, waiting, has_own_terminals, tuple(threads), threads_ns)
+    return _Member(
+        process, cpu_ns, waiting, has_own_terminals, tuple(threads), threads_ns, tuple(hidden)
+    )
+
+
+def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
+    """Return a member with those of its hidden threads that are known to wait for the terminal."""
+    threads = tuple(thread for thread in member.hidden if thread in waiting)
+    if not threads:
+        return member
+    return replace(
+        member,
+        waiting=max(member.waiting, Waiting.AMONG_OTHERS),
+        threads=member.threads + threads,
+        threads_ns=member.threads_ns + sum(processes.cpu_ns(*thread) for thread in threads),
+    )
 
 
 def _waiting_of(wait: Wait, *, has_threads: bool) -> Waiting:
@@ -263,14 +294,15 @@ def _is_relay(member: _Member) -> bool:
     return member.is_waiting and processes.program(member.stat.pid) in _RELAYS
 
 
-def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
+def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> Snapshot:
     """Return a snapshot with the facts of the terminal that a relay has made, if it is found.
 
     Args:
         relay: A process that waits for keys and has made a terminal, such as `script`.
         snapshot: A snapshot of the relay's own terminal.
+        hidden_waits: What is known about hidden threads.
     """
-    behind = _snapshot_behind(relay, snapshot.printed_bytes)
+    behind = _snapshot_behind(relay, snapshot.printed_bytes, hidden_waits)
     if behind is None:
         return replace(snapshot, relays=True)
     return replace(
@@ -284,20 +316,23 @@ def _look_behind(relay: Stat, snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _snapshot_behind(relay: Stat, printed_bytes: int) -> Snapshot | None:
+def _snapshot_behind(relay: Stat, printed_bytes: int, hidden_waits: HiddenWaits) -> Snapshot | None:
     """Return a snapshot of the terminal whose session leader is a descendant of a relay."""
     for stat in _descendants(relay):
         is_living = stat.state not in "ZX"
         if is_living and stat.session == stat.pid and stat.tty not in (0, relay.tty):
-            return _snapshot_of_session(stat, printed_bytes)
+            return _snapshot_of_session(stat, printed_bytes, hidden_waits)
     return None
 
 
-def _snapshot_of_session(session_leader: Stat, printed_bytes: int) -> Snapshot:
+def _snapshot_of_session(
+    session_leader: Stat, printed_bytes: int, hidden_waits: HiddenWaits
+) -> Snapshot:
     """Return a snapshot of a terminal whose session leader may be in the foreground itself."""
     candidates = _foreground_processes(session_leader)
     if session_leader.pgrp == session_leader.tpgid:
         candidates.insert(0, session_leader)
     # By its number, since the session leader's standard input may be another terminal.
     number = os.minor(terminals.device(session_leader.tty))
-    return _look_at_terminal(session_leader, candidates, f"/dev/pts/{number}", printed_bytes)
+    terminal = f"/dev/pts/{number}"
+    return _look_at_terminal(session_leader, candidates, terminal, printed_bytes, hidden_waits)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 
@@ -44,13 +45,14 @@ class Terminal:
         self._known_shells: set[tuple[int, int]] = set()
         self._made_at = anyio.current_time()
         self._last: Snapshot | None = None
+        self._hidden_waits = HiddenWaits()
         self._tracker = ActivityTracker()
         self.before_typing: Snapshot | None = None
         self._typed_at = -math.inf
 
     def look(self) -> Snapshot:
         """Return a new snapshot."""
-        self._last = look(self._pane_pid, self._log.size)
+        self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
         self._tracker.step(self._last, anyio.current_time())
         return self._last
 
@@ -60,7 +62,7 @@ class Terminal:
         If nothing has happened since the last snapshot, no new one is taken.
         """
         if self._last is None or not self._is_unchanged(self._last):
-            self._last = look(self._pane_pid, self._log.size)
+            self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
         return self._tracker.step(self._last, anyio.current_time())
 
     def typed(self, before: Snapshot) -> None:
