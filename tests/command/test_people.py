@@ -264,6 +264,13 @@ class TestAttach:
 ASKS = "printf 'Password: '; stty -echo; read x; stty echo; echo; echo got ${#x}; exec cat"
 
 
+def secret_from_a_pipe(shell: Shell, line: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Type the line into the pane `login`."""
+    return subprocess.run(
+        [*PROGRAM, "secret", "login"], env=shell.env, input=line, capture_output=True, check=False
+    )
+
+
 class TestSecret:
     def test_agent_is_told_how_a_person_can_type_it(self, server: Server) -> None:
         result = server.call("create_pane", command=ASKS, name="login")
@@ -288,17 +295,49 @@ class TestSecret:
     def test_secret_may_come_from_a_pipe(self, shell: Shell, server: Server) -> None:
         server.call("create_pane", command=ASKS, name="login")
 
-        done = subprocess.run(
-            [*PROGRAM, "secret", "login"],
-            env=shell.env,
-            input="from a vault\n",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        done = secret_from_a_pipe(shell, b"from a vault\n")
 
-        assert done.stdout == "Typed into pane 'debug-1'.\n"
+        assert done.stdout == b"Typed into pane 'debug-1'.\n"
         server.shows("login", "got 12")
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ("pass\rtouch pwned", "The secret has a control character, which could end it early"),
+            ("pass\x04\x04touch pwned\x04", "The secret has a control character"),
+            ("pass\x1b[A", "The secret has a control character"),
+            ("é" * 2048, "The secret has 4096 bytes, and a terminal keeps 4095 of a line."),
+        ],
+    )
+    def test_secret_that_a_terminal_does_not_take_as_it_is_is_refused(
+        self, shell: Shell, server: Server, line: str, reason: str
+    ) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+
+        done = secret_from_a_pipe(shell, f"{line}\n".encode())
+
+        assert (done.returncode, done.stdout) == (125, b"")
+        assert f"tmux-debug: {reason}" in done.stderr.decode()
+        assert b"Nothing was typed." in done.stderr
+        result = server.call("wait", pane_id="login", timeout_s=0)
+        assert "awaits hidden input" in result["content"][-1]["text"]
+
+    def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+
+        done = secret_from_a_pipe(shell, b"caf\xe9\n")
+
+        assert done.stderr == b"tmux-debug: The secret is not UTF-8. Nothing was typed.\n"
+
+    @pytest.mark.parametrize("line", [b"x" * 4095 + b"\n", b"x" * 4095 + b"\r\n", b"x" * 4095])
+    def test_longest_line_that_a_terminal_keeps_is_typed_whole(
+        self, shell: Shell, server: Server, line: bytes
+    ) -> None:
+        server.call("create_pane", command=ASKS, name="login")
+
+        assert secret_from_a_pipe(shell, line).returncode == 0
+
+        server.shows("login", "got 4095")
 
     @pytest.mark.parametrize("command", ["cat", "sleep 1000", "bash --norc"])
     def test_secret_is_not_typed_where_it_would_be_shown(

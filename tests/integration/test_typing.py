@@ -8,8 +8,10 @@ import anyio
 import pytest
 from support import PATIENCE_S, Tools, eventually, python, until
 
-from tmux_debug_mcp.errors import PaneLostError
+from tmux_debug_mcp.errors import PaneLostError, ToolError
+from tmux_debug_mcp.panes.keyboard import Keyboard
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.people import type_secret
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 # What has been mangled on its way through tmux, a shell, a lexer or a terminal.
@@ -168,6 +170,25 @@ async def test_secret_keys_are_not_in_the_error_text(tools: Tools) -> None:
 
     assert "hunter2" not in error
     assert "Set literal" in error
+
+
+async def test_secret_that_the_terminal_shows_is_told(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat", wait_for="ask")
+    [pane] = tools.engine.panes
+    really_type = Keyboard.type
+
+    async def after_echo_was_turned_on(keyboard: Keyboard, keystrokes: Keystrokes) -> None:
+        stty = ["stty", "-F", f"/proc/{pane.leader.pid}/fd/0", "echo"]
+        await anyio.run_process(stty)
+        await really_type(keyboard, keystrokes)
+
+    monkeypatch.setattr(Keyboard, "type", after_echo_was_turned_on)
+    with pytest.raises(ToolError, match=r"typed, and pane 'debug-1' has shown it.* Change it"):
+        await type_secret(pane, "hunter2")
+
+    await tools.shows("debug-1", "got 7")
 
 
 async def test_control_c_interrupts_the_program(tools: Tools) -> None:

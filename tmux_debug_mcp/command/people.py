@@ -31,7 +31,7 @@ def serve(connection: Connection, show: Callable[[dict[str, object]], int | None
         show: Prints a message, and returns the exit status that it has.
 
     Raises:
-        CommandError: There is no terminal, or the server ends.
+        CommandError: There is no terminal, the secret can't be read, or the server ends.
     """
     for message in connection.messages():
         if "attach" in message:
@@ -58,9 +58,18 @@ def _attach(argv: object) -> int:
 
 
 def _ask(prompt: str) -> str:
-    """Return a secret: typed without echo, or the first line of a pipe."""
+    """Return a secret: typed without echo, or the first line of a pipe.
+
+    Raises:
+        CommandError: The line is not UTF-8.
+    """
     if os.isatty(0):
         # As an exception, so that the terminal's echo is turned on again.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return getpass.getpass(prompt)
-    return sys.stdin.readline().rstrip("\r\n")
+    # As bytes: text would end at a carriage return, and the rest would be dropped silently.
+    line = sys.stdin.buffer.readline().removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise CommandError("The secret is not UTF-8. Nothing was typed.") from None

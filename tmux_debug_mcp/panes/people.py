@@ -4,6 +4,7 @@ A person's tmux client gets a session of its own with the window of that pane al
 other pane, also when that one is killed, and its size is not that of the window.
 """
 
+import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,12 @@ _LEAVE = "C-b d"
 # After its name, what a person sees at the bottom of their terminal.
 _WATCHING = f" watching; {_LEAVE} leaves "
 _WORKING = f" you have the keyboard; {_LEAVE} lets go "
+
+# The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
+MAX_SECRET_BYTES = 4095
+_CONTROL = re.compile("[\0-\037\177]")
+# The echo of a secret is looked for in this much of what is printed while it is typed.
+_MAX_ECHO_BYTES = 1 << 16
 
 
 class NotAwaitedError(ToolError):
@@ -96,12 +103,40 @@ async def type_secret(pane: Pane, secret: str) -> None:
     """Type a line where hidden input is awaited. It reaches the terminal and nothing else.
 
     Raises:
+        ToolError: The line can't be typed as it is, or the terminal has shown it.
         NotAwaitedError: No hidden input is awaited any more.
         KeyboardHeldError: A person has the keyboard.
         PaneExitedError: The program has ended.
         PaneLostError: The pane is gone.
     """
+    _check_secret(secret)
     async with pane.keyboard.lock:
         await check_hidden_input(pane)
-        pane.begin_typing()
+        before = pane.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
+    await pane.drain()
+    # A program may turn echo on between our look and the typing.
+    if secret and secret.encode() in pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES):
+        raise ToolError(
+            f"The secret was typed, and pane '{pane.id}' has shown it: the program turned echo on. "
+            "It is in the pane's log. Change it."
+        )
+
+
+def _check_secret(secret: str) -> None:
+    """Check that a terminal takes a line as it is.
+
+    Raises:
+        ToolError: It does not.
+    """
+    if _CONTROL.search(secret):
+        raise ToolError(
+            "The secret has a control character, which could end it early and have the rest run "
+            "as a command. Nothing was typed. Give a single line of text."
+        )
+    size = len(secret.encode())
+    if size > MAX_SECRET_BYTES:
+        raise ToolError(
+            f"The secret has {size} bytes, and a terminal keeps {MAX_SECRET_BYTES} of a line. "
+            "Nothing was typed. Give it to the program in a file."
+        )
