@@ -1,11 +1,17 @@
 """Keys as steps: each goes out when the program awaits it."""
 
+import os
+import shlex
 import signal
 import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, python
+from support import PATIENCE_S, SHELLS, Tools, python, until
+
+from tmux_debug_mcp.panes.looking.activity import QUIET_S
 
 CALC = python("""
 stack = []
@@ -33,6 +39,121 @@ async def test_program_that_a_line_starts_gets_the_lines_behind_it(
     )
     assert "     3\tthree\n" in text
     assert "awaits input" in status
+
+
+INSTALLER = """
+stty -echo; read -rp 'password: ' password; stty echo; echo
+read -rp '1) here 2) there: ' place
+printf '[..........]'; cat gate; printf '\\r[##########]\\n'
+read -rp 'path: ' path; echo "done <$password> <$place> <$path>"; cat
+"""
+
+
+async def test_lone_key_is_for_the_question_behind_a_progress_bar(
+    tools: Tools, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    await tools.create(f"bash -c {shlex.quote(INSTALLER)}", wait_for="password: $")
+    answers: list[list[str]] = []
+
+    async def send() -> None:
+        keys = ["swordfish Enter", "2 Enter", "Enter"]
+        answers.append(await tools.blocks("send_keys", pane_id="debug-1", keys=keys))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        await tools.shows("debug-1", "[..........]")
+        # Past the moment that a full-screen program would get.
+        await anyio.sleep(2 * QUIET_S)
+        assert answers == []
+        async with await anyio.open_file(gate, "w"):
+            pass
+
+    [[confirmation, text, _]] = answers
+    assert confirmation.startswith("Sent keys to pane 'debug-1' (3 steps;")
+    assert "path: \ndone <swordfish> <2> <>" in text
+
+
+@pytest.mark.parametrize("step", ["Enter", "q", "Down", "C-d"])
+async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools, step: str) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    keys = ["sleep 60 Enter", step]
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=keys, timeout_s=2 * QUIET_S
+    )
+
+    assert confirmation.startswith("Sent 1 of 2 steps to pane 'debug-1' (")
+    assert "Step 2 was not sent: after 0.6 s sleep does not read" in confirmation
+
+
+# Each prints the keys that it gets, and works on meanwhile.
+POLLERS = {
+    "waits a while for a key": "screen.timeout(20)",
+    "never waits": "screen.nodelay(True)",
+}
+
+
+@pytest.mark.parametrize("mode", POLLERS.values(), ids=POLLERS)
+async def test_keys_reach_a_game_that_draws_on(tools: Tools, mode: str) -> None:
+    program = (
+        "import curses, itertools, time\n"
+        f"def play(screen):\n got = ''\n {mode}\n"
+        " for frame in itertools.count():\n"
+        "  key = screen.getch()\n"
+        "  if key > 0: got += chr(key)\n"
+        "  screen.addstr(0, 0, f'{frame} got {got}!'); screen.refresh(); time.sleep(0.02)\n"
+        "curses.wrapper(play)"
+    )
+    await tools.create(python(program), wait_for="got")
+    confirmation, *_ = await tools.blocks(
+        "send_keys", pane_id="debug-1", keys=["a", "b", "c"], timeout_s=PATIENCE_S, wait_for="abc"
+    )
+
+    assert confirmation.startswith("Sent keys")
+    await tools.shows("debug-1", "got abc!")
+
+
+@pytest.mark.parametrize("step", ["C-c", "C-\\", "SIGUSR1"])
+async def test_interrupt_reaches_a_shell_that_reads_its_settings(
+    tools: Tools, tmp_path: Path, step: str
+) -> None:
+    settings = tmp_path / "settings"
+    settings.write_text(
+        "trap 'interrupted=yes' INT QUIT USR1; echo reading\n"
+        "while [ -z $interrupted ]; do :; done; echo interrupted; cat\n"
+    )
+    await tools.create(f"bash --rcfile {settings}", wait_for="reading")
+    texts: list[str] = []
+
+    async def type_text() -> None:
+        texts.append((await tools.send("debug-1", "text for cat Enter"))[0])
+
+    async with anyio.create_task_group() as tasks:
+        # Text waits for the shell, and must not hold up what interrupts it.
+        tasks.start_soon(type_text)
+        await until(waiters(tools), lambda count: count == 1)
+        await tools.send("debug-1", step)
+        assert texts == []
+        await tools.shows("debug-1", "interrupted\n")
+
+
+def waiters(tools: Tools) -> Callable[[], Awaitable[int]]:
+    """Return what counts the calls that have the right to type steps in the only pane."""
+    [pane] = tools.engine.panes
+
+    async def count() -> int:
+        return int(pane.keyboard.sequence.statistics().locked)
+
+    return count
+
+
+async def test_text_right_after_an_interrupt_arrives_whole(tools: Tools) -> None:
+    await tools.create("bash --norc", timeout_s=PATIENCE_S)
+    for number in range(40):
+        await tools.send("debug-1", "C-c")
+        await tools.send("debug-1", f"echo arrived-$(({number})) Enter")
+        await tools.shows("debug-1", f"\narrived-{number}\n")
 
 
 async def test_prompts_are_waited_for_one_by_one(tools: Tools) -> None:

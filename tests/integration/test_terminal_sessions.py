@@ -1,9 +1,10 @@
 """Sessions of the toolset `terminal` (spec 003): names, sizes, ends, and those of earlier runs."""
 
+import os
 from pathlib import Path
 
 import anyio
-from support import run_of
+from support import eventually, run_of
 from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.logs.archive import Archive
@@ -198,3 +199,21 @@ async def test_programs_have_the_size_when_resize_answers(term: Terminal) -> Non
         await term.blocks("resize", session="a", cols=columns, rows=rows)
         await term.blocks("type", session="a", text=f"echo {rows}=$(stty size)-\n")
         assert f"\n{rows}={rows} {columns}-" in await term.shows(f"\n{rows}=", session="a")
+
+
+async def test_shell_that_reads_its_settings_holds_up_no_other_session(
+    term: Terminal, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    Path(os.environ["HOME"], ".bashrc").write_text(f"until [ -e {gate} ]; do :; done\n")
+    made: list[str] = []
+
+    async def create() -> None:
+        made.append(await term.text("createSession", name="slow"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(create)
+        await eventually(lambda: len(term.engine.panes) == 1)
+        await term.text("createSession", name="other", command="cat")
+        assert made == []
+        gate.touch()

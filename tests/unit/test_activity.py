@@ -18,6 +18,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     StopPlan,
     Waiting,
     awaited,
+    is_ready_for_step,
     prompting,
 )
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
@@ -131,6 +132,59 @@ def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -
 
     assert (soon.awaits, soon.is_awaiting, soon.is_at_rest) == (Awaits.KEYS, False, False)
     assert (later.is_awaiting, later.is_at_rest) == (True, True)
+
+
+RAW = replace(READING, modes=EDITING)
+WORKING = replace(READING, waiting=Waiting.NONE)
+UNREAD = LINES._replace(unread_bytes=3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "soon", "later"),
+    [
+        pytest.param(READING, READING, True, True, id="reader"),
+        pytest.param(READING, WORKING, False, False, id="progress bar"),
+        pytest.param(READING, replace(WORKING, modes=UNREAD), False, False, id="typed ahead"),
+        pytest.param(WORKING, WORKING, False, False, id="sleep"),
+        pytest.param(RAW, replace(RAW, waiting=Waiting.NONE), False, False, id="menu at work"),
+        pytest.param(
+            RAW, replace(RAW, waiting=Waiting.AMONG_OTHERS), False, True, id="full-screen program"
+        ),
+        pytest.param(
+            replace(RAW, waiting=Waiting.NONE),
+            replace(RAW, waiting=Waiting.NONE),
+            False,
+            True,
+            id="game that never waits",
+        ),
+        pytest.param(
+            replace(RAW, waiting=Waiting.NONE, group=6),
+            replace(RAW, waiting=Waiting.NONE),
+            False,
+            False,
+            id="program that follows a game",
+        ),
+        pytest.param(READING, replace(READING, waiting=Waiting.UNKNOWN), False, True, id="hidden"),
+        pytest.param(
+            READING,
+            replace(READING, waiting=Waiting.UNKNOWN, modes=UNREAD),
+            False,
+            False,
+            id="hidden, typed ahead",
+        ),
+    ],
+)
+def test_step_goes_out_when_all_is_read_and_the_terminal_is_awaited(
+    before: Snapshot, after: Snapshot, *, soon: bool, later: bool
+) -> None:
+    tracker = ActivityTracker()
+    tracker.step(after, 0.0)
+    ready = [
+        is_ready_for_step(tracker.step(after, waited_s), before, waited_s)
+        for waited_s in (SOON, QUIET_S)
+    ]
+
+    assert ready == [soon, later]
 
 
 def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:

@@ -7,7 +7,7 @@ from tmux_debug_mcp.vt.keys import pressed
 
 from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
-from .sending import send_one
+from .sending import send
 
 _REDRAW = pressed(("C-l",))
 _NEW_PROMPT = pressed(("Enter",))
@@ -72,7 +72,7 @@ async def _redraw_prompt(pane: Pane, *, has_editor: bool) -> None:
     if has_editor:
         keystrokes = _REDRAW
     async with pane.subscribe() as subscription:
-        await send_one(pane, keystrokes)
+        await send(pane, [keystrokes])
         with anyio.move_on_after(_REDRAW_S):
             await subscription.wait(_REDRAW_S)
             size = -1

@@ -142,6 +142,10 @@ class Keyboard:
             StorageError: The text can't be written for tmux.
         """
         self.check_free()
+        if keystrokes.interrupts:
+            # What is typed before an interrupt was handled is lost, so later looks have to see it.
+            terminal = self._pane.terminal
+            terminal.typed(terminal.look())
         text = keystrokes.text
         keys = await self._encoded(keystrokes.keys)
         if keystrokes.is_paste:

@@ -1,9 +1,9 @@
-"""Sending steps of keystrokes to a pane, each as soon as the program is ready for it.
+r"""Sending steps of keystrokes to a pane, each as soon as the program is ready for it.
 
-A step of text waits until the program has read what was typed before and awaits something again:
-text that is typed too early may go to another program than the caller meant, or meet another mode
-of the terminal. Steps of keys and signals are for the program that runs, so they wait a moment at
-most.
+A step waits until the program has read what was typed before and awaits something again: what is
+typed too early may go to another program than the caller meant, or meet another mode of the
+terminal. What interrupts, C-c, C-\, C-z and signals, is for whatever runs. It waits for nothing,
+but gives the step before it a moment to start something.
 """
 
 import contextlib
@@ -19,10 +19,20 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .capturing import capture_screen_rows
-from .looking.activity import QUIET_S, Activity, ActivityTracker, Snapshot
+from .looking.activity import (
+    QUIET_S,
+    TYPED_S,
+    ActivityTracker,
+    Snapshot,
+    is_ready_for_step,
+    prompting,
+)
 from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .shells.dialects import Shell
+
+# Timeout for a step where the caller gives none.
+STEP_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,11 @@ class Sending:
 
 
 async def send(
-    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool = True
+    pane: Pane,
+    steps: Sequence[Keystrokes],
+    timeout_s: float = STEP_TIMEOUT_S,
+    *,
+    keeps_screen: bool = False,
 ) -> Sending:
     """Send steps, each as soon as the program is ready for it.
 
@@ -70,8 +84,8 @@ async def send(
         SignalError: The first step is a signal that can't be sent.
         StorageError: The text can't be written for tmux.
     """
-    # Keys and signals are for the program that runs, even amid the text of another call.
-    if not any(step.is_text for step in steps):
+    # What interrupts may come amid the steps of another call.
+    if all(step.interrupts for step in steps):
         return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
     await _acquire_sequence(pane, max(timeout_s, QUIET_S))
     try:
@@ -96,7 +110,7 @@ async def _acquire_sequence(pane: Pane, timeout_s: float) -> None:
 async def _send_steps(
     pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool
 ) -> Sending:
-    first = last = await send_one(pane, steps[0], keeps_screen=keeps_screen)
+    first = last = await _send_one(pane, steps[0], keeps_screen=keeps_screen)
     signalled = last.signalled
     done, why_not = 1, None
     for step in steps[1:]:
@@ -104,7 +118,7 @@ async def _send_steps(
         if why_not:
             break
         try:
-            last = await send_one(pane, step, keeps_screen=keeps_screen)
+            last = await _send_one(pane, step, keeps_screen=keeps_screen)
         except ToolError as error:  # the caller has to learn of the steps that were sent
             why_not = str(error).removesuffix(".")
             break
@@ -113,7 +127,7 @@ async def _send_steps(
     return replace(last, done=done, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
 
 
-async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) -> Sending:
+async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Sending:
     """Send one step at once, whole.
 
     Args:
@@ -129,15 +143,17 @@ async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) 
         StorageError: The text can't be written for tmux.
     """
     keyboard = pane.keyboard
+    keyboard.check_free()
+    await _wait_for_shell(pane, step)
     async with keyboard.lock:
         await pane.check_running()
         keyboard.check_free()
-        shell = await pane.terminal.prompt(PROMPT_SOON_S)
         with anyio.CancelScope(shield=True):
             # Earlier output has to be in the log before the cursor of this step.
             if pane.has_just_printed:
                 await pane.flush()
             before = pane.begin_typing()
+            shell = prompting(before)
             rows: Sequence[str] = []
             if keeps_screen:
                 rows, _ = await capture_screen_rows(pane)
@@ -157,6 +173,18 @@ async def send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool = False) 
         rows=rows,
         signalled=signalled,
     )
+
+
+async def _wait_for_shell(pane: Pane, step: Keystrokes) -> None:
+    """Wait for a shell that is about to read a step: one that starts, or that has just read keys.
+
+    A step that interrupts waits for neither. But C-c drops unread keys, and a signal is for the
+    program that a line starts, so what was typed just before gets a moment.
+    """
+    if not step.interrupts:
+        await pane.terminal.prompt(PROMPT_SOON_S)
+    elif pane.terminal.typed_s < TYPED_S:
+        await pane.terminal.prompt(PROMPT_SOON_S, starting_s=0.0)
 
 
 def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
@@ -209,32 +237,11 @@ async def _wait_until_ready(
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
             waited_s = anyio.current_time() - begin
-            if _is_ready(step, activity, waited_s):
+            is_due = step.interrupts and (activity.is_at_rest or waited_s >= QUIET_S)
+            if is_due or is_ready_for_step(activity, before, waited_s):
                 return None
             if waited_s >= timeout_s:
                 program = activity.snapshot.foreground or "the program"
                 return f"after {timeout_s:g} s {program} does not read what is typed"
             poll_s = activity.look_again_s * pane.events.load
             await subscription.wait(min(poll_s, timeout_s - waited_s))
-
-
-def _is_ready(step: Keystrokes, activity: Activity, waited_s: float) -> bool:
-    """Tell whether a step may be sent now: text if the program awaits it, keys after a moment."""
-    if _awaits_text(activity, waited_s):
-        return True
-    if step.is_text:
-        return False
-    return activity.is_at_rest or waited_s >= QUIET_S
-
-
-def _awaits_text(activity: Activity, waited_s: float) -> bool:
-    """Tell whether the program awaits text, or is likely to where the kernel can't tell.
-
-    A program that reads the terminal but is not quiet, such as one that prints a log, gets a moment
-    to act on the previous step. Where the kernel can't tell what it awaits, it has to be quiet.
-    """
-    if activity.is_awaiting:
-        return True
-    if activity.awaits is not None and waited_s >= QUIET_S:
-        return True
-    return activity.is_unclear and activity.quiet_s >= QUIET_S

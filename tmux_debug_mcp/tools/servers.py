@@ -17,7 +17,7 @@ from tmux_debug_mcp.panes.display import take_size
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sending import send_one
+from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
@@ -177,7 +177,7 @@ class OwnServer:
         return made
 
     async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        await send_one(self._pane(row), keystrokes)
+        await send(self._pane(row), [keystrokes])
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         return await capture_rows(self._pane(row), start, end)

@@ -24,7 +24,7 @@ from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import run_in_turn
-from tmux_debug_mcp.panes.sending import send_one
+from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
@@ -178,7 +178,7 @@ class Tabs:
         async with pane.shell.turn(_TURN_S):
             foreground = (await pane.state()).foreground or "a program"
             is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
-            await send_one(pane, keystrokes)
+            await send(pane, [keystrokes])
         remarks = []
         if not arguments.append_newline:
             remarks.append("Enter was not pressed.")

@@ -31,7 +31,7 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.sending import send_one
+from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse, pressed
@@ -102,15 +102,16 @@ class Terminal:
         """
         if name != DEFAULT:
             return await self._find_named(name)
+        arguments = CreateSession(name=name)
         async with self.engine.naming:
-            try:
+            with contextlib.suppress(PaneNotFoundError):
                 pane = await self.engine.find(name)
                 state = await pane.state()
-            except PaneNotFoundError:
-                return await self._create(CreateSession(name=name))
-            if state.is_running or not (to_write or state.is_lost):
-                return pane
-            return await self._create(CreateSession(name=name))
+                if state.is_running or not (to_write or state.is_lost):
+                    return pane
+            pane = await self._create(arguments)
+        await self._wait_for_first_look(pane, arguments)
+        return pane
 
     async def _find_named(self, name: str) -> Pane:
         try:
@@ -139,12 +140,14 @@ class Terminal:
             is_shown=True,
         )
         check(new)
-        pane = await self.engine.create(new)
-        if command:
+        return await self.engine.create(new)
+
+    async def _wait_for_first_look(self, pane: Pane, arguments: CreateSession) -> None:
+        """Wait for what a new session is expected to show: a prompt, or the end of its command."""
+        if arguments.command:
             await rest(pane, EARLY_DEATH_S)
         else:
-            await pane.terminal.prompt(PROMPT_SOON_S)  # so that the first look has the prompt
-        return pane
+            await pane.terminal.prompt(PROMPT_SOON_S)
 
     async def type(self, arguments: TypeText) -> Answer:
         """Type text as it is."""
@@ -156,7 +159,7 @@ class Terminal:
                 "it in parts."
             )
         pane = await self.find(arguments.session, to_write=True)
-        await send_one(pane, parse(text, literal=True))
+        await send(pane, [parse(text, literal=True)])
         return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
     async def send_key(self, arguments: SendKey) -> Answer:
@@ -169,7 +172,7 @@ class Terminal:
                 "for text."
             )
         pane = await self.find(arguments.session, to_write=True)
-        await send_one(pane, pressed((name,)))
+        await send(pane, [pressed((name,))])
         return Answer([f"Sent key: {key}"], pane_id=pane.name)
 
     async def get_content(self, arguments: GetContent) -> Answer:
@@ -244,6 +247,7 @@ class Terminal:
                     f"Session '{name}' is there already. Use it, or closeSession first."
                 )
             pane = await self._create(arguments)
+        await self._wait_for_first_look(pane, arguments)
         state = await pane.state()
         text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
         if not state.is_running:

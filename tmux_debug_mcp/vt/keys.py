@@ -55,6 +55,9 @@ _ENGLISH = frozenset(
     ]
 )
 
+# Keys that the terminal turns into signals.
+_INTERRUPTS = frozenset(["C-c", "C-\\", "C-z"])
+
 # Key names are separated by spaces, those beside a text also by line feeds.
 _KEY_WORD = re.compile("[^ ]+")
 _OUTER_WORD = re.compile("[^ \n]+")
@@ -83,6 +86,12 @@ class Keystrokes:
     done: str
     signal: str = ""
     is_text: bool = True
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether this is for whatever runs, and not for what reads the terminal next."""
+        only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
+        return bool(self.signal) or (only_interrupts and bool(self.keys))
 
 
 INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="pressed C-c")

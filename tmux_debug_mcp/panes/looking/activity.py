@@ -302,6 +302,37 @@ class _Quiet:
         return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
+def is_ready_for_step(activity: Activity, before: Snapshot, waited_s: float) -> bool:
+    """Tell whether the next step may be typed: all that was typed is read, and more is awaited.
+
+    A program that does other things as well, such as one that prints a log or draws on a screen,
+    gets `QUIET_S` to act on the step before. Where the kernel can't tell, the pane has to be quiet.
+
+    Args:
+        activity: What the pane is doing.
+        before: The snapshot before the previous step.
+        waited_s: Seconds since that step was typed.
+    """
+    if activity.is_awaiting:
+        return True
+    modes = activity.snapshot.modes
+    if modes is not None and modes.unread_bytes:
+        return False
+    if activity.is_unclear:
+        return activity.quiet_s >= QUIET_S
+    is_awaited = activity.awaits is not None or _polls(before, activity.snapshot)
+    return is_awaited and waited_s >= QUIET_S
+
+
+def _polls(before: Snapshot, after: Snapshot) -> bool:
+    """Tell whether a program has read keys that it did not await, as games do at each frame.
+
+    A program that works on in canonical mode may have read a line that was typed ahead.
+    """
+    is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
+    return is_raw and before.group == after.group and before.waiting is Waiting.NONE
+
+
 class PromptWait:
     """Decides how long to wait for a shell to reach its prompt.
 

@@ -11,7 +11,7 @@ from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 
-from .activity import CONFIRM_S, Activity, ActivityTracker, PromptWait, Snapshot
+from .activity import CONFIRM_S, TYPED_S, Activity, ActivityTracker, PromptWait, Snapshot
 from .snapshot import look
 
 # Timeout for the prompt of a shell that is at it or about to reach it, such as one that has just
@@ -127,7 +127,9 @@ class Terminal:
             PaneLostError: The pane is gone.
             TmuxStuckError: tmux does not answer.
         """
-        tracker = ActivityTracker()
+        # A shell that has not yet read what was typed only seems to be at its prompt.
+        before = self.before_typing if self.typed_s < TYPED_S else None
+        tracker = ActivityTracker(before)
         prompt_wait = PromptWait(timeout_s, starting_s)
         deadline = anyio.current_time() + timeout_s
         has_children = False
