@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import in_process, python, until
+from support import PATIENCE_S, in_process, python, until
 from toolsets import NOISE, Tabs, open_tabs
 
 from tmux_debug_mcp.panes import stopping
@@ -181,6 +181,40 @@ async def test_what_ignores_the_signal_is_not_said_to_have_stopped(
 
     monkeypatch.undo()
     assert (await tabs.json("stop_process", window_id=tab))["success"]
+
+
+PYTHON = Path(sys.executable).name
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "awaits"),
+    [
+        (f"{sys.executable} -q", PYTHON, "keys"),
+        ("seq 1000 | less", "less", "keys"),
+        ("vi -u NONE -N", "vi", "keys"),
+        (
+            python("while True:\n try: input()\n except KeyboardInterrupt: pass"),
+            PYTHON,
+            "input",
+        ),
+    ],
+)
+async def test_program_that_awaits_input_after_c_c_is_told_at_once(
+    tabs: Tabs, tab: str, monkeypatch: pytest.MonkeyPatch, command: str, name: str, awaits: str
+) -> None:
+    # C-c is a key there, or leads back to the prompt.
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    monkeypatch.setattr(stopping, "STOP_S", PATIENCE_S)
+    await tabs.json("start_process", window_id=tab, command=command)
+    await tabs.shows_foreground(tab, name)
+    await until(tabs.rows, lambda rows: rows[tab].get("awaits") == awaits)
+
+    answer = await tabs.json("stop_process", window_id=tab)
+
+    note = f"Not stopped: {name} runs on and awaits {awaits}; SIGTERM may help."
+    assert answer == {"success": False, "note": note}
+    assert (await tabs.json("stop_process", window_id=tab, signal="SIGTERM"))["success"]
 
 
 async def test_commands_that_follow_in_a_list_are_stopped_too(tabs: Tabs, tab: str) -> None:

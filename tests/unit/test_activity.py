@@ -285,6 +285,16 @@ class TestStopping:
             plan.step(shell, 0.0, is_interactive=True)
             assert plan.step(shell, 1.0, is_interactive=True) is expected
 
+    def test_program_that_awaits_input_after_the_signal_is_not_waited_for(self) -> None:
+        plan, tracker = StopPlan(is_interrupt=True), ActivityTracker()
+        reading = replace(READING, group=9)
+        told = []
+        for at in (0.0, 0.1, 0.2, 0.2 + QUIET_S):
+            activity = tracker.step(reading, at)
+            plan.step(reading, at, is_interactive=False)
+            told.append(plan.is_in_vain(activity, at))
+        assert told == [False, False, False, True]
+
     def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
         for shell, expected in ((DASH, StopAction.RESTORE), (BASH, StopAction.WAIT)):
             plan = StopPlan(is_interrupt=True)

@@ -74,6 +74,10 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         refusal = await _act(pane, plan, activity, number)
         if refusal:
             return refusal
+        if plan.is_in_vain(activity, anyio.current_time()):
+            foreground = activity.snapshot.foreground or "it"
+            awaits = activity.awaits.value if activity.awaits else "input"
+            return f"{foreground} runs on and awaits {awaits}; {advice}"
         await anyio.sleep(_POLL_S)
     state = await pane.state()
     if not state.is_running:

@@ -15,6 +15,7 @@ When a pane is at rest:
   well. It would take keys, but may have more to do first.
 """
 
+import math
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -400,6 +401,14 @@ class StopPlan:
         self._group = -1
         self._group_since = 0.0
         self._signalled: set[int] = set()
+        self._signalled_at = math.inf
+
+    def is_in_vain(self, activity: Activity, now: float) -> bool:
+        """Tell whether the program has got the signal, and awaits input nevertheless.
+
+        Such are debuggers, pagers and editors, which take C-c for a key or go back to their prompt.
+        """
+        return activity.is_awaiting and now >= self._signalled_at + QUIET_S
 
     def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
         """Return what to do now.
@@ -419,19 +428,20 @@ class StopPlan:
         if snapshot.group <= 0 or not (is_steady or is_late):
             return StopAction.WAIT
         if not is_interactive:
-            return self._signal_once(snapshot.group)
+            return self._signal_once(snapshot.group, now)
         if self._signalled:
             return _after_stopped_program(snapshot)
         if self._is_interrupt:
-            return self._signal_once(snapshot.group)
+            return self._signal_once(snapshot.group, now)
         if is_late:
             return StopAction.REFUSE
         return StopAction.WAIT
 
-    def _signal_once(self, group: int) -> StopAction:
+    def _signal_once(self, group: int, now: float) -> StopAction:
         if group in self._signalled:
             return StopAction.WAIT
         self._signalled.add(group)
+        self._signalled_at = now
         return StopAction.SIGNAL
 
 
