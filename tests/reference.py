@@ -9,7 +9,7 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, names, recording
+from tmux_debug_mcp.panes import creation, engine, names, people, recording
 from tmux_debug_mcp.panes.running import runs
 from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.waiting import conditions
@@ -101,6 +101,7 @@ def _limits_of_arguments() -> list[Limit]:
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
         ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
         ("steps of one call", f"{steps.MAX_STEPS:,}"),
+        ("line of `tmux-debug secret`", f"{people.MAX_SECRET_BYTES:,} bytes"),
         ("message of a client", _size(wire.MAX_LINE_BYTES)),
         ("pattern", f"{matching.MAX_PATTERN_CHARACTERS:,} characters"),
         ("`timeout_s` of a wait or a run", f"{_timeout_s():,} s"),

@@ -114,8 +114,8 @@ async def test_installed_server_serves_a_client(
 
 
 _TYPED = """\
-from tmux_debug_mcp.vt.keys import parse
-reveal_type(parse("Enter").text)
+from tmux_debug_mcp.vt.keys import read
+reveal_type(read("Enter").text)
 """
 
 

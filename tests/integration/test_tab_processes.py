@@ -92,8 +92,15 @@ async def test_text_for_a_running_program_is_typed_into_it_and_the_answer_says_s
     assert "hello; -x\nhello; -x" in await tabs.shows(tab, "hello; -x\nhello; -x")
 
 
+async def test_program_that_a_line_starts_gets_the_next_one(tabs: Tabs, tab: str) -> None:
+    # In a paste the shell would take all lines.
+    command = f"{sys.executable} -q\nprint(6*7)\nexit()\n"
+    assert await tabs.json("start_process", window_id=tab, command=command) == {"started": True}
+    assert "\n42\n" in await tabs.shows(tab, "\n42\n")
+
+
 async def test_several_lines_are_one_command(tabs: Tabs, tab: str) -> None:
-    # A paste, as a person would do it.
+    # The shell asks for the lines behind the first one.
     await tabs.json(
         "start_process", window_id=tab, command="for i in 1 2; do\necho loop-$i\ndone\n"
     )

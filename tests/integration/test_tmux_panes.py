@@ -1,5 +1,7 @@
 """Panes of the toolset `tmux` (spec 004): splitting, resizing, typing and reading."""
 
+import sys
+
 from toolsets import Tmux
 
 
@@ -64,6 +66,20 @@ async def test_keys_are_typed_and_what_came_of_them_is_read(tmux: Tmux) -> None:
     assert "Enter;" in await tmux.shows("w", "Enter;")
     await tmux.text("send_keys", target="w", keys="C-c")
     assert "looks like a key and is none" in await tmux.error("send_keys", target="w", keys="C-")
+
+
+async def test_keys_have_the_grammar_of_all_toolsets(tmux: Tmux) -> None:
+    python = f"{sys.executable} -q\nprint(6*7)\n"
+    await tmux.text("create_session", name="w", command="bash --norc")
+    answer = await tmux.text("send_keys", target="w", keys=python)
+    assert answer.startswith("Sent keys to pane 'w' (2 steps; typed ")
+    assert "\n42\n" in await tmux.shows("w", "\n42\n")
+
+    answer = await tmux.text("send_keys", target="w", keys="enter")
+    assert answer.endswith("(typed 5 characters; Enter not pressed; 'Enter' is the key)")
+    answer = await tmux.text("send_keys", target="w", keys="SIGTERM")
+    assert answer == "Sent keys to pane 'w' (sent SIGTERM)"
+    await tmux.shows("w", "Terminated")
 
 
 async def test_lines_are_read_from_where_they_are_asked_for(tmux: Tmux) -> None:

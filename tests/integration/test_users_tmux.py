@@ -103,12 +103,30 @@ async def test_text_arrives_as_it_is(on_users: Tmux, user: User, tmp_path: Path,
     assert user.tmux("list-buffers", "-F", "#{buffer_name}") == "precious\n"
 
 
-async def test_paste_is_bracketed_where_that_is_asked_for(on_users: Tmux, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scrolls", [False, True])
+async def test_lines_are_typed_and_not_pasted(
+    on_users: Tmux, user: User, tmp_path: Path, *, scrolls: bool
+) -> None:
     command = f"stty raw -echo; printf '\\033[?2004h'; exec cat >{tmp_path}/typed"
     await on_users.text("create_session", name="c", command=command)
     await on_users.runs("c", "cat")
-    await on_users.text("send_keys", target="c", keys="one\ntwo\n")
-    await eventually(lambda: (tmp_path / "typed").read_bytes() == b"\033[200~one\rtwo\033[201~\r")
+    if scrolls:
+        user.tmux("copy-mode", "-t", "=c:")
+    answer = await on_users.text("send_keys", target="c", keys="one\ntwo\n")
+    assert answer == ("Sent keys to pane 'c' (2 steps; typed 6 characters; Enter pressed 2 times)")
+    await eventually(lambda: (tmp_path / "typed").read_bytes() == b"one\rtwo\r")
+
+
+async def test_signal_goes_to_the_program_that_a_shell_has_started(on_users: Tmux) -> None:
+    await on_users.text("create_session", name="c", command="bash --norc")
+    await on_users.text("send_keys", target="c", keys="sleep 100 Enter")
+    await on_users.runs("c", "sleep")
+    await on_users.text("send_keys", target="c", keys="SIGTERM")
+    await on_users.runs("c", "bash")
+
+    error = await on_users.error("send_keys", target="c", keys="SIGTERM")
+
+    assert error.startswith("SIGTERM was not sent: only the pane's own program runs there")
 
 
 async def test_pane_that_the_user_scrolls_through_gets_its_keys(on_users: Tmux, user: User) -> None:
@@ -123,17 +141,6 @@ async def test_user_goes_on_to_scroll_while_keys_are_sent(on_users: Tmux, user: 
         await on_users.text("send_keys", target="mine:1", keys=keys)
     await eventually(lambda: "two" in user.tmux("capture-pane", "-p", "-t", "=mine:1.0"))
     assert user.tmux("display-message", "-p", "-t", "=mine:1.0", "#{pane_in_mode}") == "1\n"
-
-
-async def test_paste_is_bracketed_where_the_user_scrolls_too(
-    on_users: Tmux, user: User, tmp_path: Path
-) -> None:
-    command = f"stty raw -echo; printf '\\033[?2004h'; exec cat >{tmp_path}/typed"
-    await on_users.text("create_session", name="c", command=command)
-    await on_users.runs("c", "cat")
-    user.tmux("copy-mode", "-t", "=c:")
-    await on_users.text("send_keys", target="c", keys="one\ntwo\n")
-    await eventually(lambda: (tmp_path / "typed").read_bytes() == b"\033[200~one\rtwo\033[201~\r")
 
 
 async def test_synchronized_panes_do_not_get_the_keys_of_another(

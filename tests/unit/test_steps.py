@@ -103,7 +103,7 @@ def test_array_that_is_a_string_is_an_error_but_a_list_of_numbers_is_text() -> N
 @pytest.mark.parametrize("literal", [True, False])
 def test_too_many_lines_are_an_error_that_names_paste(*, literal: bool) -> None:
     text = "line\n" * (MAX_STEPS + 1)
-    with pytest.raises(KeysError, match="Set paste to send the text in one piece"):
+    with pytest.raises(KeysError, match="Send them in parts, or write the text to a file"):
         steps(text, literal=literal)
     assert len(steps("line\n" * MAX_STEPS, literal=literal)) == MAX_STEPS
     assert len(steps(text, paste=True)) == 1

@@ -5,8 +5,10 @@ creates stays in the background, so that the user goes on typing into the same p
 """
 
 import contextlib
+import os
 import re
 import secrets
+import signal
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,11 +19,14 @@ from tmux_debug_mcp.errors import (
     CommandError,
     KillNotAllowedError,
     PaneExitedError,
+    SignalError,
     TmuxGoneError,
 )
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.screen import captured_lines
+from tmux_debug_mcp.vt.steps import confirmation
 
 from .captures import first_rows, is_enough, more_rows
 from .control_mode import version
@@ -165,18 +170,29 @@ class UsersServer:
         is_gone = not any(row.pane_id == pane_id for row in await self.rows())
         return Made(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
-    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        """Type text and press keys, whole and in order.
+    async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
+        """Send steps one after the other, and return the confirmation.
+
+        Args:
+            row: The pane.
+            target: What the call names it.
+            steps: The steps.
 
         Raises:
             PaneExitedError: The pane's program had ended when the row was read.
+            SignalError: A signal can't be sent.
         """
         if row.pane_dead == "1":
             raise PaneExitedError(row.pane_id, await self.command_of(row))
         # A paste that is cancelled halfway would leave a buffer, or half of the text.
         with anyio.CancelScope(shield=True):
             async with self._typing:
-                await self._type(row.pane_id, keystrokes)
+                for step in steps:
+                    if step.signal:
+                        _send_signal(row, step.signal)
+                    else:
+                        await self._type(row.pane_id, step)
+        return confirmation(target, steps, len(steps), None, 0)
 
     async def _type(self, pane_id: str, keystrokes: Keystrokes) -> None:
         facts_format = "#{version} " + KEY_MODES
@@ -258,6 +274,25 @@ class UsersServer:
             raise KillNotAllowedError
         ids = {"session": row.session_id, "window": row.window_id, "pane": row.pane_id}
         await self._socket.run((f"kill-{kind}", "-t", ids[kind]))
+
+
+def _send_signal(row: PaneRow, name: str) -> None:
+    """Send a signal to the program that a pane's shell has started.
+
+    Raises:
+        SignalError: There is none, or it belongs to another user.
+    """
+    leader = processes.read_stat(int(row.pane_pid))
+    if leader is None or leader.tpgid <= 0 or not processes.is_on_terminal(leader, row.pane_tty):
+        raise SignalError(name, "the processes of that pane can't be seen from here")
+    if leader.tpgid == leader.pgrp:
+        raise SignalError(name, "only the pane's own program runs there, and closes it at its end")
+    try:
+        os.killpg(leader.tpgid, signal.Signals[name])
+    except ProcessLookupError:
+        raise SignalError(name, "the program has just ended") from None
+    except PermissionError:
+        raise SignalError(name, "the program belongs to another user") from None
 
 
 def escaped(name: str) -> str:

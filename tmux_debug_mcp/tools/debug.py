@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.waiting.conditions import (
 from tmux_debug_mcp.panes.waiting.origins import Origin, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.waiting.wait import wait
 from tmux_debug_mcp.vt.keys import Keystrokes
-from tmux_debug_mcp.vt.steps import steps, summary
+from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -78,12 +78,12 @@ class DebugTools:
         new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
         check(new)
         pane = await self._create(new)
-        confirmation = f"Created pane '{pane.name}' (id: {pane.id}) running: "
-        confirmation += shown_command(pane.command)
+        confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
+        confirmed += shown_command(pane.command)
         if conditions is None:
-            return await _confirmed(pane, confirmation)
+            return await _confirmed(pane, confirmed)
         observations = await wait([pane], conditions, lambda _pane: Origin(0, 0))
-        return observed(observations, conditions, confirmation)
+        return observed(observations, conditions, confirmed)
 
     async def _create(self, new: NewPane) -> Pane:
         if new.name is None:
@@ -111,13 +111,13 @@ class DebugTools:
         if step_timeout_s is None:
             step_timeout_s = DEFAULT_TIMEOUT_S
         sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
-        confirmation = _confirmation(pane, parts, sending)
+        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
         if sending.why_not:
             conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
         if conditions is None:
-            return await _confirmed(pane, confirmation)
+            return await _confirmed(pane, confirmed)
         observations = await wait([pane], conditions, partial(_origin, sending))
-        return observed(observations, conditions, confirmation)
+        return observed(observations, conditions, confirmed)
 
     async def capture_pane(self, arguments: CapturePane) -> Answer:
         """Return the last lines of a pane, what is new in it, or the lines that match.
@@ -190,8 +190,8 @@ class DebugTools:
         pane = await self._engine.find(arguments.pane_id)
         state = await self._engine.kill(pane)
         ending = "it is not known how" if state.is_running else str(state)
-        confirmation = f"Killed pane '{pane.id}' ({ending})"
-        blocks = [confirmation, status(pane, state)]
+        confirmed = f"Killed pane '{pane.id}' ({ending})"
+        blocks = [confirmed, status(pane, state)]
         return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
 
     async def list_panes(self, _arguments: NoArguments) -> Answer:
@@ -220,10 +220,10 @@ def _conditions(wait_for: str | None, timeout_s: float | None) -> Conditions | N
     )
 
 
-async def _confirmed(pane: Pane, confirmation: str) -> Answer:
+async def _confirmed(pane: Pane, confirmed: str) -> Answer:
     """Return a confirmation without an observation."""
     state = await pane.state()
-    return Answer([confirmation, status(pane, state)], meta(pane, state), pane.id)
+    return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
 
 
 def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
@@ -241,19 +241,6 @@ def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
             "The secret keys can't be typed as they are. Set literal, and send key names in a "
             "call of their own."
         ) from None
-
-
-def _confirmation(pane: Pane, parts: Sequence[Keystrokes], sending: Sending) -> str:
-    """Return what a send confirms."""
-    done = summary(parts[: sending.done])
-    if sending.signalled > 1:
-        done += f" to {sending.signalled} processes"
-    if not sending.why_not:
-        return f"Sent keys to pane '{pane.id}' ({done})"
-    return (
-        f"Sent {sending.done} of {len(parts)} steps to pane '{pane.id}' ({done}). "
-        f"Step {sending.done + 1} was not sent: {sending.why_not}."
-    )
 
 
 def _origin(sending: Sending, _pane: Pane) -> Origin:

@@ -24,6 +24,7 @@ from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
 from tmux_debug_mcp.tmux.users_server import Made, escaped
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
+from tmux_debug_mcp.vt.steps import confirmation
 
 
 class TmuxServer(Protocol):
@@ -71,11 +72,17 @@ class TmuxServer(Protocol):
             PaneLimitError: It is ours, and has as many panes as there may be.
         """
 
-    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        """Type and press in a pane, as one piece.
+    async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
+        """Send steps to a pane, and return the confirmation.
+
+        Args:
+            row: The pane.
+            target: What the call names it.
+            steps: The steps.
 
         Raises:
             PaneExitedError: The pane's program has ended.
+            SignalError: A signal can't be sent.
         """
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
@@ -176,8 +183,9 @@ class OwnServer:
         await self._take_sizes()
         return made
 
-    async def send(self, row: PaneRow, keystrokes: Keystrokes) -> None:
-        await send(self._pane(row), [keystrokes])
+    async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
+        sent = await send(self._pane(row), steps)
+        return confirmation(target, steps, sent.done, sent.why_not, sent.signalled)
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         return await capture_rows(self._pane(row), start, end)

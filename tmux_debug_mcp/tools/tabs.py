@@ -10,7 +10,6 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
@@ -28,7 +27,7 @@ from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
-from tmux_debug_mcp.vt.keys import typed
+from tmux_debug_mcp.vt.steps import command_lines
 
 from . import sentences
 from .tabs_arguments import (
@@ -172,14 +171,14 @@ class Tabs:
         check(NewPane(arguments.command))
         pane = self._tab(arguments.window_id)
         text = arguments.command.replace("\r\n", "\n").rstrip("\n")
-        keystrokes = typed(text, enters=int(arguments.append_newline))
-        if not text.isprintable():  # a line editor takes a tab for one only in a paste
-            keystrokes = replace(keystrokes, is_paste=True)
+        lines = command_lines(text, enters=int(arguments.append_newline))
         async with pane.shell.turn(_TURN_S):
             foreground = (await pane.state()).foreground or "a program"
             is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
-            await send(pane, [keystrokes])
+            sent = await send(pane, lines)
         remarks = []
+        if sent.why_not:
+            remarks.append(f"Line {sent.done + 1} was not typed: {sent.why_not}.")
         if not arguments.append_newline:
             remarks.append("Enter was not pressed.")
         if not is_shell:

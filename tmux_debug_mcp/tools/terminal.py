@@ -34,7 +34,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.vt.key_names import key_name
-from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, parse, pressed
+from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
 from tmux_debug_mcp.vt.screen import Screen
 
 from . import sentences
@@ -159,7 +159,7 @@ class Terminal:
                 "it in parts."
             )
         pane = await self.find(arguments.session, to_write=True)
-        await send(pane, [parse(text, literal=True)])
+        await send(pane, [typed_at_once(text)])
         return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
     async def send_key(self, arguments: SendKey) -> Answer:

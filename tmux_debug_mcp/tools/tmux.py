@@ -20,7 +20,7 @@ from tmux_debug_mcp.tmux.targets import (
     names_less_than_session,
 )
 from tmux_debug_mcp.tmux.users_server import Made, escaped
-from tmux_debug_mcp.vt.keys import parse
+from tmux_debug_mcp.vt.steps import steps
 
 from . import sentences
 from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -242,10 +242,9 @@ class TmuxTools:
         Raises:
             KeysError: The keys can't be typed.
         """
-        keystrokes = parse(arguments.keys, literal=arguments.literal)
+        parts = steps(arguments.keys, literal=arguments.literal)
         row = find_pane(await self._server.rows(), arguments.target)
-        await self._server.send(row, keystrokes)
-        text = f"Sent keys to pane '{arguments.target}' ({keystrokes.done})"
+        text = await self._server.send(row, arguments.target, parts)
         return Answer([text], pane_id=row.pane_id)
 
     async def read_pane(self, arguments: ReadPane) -> Answer:

@@ -22,7 +22,8 @@ from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
-from tmux_debug_mcp.vt.keys import INTERRUPT, typed
+from tmux_debug_mcp.vt.keys import INTERRUPT
+from tmux_debug_mcp.vt.steps import command_lines
 
 from .tabs_arguments import (
     CloseTab,
@@ -131,7 +132,8 @@ class UsersTabs:
         check(NewPane(arguments.command))
         row = await self._tab(arguments.window_id)
         text = arguments.command.replace("\r\n", "\n").rstrip("\n")
-        await self._server.send(row, typed(text, enters=int(arguments.append_newline)))
+        lines = command_lines(text, enters=int(arguments.append_newline))
+        await self._server.send(row, arguments.window_id, lines)
         remarks = []
         if not arguments.append_newline:
             remarks.append("Enter was not pressed.")
@@ -299,7 +301,7 @@ class _Stop:
             return None
         self._signalled.add(self._group)
         if self._number == signal.SIGINT:
-            await self._server.send(self._row, INTERRUPT)
+            await self._server.send(self._row, self._row.window_id, [INTERRUPT])
             return None
         try:
             os.killpg(self._group, self._number)
@@ -312,7 +314,7 @@ class _Stop:
     async def _clear_line(self) -> None:
         """Press C-c at the shell's prompt, and wait for the next prompt."""
         before = processes.cpu_ns(self._group)
-        await self._server.send(self._row, INTERRUPT)
+        await self._server.send(self._row, self._row.window_id, [INTERRUPT])
         with anyio.move_on_after(_CLEAR_S):
             while processes.cpu_ns(self._group) == before or not _sleeps(self._group):
                 await anyio.sleep(_POLL_S)

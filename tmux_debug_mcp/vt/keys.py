@@ -1,16 +1,14 @@
 """Reads a `keys` string, what a person would type, as keys to press or text to type. No I/O.
 
-`key_names` has the words that are keys. `parse` decides what a string means:
+`key_names` has the words that are keys. `read` decides what a string means:
 
 1. Only key names, separated by spaces: they are pressed in order. Line feeds at the end press
    Enter.
-2. Otherwise text. Line feeds and the word Enter at its end press Enter. Line feeds within make it a
-   paste.
+2. Otherwise text. Line feeds and the word Enter at its end press Enter.
 3. A word that looks like a key but is none, and text with a key before or behind it, are errors:
    nothing is typed by accident.
-4. Literal: there are no key names. Each line feed is the Enter key; all else is typed as it is.
 
-CRLF counts as a line feed, but not in literal text.
+CRLF counts as a line feed. `steps` makes keystrokes of it, line by line.
 """
 
 import itertools
@@ -109,27 +107,6 @@ class Reading(NamedTuple):
     names: tuple[str, ...]
     text: str = ""
     enters: int = 0
-
-
-def parse(keys: str, *, literal: bool = False) -> Keystrokes:
-    """Return what a `keys` string types and presses.
-
-    Args:
-        keys: What a person would type.
-        literal: Take no word for a key.
-
-    Raises:
-        KeysError: The string is empty or too long, has a character that can't be typed, a word that
-            looks like a key but is none, or presses too many keys.
-        MixedKeysError: It has text, and a key before or behind it.
-    """
-    check(keys)
-    if literal:
-        return _literal(keys)
-    reading = read(keys)
-    if reading.names:
-        return pressed(reading.names)
-    return typed(reading.text, reading.enters)
 
 
 def check(keys: str) -> None:
@@ -319,17 +296,27 @@ def pressed(names: tuple[str, ...]) -> Keystrokes:
 
 
 def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a text, or paste it if it has several lines.
+    """Return the keystrokes that type a line.
 
     Args:
-        text: The text.
+        text: The line.
         enters: How often Enter is pressed behind it.
         hint: Something to add to the confirmation.
     """
-    if "\n" in text:
-        return pasted(text, enters)
     done = typing_done(len(text), enters) + hint
     return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, done=done)
+
+
+def typed_at_once(text: str) -> Keystrokes:
+    """Return the keystrokes that type a text with all its lines, each line feed as Enter.
+
+    Raises:
+        KeysError: The text is empty or too long, or has a character that can't be typed.
+    """
+    check(text)
+    enters = text.count("\n")
+    done = typing_done(len(text) - enters, enters)
+    return Keystrokes(text.replace("\n", "\r"), is_paste=False, keys=(), done=done)
 
 
 def pasted(text: str, enters: int = 0) -> Keystrokes:
@@ -353,13 +340,6 @@ def pasted(text: str, enters: int = 0) -> Keystrokes:
         verb = f"pasted {lines} lines,"
     done = typing_done(len(text), enters, verb)
     return Keystrokes(text, is_paste=True, keys=("Enter",) * enters, done=done)
-
-
-def _literal(keys: str) -> Keystrokes:
-    """Return the keystrokes that type a string as it is."""
-    enters = keys.count("\n")
-    done = typing_done(len(keys) - enters, enters)
-    return Keystrokes(keys.replace("\n", "\r"), is_paste=False, keys=(), done=done)
 
 
 def typing_done(characters: int, enters: int, verb: str = "typed") -> str:

@@ -40,7 +40,7 @@ def steps(
         paste: Paste each string as it is.
 
     Raises:
-        KeysError: A string is not valid, as for `keys.parse`, or looks like a signal but is none;
+        KeysError: A string is not valid, as for `keys.read`, or looks like a signal but is none;
             or there are more than 1,000 steps.
     """
     strings = keys
@@ -61,6 +61,23 @@ def steps(
     return result
 
 
+def command_lines(text: str, enters: int) -> list[Keystrokes]:
+    """Return the steps that type a command at the prompt of a shell, line by line.
+
+    A line editor takes a tab for one only in a paste, and so control characters.
+
+    Args:
+        text: The command. It has no key names.
+        enters: How often Enter is pressed behind its last line.
+    """
+    *lines, last = text.split("\n")
+    counts = [*[1] * len(lines), enters]
+    return [
+        typed(line, count) if line.isprintable() else pasted(line, count)
+        for line, count in zip([*lines, last], counts, strict=True)
+    ]
+
+
 def _count_lines(string: str, *, literal: bool, paste: bool) -> int:
     """Return the number of lines with Enter, each of which is a step."""
     has_only_enters = not literal and not string.strip("\n")
@@ -73,7 +90,7 @@ def _check_count(count: int) -> None:
     if count > MAX_STEPS:
         raise KeysError(
             f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. "
-            "Set paste to send the text in one piece, or write it to a file."
+            "Send them in parts, or write the text to a file."
         )
 
 
@@ -169,3 +186,26 @@ def summary(done: Sequence[Keystrokes]) -> str:
     if len(others) > _MAX_SUMMARY_STEPS:
         parts.append("…")
     return "; ".join(parts)
+
+
+def confirmation(
+    pane: str, steps: Sequence[Keystrokes], done: int, why_not: str | None, signalled: int
+) -> str:
+    """Return what a call confirms that sends steps.
+
+    Args:
+        pane: The pane, as the call names it.
+        steps: The steps.
+        done: The number of steps that were sent.
+        why_not: Why the next step was not sent; None when all were.
+        signalled: The number of processes that got the last signal; 0 when none was sent.
+    """
+    what = summary(steps[:done])
+    if signalled > 1:
+        what += f" to {signalled} processes"
+    if not why_not:
+        return f"Sent keys to pane '{pane}' ({what})"
+    return (
+        f"Sent {done} of {len(steps)} steps to pane '{pane}' ({what}). "
+        f"Step {done + 1} was not sent: {why_not}."
+    )
