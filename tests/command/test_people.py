@@ -412,3 +412,121 @@ def test_people_and_callers_are_on_record(
     assert lines[2]["caller"]
     assert [line["ok"] for line in lines[:4]] == [True, True, True, False]
     assert "hunter2" not in records.read_text()
+
+
+class TestSplitWindow:
+    """People in panes that share a window, which the toolset `tmux` can split."""
+
+    @pytest.fixture
+    def server(self, launch: Callable[..., Server]) -> Server:
+        """Return a server with two panes in a window, of which the second is the active one."""
+        server = launch("--toolsets", "tmux")
+        server.call("create_session", name="work", command="stty -echo; echo first; cat")
+        server.call("split_window", target="work", command="stty -echo; echo second; cat")
+        return server
+
+    @pytest.fixture(params=["debug-1", "debug-2"])
+    def taken(self, request: pytest.FixtureRequest) -> str:
+        """Return the id of the pane that a person takes: the active one, or the other."""
+        return str(request.param)
+
+    def sizes(self, server: Server) -> list[str]:
+        rows = [line.split("\t") for line in server.text("list_panes").splitlines()]
+        return [row[4] for row in rows]
+
+    def test_keys_of_a_person_go_to_the_pane_that_they_took_and_they_see_no_other(
+        self, sits: Callable[..., Person], shell: Shell, server: Server, taken: str
+    ) -> None:
+        own, others = ("first", "second") if taken == "debug-1" else ("second", "first")
+        before = server.text("list_panes")
+        person = sits("attach", taken, "--write")
+        person.sees(own)
+
+        person.types(b"by hand\r")
+
+        person.sees("by hand")
+        assert others not in person.seen
+        [other] = {"debug-1", "debug-2"} - {taken}
+        assert "by hand" not in shell.out("capture", other)
+        # Its neighbour is still typed into.
+        server.call("send_keys", target="%2" if taken == "debug-1" else "%1", keys="agent Enter")
+        ask_until(lambda: shell.out("capture", other), lambda text: "agent" in text)
+        assert person.leaves() == 0
+        ask_until(lambda: server.text("list_panes"), lambda text: text == before)
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("split_window", {}),
+            ("select_pane", {}),
+            ("resize_pane", {"direction": "right"}),
+            ("kill", {}),
+        ],
+    )
+    def test_window_of_a_pane_that_a_person_took_is_not_rearranged(
+        self, sits: Callable[..., Person], server: Server, tool: str, arguments: dict[str, str]
+    ) -> None:
+        person = sits("attach", "debug-1", "--write")
+        person.sees("you have the keyboard")
+        before = server.text("list_panes")
+
+        refused = server.call(tool, target="%2", **arguments)
+
+        assert refused["isError"]
+        assert refused["content"][0]["text"].endswith(
+            f"at {person.tty} has the keyboard of a pane in the window of '%2'. Until they let go, "
+            "that pane takes no keys, and the panes of that window stay as they are. Wait, or work "
+            "in another window."
+        )
+        assert server.text("list_panes") == before
+        person.types(b"by hand\r")
+        person.sees("by hand")
+        assert person.leaves() == 0
+        ask_until(
+            lambda: server.call(tool, target="%2", **arguments),
+            lambda result: not result.get("isError"),
+        )
+
+    @pytest.mark.parametrize("words", [(), ("--write",)], ids=["watches", "works"])
+    def test_person_whose_pane_is_killed_is_not_left_with_its_neighbour(
+        self, sits: Callable[..., Person], shell: Shell, server: Server, words: tuple[str, ...]
+    ) -> None:
+        person = sits("attach", "debug-1", *words)
+        person.sees("first")
+
+        assert not server.call("kill", target="%1").get("isError")
+
+        assert person.process.wait(20) == 0
+        person.types(b"by hand\r")
+        assert "by hand" not in shell.out("capture", "debug-2")
+
+    @pytest.mark.usefixtures("server")
+    def test_one_person_at_a_time_has_a_keyboard_in_a_window(
+        self, sits: Callable[..., Person], shell: Shell
+    ) -> None:
+        sits("attach", "debug-1", "--write").sees("you have the keyboard")
+
+        done = shell.run("attach", "debug-2", "--write")
+
+        assert done.returncode == 125
+        assert "has the keyboard of pane 'debug-1'" in done.stderr
+
+    def test_size_that_a_person_sees_is_that_of_the_terminal_and_of_its_log(
+        self, sits: Callable[..., Person], shell: Shell, server: Server
+    ) -> None:
+        server.call("split_window", target="%1", command="bash --norc")
+        before = self.sizes(server)
+        person = sits("attach", "debug-3", "--write")
+        person.sees("you have the keyboard")
+        person.types(b"stty size\r")
+        person.sees("50 200")
+        assert self.sizes(server)[1] == "200x50"
+
+        assert person.leaves() == 0
+
+        ask_until(lambda: self.sizes(server), lambda sizes: sizes == before)
+        columns, _, rows = before[1].partition("x")
+        ask_until(
+            lambda: shell.out("run", "--pane", "debug-3", "stty size"),
+            lambda size: size == f"{rows} {columns}\n",
+        )

@@ -1,8 +1,12 @@
 """Changes to a pane's terminal itself: another size, a clear screen."""
 
+from collections.abc import Iterable
+
 import anyio
 
+from tmux_debug_mcp.errors import TmuxGoneError
 from tmux_debug_mcp.linux import terminals
+from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import pressed
 
 from .looking.terminal import PROMPT_SOON_S
@@ -41,6 +45,28 @@ async def take_size(pane: Pane, columns: int, rows: int) -> None:
     with anyio.move_on_after(_RESIZE_S):
         while terminals.size(pane.leader.pid) not in (None, (columns, rows)):
             await anyio.sleep(_POLL_S)
+
+
+async def take_sizes(client: ControlClient, panes: Iterable[Pane]) -> None:
+    """Note the size that tmux has given each of some panes, and wait until their terminals have it.
+
+    Panes that are gone are skipped.
+
+    Raises:
+        TmuxStuckError: tmux does not answer.
+    """
+    ask = ("list-panes", "-a", "-F", "#{pane_id} #{pane_width} #{pane_height}")
+    try:
+        [lines] = await client.run(ask)
+    except TmuxGoneError:
+        return
+    sizes = {}
+    for line in lines:
+        target, columns, rows = line.decode().split()
+        sizes[target] = int(columns), int(rows)
+    for pane in panes:
+        if pane.client is client and pane.target in sizes:
+            await take_size(pane, *sizes[pane.target])
 
 
 async def clear(pane: Pane) -> None:

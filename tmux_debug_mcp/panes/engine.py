@@ -62,6 +62,7 @@ class Engine:
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
         naming: Lock from the check of a new pane's name until the pane is made.
+        arranging: Lock while panes of a window change places, or a person gets a keyboard.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Engine:
         self.host = TmuxHost(settings, tasks, archive.free_window if archive else lambda: 0)
         self.users_server = UsersServer(settings) if settings.socket else None
         self.naming = anyio.Lock()
+        self.arranging = anyio.Lock()
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._in_making = 0
@@ -86,6 +88,10 @@ class Engine:
     def panes(self) -> list[Pane]:
         """All panes, oldest first."""
         return list(self._panes.values())
+
+    def panes_in(self, window: str) -> list[Pane]:
+        """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
+        return [pane for pane in self.panes if pane.window == window]
 
     async def create(self, new: NewPane) -> Pane:
         """Start a command in a new pane.

@@ -1,7 +1,9 @@
 """People in panes: a person watches one, works in it, or types a secret that no agent sees.
 
-A person's tmux client gets a session of its own with the window of that pane alone. So it shows no
-other pane, also when that one is killed, and its size is not that of the window.
+A person's tmux client gets a session of its own with the window of that pane alone, and its size is
+not that of the window. A window may be split. The pane whose keyboard a person has is zoomed: tmux
+passes keys to a window's active pane, and a zoomed one has the window to itself. Until they let go,
+nothing splits the window or selects another pane there. Who only watches sees the whole window.
 """
 
 import re
@@ -11,9 +13,17 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from tmux_debug_mcp.errors import CommandError, TmuxGoneError, ToolError
+from tmux_debug_mcp.errors import (
+    CommandError,
+    PaneNotFoundError,
+    TmuxGoneError,
+    ToolError,
+)
+from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.keys import Keystrokes
 
+from .display import take_sizes
+from .engine import Engine
 from .looking.activity import ActivityTracker, Awaits
 from .pane import Pane
 
@@ -42,10 +52,11 @@ class NotAwaitedError(ToolError):
 
 
 @asynccontextmanager
-async def session_for(pane: Pane, person: str | None) -> AsyncIterator[list[str]]:
+async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIterator[list[str]]:
     """Make a tmux session for a person, for the time of the block.
 
     Args:
+        engine: The engine.
         pane: The pane that it shows.
         person: Who gets the keyboard; None if they only watch.
 
@@ -53,22 +64,75 @@ async def session_for(pane: Pane, person: str | None) -> AsyncIterator[list[str]
         The arguments for tmux that attach a terminal to the session.
 
     Raises:
-        KeyboardHeldError: Another person has the keyboard.
+        KeyboardHeldError: Another person has the keyboard, or that of another pane of the window.
+        PaneNotFoundError: The pane was killed meanwhile.
         PaneLostError: The pane is gone.
     """
     name = f"person-{secrets.token_hex(4)}"
+    line, flags = _WATCHING, "ignore-size,active-pane,read-only"
+    active_before = None
     if person is not None:
-        pane.keyboard.hand_over(person)
+        line, flags = _WORKING, "ignore-size"
+        async with arranging(engine, pane.window):
+            pane.keyboard.hand_over(person)
+    pane.viewers.add(name)
     try:
-        await _make_session(pane, name, _WATCHING if person is None else _WORKING)
-        flags = "ignore-size" if person is not None else "ignore-size,read-only"
-        socket = str(pane.client.file("tmux"))
-        yield ["-u", "-S", socket, "attach-session", "-f", flags, "-t", f"={name}"]
-    finally:
         if person is not None:
-            pane.keyboard.take_back()
-        with anyio.CancelScope(shield=True), suppress(CommandError, TmuxGoneError):
-            await pane.client.run(("kill-session", "-t", f"={name}"))
+            active_before = await _zoom(engine, pane)
+        await _make_session(pane, name, line)
+        if pane not in engine.panes:
+            raise PaneNotFoundError(pane.id)
+        socket = str(pane.client.file("tmux"))
+        attach = ("attach-session", "-f", flags, "-t", f"={name}")
+        # Of a window that is larger than their terminal, people see the part around their pane.
+        yield ["-u", "-S", socket, *attach, ";", "select-pane", "-t", pane.target]
+    finally:
+        pane.viewers.discard(name)
+        with anyio.CancelScope(shield=True):
+            async with engine.arranging:
+                if person is not None:
+                    pane.keyboard.take_back()
+                with suppress(CommandError, TmuxGoneError):
+                    await pane.client.run(("kill-session", "-t", f"={name}"))
+                if active_before is not None:
+                    await _unzoom(pane, active_before)
+        if active_before is not None:
+            await take_sizes(pane.client, engine.panes_in(pane.window))
+
+
+@asynccontextmanager
+async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
+    """Let the block change the layout of a window: meanwhile no person gets a keyboard there.
+
+    Raises:
+        KeyboardHeldError: A person has one.
+    """
+    async with engine.arranging:
+        for pane in engine.panes_in(window):
+            pane.keyboard.check_free()
+        yield
+
+
+async def _zoom(engine: Engine, pane: Pane) -> str | None:
+    """Zoom a pane of a split window, and return the pane that was active; None if it is alone."""
+    active_pane = ("list-panes", "-t", pane.target, "-f", "#{pane_active}", "-F", "#{pane_id}")
+    [panes, [active]] = await pane.tmux(("list-panes", "-t", pane.target), active_pane)
+    if len(panes) == 1:
+        return None
+    await pane.tmux(_unzoomed(pane), ("resize-pane", "-Z", "-t", pane.target))
+    await take_sizes(pane.client, engine.panes_in(pane.window))
+    return active.decode()
+
+
+async def _unzoom(pane: Pane, active: str) -> None:
+    """Undo the zoom of a pane, and make another pane the active one."""
+    with suppress(CommandError, TmuxGoneError):  # either pane may be gone
+        await pane.client.run(_unzoomed(pane), ("select-pane", "-t", active))
+
+
+def _unzoomed(pane: Pane) -> Command:
+    """Return the command that ends any zoom of a pane's window, as each change of size does."""
+    return ("resize-pane", "-t", pane.target)
 
 
 async def _make_session(pane: Pane, name: str, line: str) -> None:

@@ -62,6 +62,7 @@ class TmuxPane:
         events: Wakes the subscribers of logs.
         terminal: Its terminal.
         subscribers: How many wait for its log to grow.
+        viewers: The tmux sessions of the people to whom it is shown.
         has_gaps: Some output is missing in the log, since there was no room for it.
     """
 
@@ -75,6 +76,7 @@ class TmuxPane:
         self.events = events
         self.terminal = Terminal(place.leader.pid, log, self.flush)
         self.subscribers = 0
+        self.viewers: set[str] = set()
         self.has_gaps = False
         self._ending = Ending(place, log, events)
         self._processes = PaneProcesses(place)
@@ -295,9 +297,12 @@ class TmuxPane:
                 await wait_for_exit(killed, KILL_S)
                 state = await self.state()
                 self._ending.record(state)
-            # The pane may be gone already.
-            with contextlib.suppress(CommandError, TmuxGoneError):
-                await self.client.run(("kill-pane", "-t", self.target))
+            # In a split window, a viewer's keyboard would go to the next pane.
+            viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
+            for command in (*viewers, ("kill-pane", "-t", self.target)):
+                # The session or the pane may be gone already.
+                with contextlib.suppress(CommandError, TmuxGoneError):
+                    await self.client.run(command)
             await wait_for_exit(killed, KILL_S)
             # Orphans of pane.sh, and what others have started meanwhile.
             await self._processes.end((signal.SIGKILL,), 0.0)

@@ -117,6 +117,10 @@ class UsersServer:
         """Resize a pane, by flags of resize-pane."""
         await self._socket.run(("resize-pane", "-t", row.pane_id, *flags))
 
+    async def select_pane(self, row: PaneRow) -> None:
+        """Make a pane the active one of its window."""
+        await self._socket.run(("select-pane", "-t", row.pane_id))
+
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         """Make a session, and start the server if none runs.
 

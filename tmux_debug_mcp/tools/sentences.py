@@ -11,6 +11,7 @@ from tmux_debug_mcp.errors import (
     CommandError,
     ForeignShellError,
     JobNotTakenError,
+    KeyboardHeldError,
     LogLostError,
     MixedKeysError,
     NotAtPromptError,
@@ -36,6 +37,10 @@ TABS: Mapping[type[ToolError], str] = {
     PaneLimitError: (
         "There are {most} tabs and all are running. Use close_tab to close those that are no "
         "longer needed."
+    ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
+        "there until they let go. Wait, or use another tab."
     ),
     BusyError: (
         "Tab '{window_id}' is busy: {running}, {runtime_s:.0f} s. Use stop_process to stop that, "
@@ -87,6 +92,10 @@ TERMINAL: Mapping[type[ToolError], str] = {
         "There are {most} sessions and all are running. Use closeSession to close those that are "
         "no longer needed."
     ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
+        "let go. Wait, or work in another session."
+    ),
     CommandError: "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there.",
     TmuxGoneError: (
         "The tmux server has ended and its sessions with it. The next call starts a new one."
@@ -107,6 +116,11 @@ TMUX: Mapping[type[ToolError], str] = {
     MixedKeysError: (
         "'{key}' is a key's name, and keys do not mix with text. Send these one after the other: "
         "{steps}; or set literal to type all of it as text."
+    ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
+        "pane takes no keys, and the panes of that window stay as they are. Wait, or work in "
+        "another window."
     ),
     PaneLimitError: (
         "There are {most} panes and all are running. Use tmux_kill to end those that are no longer "

@@ -13,10 +13,11 @@ from typing import Protocol
 from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
 from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
-from tmux_debug_mcp.panes.display import take_size
+from tmux_debug_mcp.panes.display import take_sizes
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.people import arranging
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.settings import Settings
@@ -46,7 +47,18 @@ class TmuxServer(Protocol):
         """Run a tmux command."""
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
-        """Resize a pane by flags of resize-pane."""
+        """Resize a pane by flags of resize-pane.
+
+        Raises:
+            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
+        """
+
+    async def select_pane(self, row: PaneRow) -> None:
+        """Make a pane the active one of its window.
+
+        Raises:
+            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
+        """
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         """Make a session.
@@ -69,6 +81,7 @@ class TmuxServer(Protocol):
 
         Raises:
             ArgumentError: The command can't be used.
+            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
             PaneLimitError: It is ours, and has as many panes as there may be.
         """
 
@@ -101,6 +114,8 @@ class TmuxServer(Protocol):
             How a pane of ours ended; None of everything else.
 
         Raises:
+            KeyboardHeldError: It is a pane of ours, and a person has the keyboard of another pane
+                of its window.
             KillNotAllowedError: It is the user's server, and that was not allowed.
         """
 
@@ -145,8 +160,13 @@ class OwnServer:
         command = "resize-pane"
         if len(panes) == 1 and flags[0] in ("-x", "-y"):
             command = "resize-window"  # a pane that is alone has its window's size
-        await self.run(command, "-t", row.tmux_pane, *flags)
+        async with arranging(self._engine, row.window_id):
+            await self.run(command, "-t", row.tmux_pane, *flags)
         await self._take_sizes()
+
+    async def select_pane(self, row: PaneRow) -> None:
+        async with arranging(self._engine, row.window_id):
+            await self.run("select-pane", "-t", row.tmux_pane)
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         client = await self._engine.host.connected()
@@ -179,7 +199,8 @@ class OwnServer:
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
         destination = Destination(["split-window", *flags, "-t", row.tmux_pane], row.tmux_window)
-        made = await self._create(None, command, destination)
+        async with arranging(self._engine, row.window_id):
+            made = await self._create(None, command, destination)
         await self._take_sizes()
         return made
 
@@ -197,6 +218,10 @@ class OwnServer:
         return await capture_rows(self._pane(row), 0, int(row.pane_height) - 1)
 
     async def kill(self, kind: str, row: PaneRow) -> State | None:
+        if kind == "pane":
+            for neighbour in self._engine.panes_in(row.window_id):
+                if neighbour.target != row.tmux_pane:
+                    neighbour.keyboard.check_free()
         state = None
         for other in await self.rows():
             if _is_in(other, kind, row):
@@ -232,10 +257,9 @@ class OwnServer:
         raise PaneNotFoundError(name or pane.id)  # it was killed meanwhile
 
     async def _take_sizes(self) -> None:
-        """Take note of the size of each pane, and wait until its terminal has that size."""
-        for row in await self.rows():
-            with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
-                await take_size(self._pane(row), int(row.pane_width), int(row.pane_height))
+        client = self._engine.host.client
+        if client:
+            await take_sizes(client, self._engine.panes)
 
     def _pane(self, row: PaneRow) -> Pane:
         client = self._engine.host.client

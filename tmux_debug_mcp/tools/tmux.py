@@ -210,7 +210,7 @@ class TmuxTools:
     async def select_pane(self, arguments: SelectPane) -> Answer:
         """Make a pane the active one of its window."""
         row = find_pane(await self._server.rows(), arguments.target)
-        await self._server.run("select-pane", "-t", row.tmux_pane)
+        await self._server.select_pane(row)
         return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
 
     async def resize_pane(self, arguments: ResizePane) -> Answer:

@@ -81,7 +81,7 @@ class People:
         raise ArgumentError(f"Give the pane. There is: {names}.")
 
     async def _attach(self, caller: Caller, pane: Pane, person: str | None) -> None:
-        async with session_for(pane, person) as arguments:
+        async with session_for(self._engine, pane, person) as arguments:
             await caller.send({"attach": [self._engine.settings.tmux, *arguments]})
             await caller.wait_until_gone()
 

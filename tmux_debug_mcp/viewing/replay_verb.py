@@ -248,7 +248,7 @@ async def _play(wish: _Wish) -> int:
     """Play the log in this terminal until it ends, and stay until the person leaves."""
     async with AsyncExitStack() as stack:
         replay = await stack.enter_async_context(open_replay(wish.found.log, wish.settings))
-        watching = await stack.enter_async_context(session_for(replay.pane, None))
+        watching = await stack.enter_async_context(session_for(replay.engine, replay.pane, None))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_advance_in_time, replay, wish)
             argv = [wish.settings.tmux, *watching]

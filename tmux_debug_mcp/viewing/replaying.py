@@ -18,7 +18,7 @@ import anyio
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Resize
 from tmux_debug_mcp.panes.creation import NewPane
-from tmux_debug_mcp.panes.engine import open_engine
+from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 
@@ -41,15 +41,18 @@ class Replay:
 
     Args:
         log: The log.
+        engine: The engine of the pane.
         pane: The pane.
         pipe: The pipe whose bytes the pane prints, open for writing.
 
     Attributes:
-        pane: The pane.
+        engine: The same.
+        pane: The same.
         cursor: How much of the log the pane shows.
     """
 
-    def __init__(self, log: Log, pane: Pane, pipe: int) -> None:
+    def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int) -> None:
+        self.engine = engine
         self.pane = pane
         self.cursor = log.kept_from
         self._log = log
@@ -128,7 +131,7 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
         )
         pipe = await _opened(fifo)
         try:
-            yield Replay(log, pane, pipe)
+            yield Replay(log, engine, pane, pipe)
         finally:
             with contextlib.suppress(OSError):
                 os.close(pipe)
