@@ -51,7 +51,12 @@ class Option:
 
 
 OPTIONS = (
-    Option("allow-kill", "", "", "with --socket: let tmux_kill and close_tab end things there"),
+    Option(
+        "allow-kill",
+        "",
+        "",
+        "with --socket: let tmux_kill, close_tab and stop_process end windows there",
+    ),
     Option("audit", "FILE", "", "append a record of every call to this file, in JSON Lines"),
     Option("audit-full", "DIR", "", "keep what calls return of panes in files in this directory"),
     Option("cwd", "DIR", "", "the directory where panes start, instead of the server's own"),

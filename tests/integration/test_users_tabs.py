@@ -13,6 +13,7 @@ from toolsets import Tabs, open_tabs
 
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tools.tabs import TOOLS
 
 
 @pytest.fixture
@@ -168,6 +169,7 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
             {"window_id": "@0"},
             "Nothing was killed: this tmux server is the user's own",
         ),
+        ("create_tab", {"name": "@7"}, "Parameter 'name' is '@7', which looks like an id."),
         ("create_tab", {}, "has several sessions (mine, other), and not one that is attached"),
     ):
         assert reason in await tabs.error(tool, **arguments)
@@ -178,6 +180,42 @@ async def test_what_is_not_possible_there_says_so_and_does_nothing(tabs: Tabs, u
         "start_process", window_id="@0", command=" "
     )
     assert user.state() == before
+
+
+async def test_tools_that_could_only_refuse_there_are_not_offered(
+    settings: Settings, user: User, tabs: Tabs
+) -> None:
+    async def offered(tabs: Tabs) -> set[str]:
+        return {tool.name for tool in (await tabs.client.list_tools()).tools}
+
+    names = {tool.name for tool in TOOLS}
+    own = {"execute_command", "set_history_limit"}
+    assert await offered(tabs) == names - own - {"close_tab"}
+    assert "execute_command" not in (tabs.client.instructions or "")
+    allowed = replace(settings, socket=str(user.socket), allows_kill=True)
+    async with open_tabs(allowed) as on_users:
+        assert await offered(on_users) == names - own
+    async with open_tabs(settings) as on_ours:
+        assert await offered(on_ours) == names
+
+
+@pytest.mark.parametrize("command", ["exec sleep 1000", "sleep 1000; true"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+async def test_program_with_which_the_window_would_close_is_stopped_only_where_that_is_allowed(
+    settings: Settings, tabs: Tabs, user: User, how: str, command: str
+) -> None:
+    tab = user.tmux(
+        "new-window", "-d", "-P", "-F", "#{window_id}", "-t", "mine:", f"echo up; {command}"
+    ).strip()
+    await tabs.shows(tab, "up")
+
+    refused = await tabs.error("stop_process", window_id=tab, signal=how)
+
+    assert refused.startswith("Nothing was killed: this tmux server is the user's own")
+    assert (await tabs.rows())[tab]["status"] == "running"
+    async with open_tabs(replace(settings, socket=str(user.socket), allows_kill=True)) as allowed:
+        assert await allowed.json("stop_process", window_id=tab, signal=how) == {"success": True}
+        assert tab not in await allowed.rows()
 
 
 async def test_tab_is_made_in_the_background_of_the_only_session(

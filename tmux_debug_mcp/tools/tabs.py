@@ -7,7 +7,6 @@ more where it helps. With a socket, tabs are windows of the user's own tmux serv
 
 import contextlib
 import os
-import re
 import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -27,11 +26,13 @@ from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.steps import command_lines
 
 from . import sentences
 from .tabs_arguments import (
     MAX_CHUNK_BYTES,
+    TAB_ID,
     CloseTab,
     CreateTab,
     ExecuteCommand,
@@ -42,7 +43,18 @@ from .tabs_arguments import (
     StreamLogs,
 )
 from .tabs_results import advice, answer, clean_output, compact, ran, raw_output, tab_row
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out, started
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+    came_out,
+    may_kill,
+    started,
+)
 from .users_tabs import MAX_LOG_CHARACTERS, UsersTabs
 
 INSTRUCTIONS = (
@@ -53,7 +65,13 @@ INSTRUCTIONS = (
     "runs as RUN/@N."
 )
 
-_ID = re.compile(r"@\d+")
+USERS_INSTRUCTIONS = (
+    "Terminal tabs: the windows of the user's own tmux server. start_process types a command into "
+    "one, read_logs_from_tab shows the last lines that tmux keeps of it, and stop_process stops "
+    "what runs in its shell. Nothing there is logged: stream_logs_from_tab reads kept logs of "
+    "earlier runs only, as RUN/@N."
+)
+
 _TURN_S = 10.0
 _MAX_EARLIER_TABS = 20
 
@@ -89,7 +107,7 @@ class Tabs:
         if arguments.login:
             program.append("-l")
         name = os.path.basename(shell) if arguments.name is None else arguments.name
-        check_name(name, ids=_ID)
+        check_name(name, ids=TAB_ID)
         new = NewPane(
             " ".join(program),
             name,
@@ -282,7 +300,7 @@ class Tabs:
             PaneNotFoundError: There is none.
         """
         run, _, own = window_id.rpartition("/")
-        if not _ID.fullmatch(own):
+        if not TAB_ID.fullmatch(own):
             raise PaneNotFoundError(window_id)
         pane = self._find(window_id)
         if pane:
@@ -332,6 +350,11 @@ def _either(
     return handle
 
 
+def _is_ours(settings: Settings) -> bool:
+    """Tell whether tabs are on our own tmux server, with logs and options of ours."""
+    return not settings.socket
+
+
 TOOLS = (
     Tool(
         "create_tab",
@@ -364,6 +387,7 @@ TOOLS = (
         _either(Tabs.execute_command, UsersTabs.execute_command),
         ExecuteCommand,
         hints=DESTROYS,
+        is_offered=_is_ours,
         may_take_long=lambda _arguments: True,
     ),
     Tool(
@@ -398,6 +422,7 @@ TOOLS = (
         _either(Tabs.set_history_limit, UsersTabs.set_history_limit),
         SetHistoryLimit,
         hints=CREATES,
+        is_offered=_is_ours,
     ),
     Tool(
         "close_tab",
@@ -405,9 +430,17 @@ TOOLS = (
         _either(Tabs.close_tab, UsersTabs.close_tab),
         CloseTab,
         hints=DESTROYS,
+        is_offered=may_kill,
     ),
 )
 
 TOOLSET = Toolset(
-    "tabs", Tabs, TOOLS, INSTRUCTIONS, sentences.TABS, keeps_logs=True, uses_socket=True
+    "tabs",
+    Tabs,
+    TOOLS,
+    INSTRUCTIONS,
+    sentences.TABS,
+    users_instructions=USERS_INSTRUCTIONS,
+    keeps_logs=True,
+    uses_socket=True,
 )

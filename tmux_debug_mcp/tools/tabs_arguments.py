@@ -1,5 +1,6 @@
 """The arguments of the tools of `tabs`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -7,6 +8,7 @@ from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 
 from .schema import argument, arguments, short_name, string, variables, whole
 
+TAB_ID = re.compile(r"@\d+")
 MAX_CHUNK_BYTES = 1 << 20
 
 

@@ -40,7 +40,17 @@ from .tmux_arguments import (
     SendKeys,
     SplitWindow,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    READS,
+    Answer,
+    NoArguments,
+    Tool,
+    Toolset,
+    came_out,
+    may_kill,
+)
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -366,6 +376,7 @@ TOOLS = (
         TmuxTools.kill,
         Kill,
         hints=DESTROYS,
+        is_offered=may_kill,
     ),
     Tool(
         "tmux_list_windows",

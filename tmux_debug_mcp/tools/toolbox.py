@@ -55,13 +55,13 @@ class Toolbox:
         records: Puts calls on record.
 
     Attributes:
-        instructions: What the server tells clients of the tools.
         running: The number of calls at work.
     """
 
     def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, records: Records) -> None:
-        self.instructions = "\n\n".join(toolset.instructions for toolset in toolsets)
         self.running = 0
+        self._toolsets = toolsets
+        self._engine = engine
         self._records = records
         self._entries: dict[str, _Entry] = {}
         self._resources: list[Callable[[], Mapping[str, Any]]] = []
@@ -74,8 +74,19 @@ class Toolbox:
                 self._resources.append(partial(toolset.resources, owner))
 
     def definitions(self) -> list[types.Tool]:
-        """Return the tools as tools/list shows them."""
-        return [entry.tool.definition() for entry in self._entries.values()]
+        """Return the tools as tools/list shows them.
+
+        One that could only refuse is not offered. A call of it still gets the reason.
+        """
+        tools = [entry.tool for entry in self._entries.values()]
+        settings = self._engine.settings
+        return [tool.definition() for tool in tools if tool.is_offered(settings)]
+
+    @property
+    def instructions(self) -> str:
+        """What the server tells clients of the tools."""
+        settings = self._engine.settings
+        return "\n\n".join(toolset.instructions_for(settings) for toolset in self._toolsets)
 
     def resource_handlers(self) -> dict[str, Any]:
         """Return handlers of one client's requests for resources, by the SDK's names; often none.

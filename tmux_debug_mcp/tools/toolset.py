@@ -11,6 +11,7 @@ import mcp_types as types
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.settings import Settings
 
 from .schema import arguments, parameters_of, schema_of
 
@@ -79,6 +80,7 @@ class Tool(Generic[T, A]):
         may_take_long: Tells whether to report progress of a call with these arguments.
         meta: The tool's `_meta`, for clients.
         removed: Arguments that the tool once had, with what to do instead.
+        is_offered: Tells whether a server with these settings offers it.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Tool(Generic[T, A]):
     may_take_long: Callable[[A], bool] = lambda _arguments: False
     meta: Mapping[str, Any] | None = None
     removed: Mapping[str, str] = field(default_factory=dict)
+    is_offered: Callable[[Settings], bool] = lambda _settings: True
 
     @property
     def title(self) -> str:
@@ -126,6 +129,7 @@ class Toolset(Generic[T]):
         open: Makes the object whose methods are the handlers; one for each server.
         tools: Its tools.
         instructions: What the server's instructions say of it.
+        users_instructions: What they say instead where it works on the user's own tmux server.
         sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
             for the facts of the error, the call's arguments and the placeholders.
         placeholders: Values that sentences get for arguments that a call left out.
@@ -141,10 +145,22 @@ class Toolset(Generic[T]):
     instructions: str
     sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
     placeholders: Mapping[str, str] = field(default_factory=dict)
+    users_instructions: str = ""
     resources: Callable[[T], Mapping[str, Any]] | None = None
     keeps_logs: bool = False
     uses_socket: bool = False
     uses_size: bool = False
+
+    def instructions_for(self, settings: Settings) -> str:
+        """Return what the instructions of a server with these settings say of it."""
+        if settings.socket and self.users_instructions:
+            return self.users_instructions
+        return self.instructions
+
+
+def may_kill(settings: Settings) -> bool:
+    """Tell whether calls may kill: on our own tmux server, or where the user has allowed it."""
+    return settings.allows_kill or not settings.socket
 
 
 def choose(names: str) -> list[Toolset[Any]]:

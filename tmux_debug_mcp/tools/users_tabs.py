@@ -12,11 +12,18 @@ from typing import Any
 
 import anyio
 
-from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    KillNotAllowedError,
+    PaneExitedError,
+    PaneNotFoundError,
+    ToolError,
+)
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check, directory
 from tmux_debug_mcp.panes.looking.activity import STEADY_S
+from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
 from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S
 from tmux_debug_mcp.settings import Settings
@@ -26,6 +33,7 @@ from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.steps import command_lines
 
 from .tabs_arguments import (
+    TAB_ID,
     CloseTab,
     CreateTab,
     ExecuteCommand,
@@ -67,7 +75,9 @@ class UsersTabs:
             ToolError: There is no session, or it is not known which is meant.
         """
         server, name, env = self._server, arguments.name, arguments.env or {}
-        check(NewPane("a shell of the user's", name, env=env))
+        check(NewPane("a shell of the user's", env=env))
+        if name is not None:
+            check_name(name, ids=TAB_ID)
         cwd = directory(self._settings, arguments.cwd)
         flags = ("-c", escaped(str(cwd)), *_words(env))
         row = _session_for_tabs(await server.rows(), self._settings.socket)
@@ -146,10 +156,14 @@ class UsersTabs:
         """Stop what runs in the foreground of a tab.
 
         Raises:
+            KillNotAllowedError: It is the tab's own program, with which the user's window would
+                close, and the server was started without --allow-kill.
             PaneExitedError: The tab's program has ended.
         """
         row = await self._tab(arguments.window_id)
-        reason = await _Stop(self._server, row, signal.Signals[arguments.signal]).run()
+        number = signal.Signals[arguments.signal]
+        may_close = self._settings.allows_kill
+        reason = await _Stop(self._server, row, number, may_close=may_close).run()
         if reason is None:
             return answer(row.window_id, {"success": True})
         return answer(row.window_id, {"success": False, "note": f"Not stopped: {reason}."})
@@ -241,12 +255,16 @@ class _Stop:
         server: The user's tmux server.
         row: The tab's active pane.
         number: SIGINT, which is sent by pressing C-c, or another signal.
+        may_close: The tab's own program may be stopped, with which the window closes.
     """
 
-    def __init__(self, server: UsersServer, row: PaneRow, number: signal.Signals) -> None:
+    def __init__(
+        self, server: UsersServer, row: PaneRow, number: signal.Signals, *, may_close: bool
+    ) -> None:
         self._server = server
         self._row = row
         self._number = number
+        self._may_close = may_close
         self._signalled: set[int] = set()
         self._group = -1
         self._group_since = 0.0
@@ -255,6 +273,7 @@ class _Stop:
         """Stop it; return None once it has stopped, else the reason why that is not known.
 
         Raises:
+            KillNotAllowedError: Only the tab's own program runs there, and may not be stopped.
             PaneExitedError: The tab's program has ended.
         """
         row = self._row
@@ -276,6 +295,10 @@ class _Stop:
                 break
             if self._is_steady(leader.tpgid):
                 if _is_shell(self._group):
+                    break
+                if leader.pgrp == self._group and not self._may_close:
+                    if not self._signalled:
+                        raise KillNotAllowedError
                     break
                 reason = await self._signal()
                 if reason:
