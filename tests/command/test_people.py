@@ -339,6 +339,24 @@ class TestSecret:
 
         server.shows("login", "got 4095")
 
+    def test_secret_reaches_a_tab_by_the_line_that_its_result_names(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        tabs = launch("--toolsets", "tabs")
+        tabs.call_tool("create_tab")
+        result = tabs.call_tool(
+            "execute_command", window_id="@1", command="read -s x; echo got ${#x}"
+        )
+        note = json.loads(result["content"][0]["text"])["note"]
+        *_, verb, pane = note.rstrip(".").split()
+
+        done = subprocess.run(
+            [*PROGRAM, verb, pane], env=shell.env, input="hunter2\n", text=True, check=False
+        )
+
+        assert done.returncode == 0
+        ask_until(lambda: shell.out("capture", pane), lambda text: "got 7" in text)
+
     @pytest.mark.parametrize("command", ["cat", "sleep 1000", "bash --norc"])
     def test_secret_is_not_typed_where_it_would_be_shown(
         self, shell: Shell, server: Server, command: str

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import own_tmux, python, run_of
+from support import eventually, own_tmux, python, run_of
 from toolsets import Tabs
 
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
@@ -164,6 +164,48 @@ async def test_output_that_is_too_much_keeps_its_end_and_says_where_the_rest_is(
         strip_ansi=True,
     )
     assert chunk["chunk"].startswith("1\n2\n3\n")
+
+
+async def test_output_that_is_no_longer_kept_is_told(
+    tabs: Tabs, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
+    [pane] = tabs.engine.panes
+    trimmed = tmp_path / "trimmed"
+    result: dict[str, Any] = {}
+
+    async def run() -> None:
+        command = f"seq 1 400000; until [ -e {trimmed} ]; do sleep 0.01; done; seq 1 9000"
+        result.update(await tabs.execute(tab, command, timeout_ms=20_000))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await tabs.shows(tab, "\n400000")
+        await eventually(lambda: pane.log.kept_from > 1 << 20)
+        trimmed.touch()
+
+    skipped = result["skipped_bytes"]
+    assert result["from_byte"] == pane.log.kept_from
+    assert 0 < skipped <= result["from_byte"]
+    assert result["note"] == (
+        f"The beginning is cut: use stream_logs_from_tab with from_byte {result['from_byte']}. The "
+        f"first {skipped} bytes are no longer kept."
+    )
+
+
+@pytest.mark.parametrize(
+    "command", ["read -rsp 'Password: ' x", "stty -echo; read x; stty echo"], ids=["shell", "stty"]
+)
+async def test_password_is_for_a_person_to_type(tabs: Tabs, tab: str, command: str) -> None:
+    # What start_process types is in the audit.
+    result = await tabs.execute(tab, command)
+
+    assert result["awaits"] == "hidden input"
+    assert result["note"] == (
+        "It runs on and awaits hidden input; a person can type it: tmux-debug secret debug-1."
+    )
+    row = (await tabs.rows())[tab]
+    assert row["note"] == "a person can type it: tmux-debug secret debug-1"
 
 
 async def test_command_that_ends_the_shell_is_an_answer(tabs: Tabs, tab: str) -> None:

@@ -49,6 +49,22 @@ async def test_clean_chunks_in_a_row_are_the_clean_log(tabs: Tabs, tab: str) -> 
         assert text.rstrip("\n").split("\n")[-101:] == clean.rstrip("\n").split("\n")[-101:]
 
 
+@pytest.mark.parametrize("max_bytes", [1, 10, 64, 100, 1000])
+async def test_clean_chunks_have_commands_and_not_what_was_typed_for_them(
+    tabs: Tabs, tab: str, max_bytes: int
+) -> None:
+    for command in ("echo first", "true", "echo second"):
+        await tabs.execute(tab, command)
+    await tabs.ends_with(tab, "true")
+
+    text, _ = await tabs.stream(tab, max_bytes=max_bytes, strip_ansi=True)
+
+    lines = text.split("\n")
+    commands = [line.partition("# ")[2] or line.partition("$ ")[2] for line in lines]
+    assert [one for one in commands if one][:3] == ["echo first", "true", "echo second"]
+    assert "tmux-debug-mcp" not in text
+
+
 async def test_smaller_offset_reads_again(tabs: Tabs, tab: str) -> None:
     # Backwards seeking: offsets are absolute, and reading takes nothing away.
     await tabs.ends_with(tab, "echo one; echo two")

@@ -6,7 +6,7 @@
 from typing import NamedTuple
 
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT
-from tmux_debug_mcp.vt.marks import is_typed
+from tmux_debug_mcp.vt.marks import BEGIN, MAX_MARK_BYTES, MAX_TO_MARK, is_typed
 
 from .log import Log
 from .pacing import PacedTranscript
@@ -172,8 +172,9 @@ async def _show_from(log: Log, start: int, data: bytearray) -> _Shown:
 async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
     """Return the clean text of a number of bytes, like `raw.read_raw` for raw text.
 
-    The piece ends before what is unfinished at its end. It has more bytes than allowed if otherwise
-    it would be empty, as for a long sequence.
+    The piece ends before what is unfinished at its end, and not between the line typed for a
+    command and its mark. It has more bytes than allowed if otherwise it would be empty, as for a
+    long sequence.
 
     Args:
         log: The log.
@@ -184,12 +185,27 @@ async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
     start = min(max(start, log.kept_from), end)
     size = max_bytes
     while True:
-        stop = min(end, start + size)
+        stop = min(end, _outside_typed_line(log, start, start + size))
         max_characters = max(2 * size, _MIN_CHARACTERS)
         piece = await read_forward(log, start, stop, max_characters)
         if piece.end > start or stop == end:
             return piece._replace(remaining_bytes=end - stop + piece.remaining_bytes)
         size *= 2
+
+
+def _outside_typed_line(log: Log, start: int, stop: int) -> int:
+    """Return the cursor where to stop so that a line typed for a command stays with its mark.
+
+    That is before the line, or after the mark if the line is the first one.
+    """
+    begin = max(start, stop - MAX_TO_MARK - MAX_MARK_BYTES)
+    around = log.read(begin, stop - begin + MAX_TO_MARK + MAX_MARK_BYTES)
+    for mark in BEGIN.finditer(around.decode("latin-1")):  # a character for each byte
+        typed_end = around.rfind(b"\n", 0, mark.start()) + 1
+        line_start = begin + around.rfind(b"\n", 0, max(0, typed_end - 1)) + 1
+        if line_start < stop < begin + mark.end() and is_typed(around[:typed_end]):
+            return line_start if line_start > start else begin + mark.end()
+    return stop
 
 
 async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:

@@ -382,8 +382,9 @@ TOOLS = (
         "execute_command",
         "Run a command to its end in a tab's shell; return its output, without prompt or echo, "
         "and its exit code. If it awaits input, the call returns with `awaits`: answer with "
-        f"start_process. On timeout it is interrupted with C-c, and gets up to "
-        f"{MAX_INTERRUPTS_S:g} s to end. Commands for one tab run one after the other.",
+        "start_process, but have a person type what is hidden, as the note says. On timeout it is "
+        f"interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab "
+        "run one after the other.",
         _either(Tabs.execute_command, UsersTabs.execute_command),
         ExecuteCommand,
         hints=DESTROYS,

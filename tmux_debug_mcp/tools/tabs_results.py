@@ -50,6 +50,7 @@ def tab_row(pane: Pane, state: State, *, is_active: bool) -> dict[str, Any]:
         "signal": state.signal,
         "awaits": state.awaits and state.awaits.value,
         "lost": state.is_lost or None,
+        "note": _ask_a_person(pane) if state.awaits is Awaits.HIDDEN_INPUT else None,
     }
     return row | {key: value for key, value in facts.items() if value is not None}
 
@@ -66,13 +67,20 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
     if outcome.reason is RunReason.INPUT:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
-        remarks.append(
-            "It runs on and awaits that: answer with start_process, or stop it with stop_process."
-        )
+        if awaits is Awaits.HIDDEN_INPUT:
+            remarks.append(f"It runs on and awaits hidden input; {_ask_a_person(pane)}.")
+        else:
+            remarks.append(
+                "It runs on and awaits that: answer with start_process, or stop it with "
+                "stop_process."
+            )
     if outcome.excerpt.cut_bytes:
         begin = max(outcome.start, pane.log.kept_from)
         remarks.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
         result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
+        if begin > outcome.start:
+            result["skipped_bytes"] = begin - outcome.start
+            remarks.append(f"The first {begin - outcome.start} bytes are no longer kept.")
     remark = outcome.remark(timeout_s)
     if remark and outcome.reason is not RunReason.INPUT:
         remarks.append(f"{remark[0].upper()}{remark[1:]}.")
@@ -81,6 +89,11 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
     if remarks:
         result["note"] = " ".join(remarks)
     return result
+
+
+def _ask_a_person(pane: Pane) -> str:
+    """Return how a secret is typed: what start_process types is put on record."""
+    return f"a person can type it: tmux-debug secret {pane.id}"
 
 
 async def clean_output(log: Log, start: int, end: int) -> Excerpt:

@@ -54,7 +54,7 @@ _MAX_ENCODED_BYTES = 900
 # Characters that need no encoding: no quotes, backslashes, percent signs or control characters.
 _SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
 # The mark follows the line that was typed within this many characters.
-_MAX_TO_MARK = 2048
+MAX_TO_MARK = 2048
 
 
 def job_marks(begin_nonce: str, end_nonce: str) -> re.Pattern[bytes]:
@@ -163,7 +163,7 @@ def with_commands(text: str, commands: Mapping[str, str]) -> str:
 def is_typed(data: bytes | bytearray) -> bool:
     """Tell whether the last line of data has what is typed for a command."""
     start = data.rfind(b"\n", 0, len(data) - 1) + 1
-    line = data[start:][-_MAX_TO_MARK:]
+    line = data[start:][-MAX_TO_MARK:]
     return _TYPED.search(line.decode(errors="replace")) is not None
 
 
@@ -177,7 +177,7 @@ def readable(data: bytes) -> str:
     position = 0
     for mark in BEGIN.finditer(text):
         before = text[position : mark.start()]
-        start = max(0, len(before) - _MAX_TO_MARK)
+        start = max(0, len(before) - MAX_TO_MARK)
         near = before[start:]
         shown = with_command(near, mark[1])
         if not shown:
