@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 from support import eventually, in_process, socket_of
 from toolsets import Tmux
 
+from tmux_debug_mcp.panes.creation import Destination, NewPane
 from tmux_debug_mcp.settings import Settings
 
 EXPLAINED = "Use tmux_list_panes to see what is there."
@@ -135,6 +137,22 @@ async def test_name_that_looks_like_an_id_is_an_error_that_names_the_parameter(t
     ):
         error = await tmux.error(tool, **arguments, **{parameter: "@7"})
         assert error.startswith(f"Parameter '{parameter}' is '@7', which looks like an id.")
+
+
+async def test_kill_of_a_session_ends_panes_that_are_added_meanwhile(tmux: Tmux) -> None:
+    # The first pane takes half a second to kill.
+    await tmux.text("create_session", name="w", command="trap '' HUP TERM; echo up; sleep 1000")
+    await tmux.shows("w", "up")
+    [pane] = tmux.engine.panes
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(tmux.text, "kill", target="w", type="session"))
+        await eventually(lambda: pane not in tmux.engine.panes)
+        await tmux.engine.create(
+            NewPane("sleep 1000", destination=Destination(["new-window", "-t", "=w:"], "=w:"))
+        )
+
+    assert await tmux.text("list_sessions") == "No sessions found."
 
 
 async def test_kill_ends_what_was_meant_and_all_that_runs_in_it(tmux: Tmux) -> None:

@@ -12,7 +12,9 @@ async def test_splits_have_the_direction_and_size_that_were_asked_for(tmux: Tmux
 
     shapes = {row[2]: row[4] for row in await tmux.rows("panes")}
     assert shapes == {"%1": "149x39", "%2": "200x10", "%3": "50x39"}
-    assert "Parameter 'size' is 'half'" in await tmux.error("split_window", target="w", size="half")
+    for size in ("half", "0", "0%", "101%", "-5", ""):
+        error = await tmux.error("split_window", target="w", size=size)
+        assert error.startswith(f"Parameter 'size' is '{size}'.")
 
 
 async def test_resizing_moves_borders_or_says_why_not(tmux: Tmux) -> None:

@@ -223,10 +223,12 @@ class OwnServer:
                 if neighbour.target != row.tmux_pane:
                     neighbour.keyboard.check_free()
         state = None
-        for other in await self.rows():
-            if _is_in(other, kind, row):
+        inside = [row]
+        while inside:  # another call may add panes meanwhile
+            for other in inside:
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                     state = await self._engine.kill(self._pane(other))
+            inside = [other for other in await self.rows() if _is_in(other, kind, row)]
         await self._take_sizes()
         return state if kind == "pane" else None
 

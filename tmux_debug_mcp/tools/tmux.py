@@ -58,7 +58,7 @@ INSTRUCTIONS = (
     "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
-_SIZE = re.compile(r"[1-9]\d{0,4}%?")
+_SIZE = re.compile(r"[1-9]\d{0,4}|(?:[1-9]\d?|100)%")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 
