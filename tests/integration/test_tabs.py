@@ -221,6 +221,7 @@ async def test_list_has_diagnostics_for_a_person(tabs: Tabs, tab: str) -> None:
         ),
         ("read_logs_from_tab", {"window_id": "@1", "lines": 0}, "at least 1"),
         ("read_logs_from_tab", {"window_id": "../@1"}, "Tab '../@1' not found"),
+        ("read_logs_from_tab", {"window_id": "/@1"}, "Tab '/@1' not found"),
         ("read_logs_from_tab", {"window_id": "bash"}, "Tab 'bash' not found"),
         ("stream_logs_from_tab", {"window_id": "debug-1"}, "Tab 'debug-1' not found"),
         ("stream_logs_from_tab", {"window_id": "@1", "from_byte": -1}, "at least 0"),

@@ -78,7 +78,9 @@ async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIt
     pane.viewers.add(name)
     try:
         if person is not None:
-            active_before = await _zoom(engine, pane)
+            active_before = await _zoom(pane)
+        if active_before is not None:
+            await take_sizes(pane.client, engine.panes_in(pane.window))
         await _make_session(pane, name, line)
         if pane not in engine.panes:
             raise PaneNotFoundError(pane.id)
@@ -113,14 +115,13 @@ async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
         yield
 
 
-async def _zoom(engine: Engine, pane: Pane) -> str | None:
+async def _zoom(pane: Pane) -> str | None:
     """Zoom a pane of a split window, and return the pane that was active; None if it is alone."""
     active_pane = ("list-panes", "-t", pane.target, "-f", "#{pane_active}", "-F", "#{pane_id}")
     [panes, [active]] = await pane.tmux(("list-panes", "-t", pane.target), active_pane)
     if len(panes) == 1:
         return None
     await pane.tmux(_unzoomed(pane), ("resize-pane", "-Z", "-t", pane.target))
-    await take_sizes(pane.client, engine.panes_in(pane.window))
     return active.decode()
 
 

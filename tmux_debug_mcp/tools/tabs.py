@@ -255,10 +255,9 @@ class Tabs:
         engine = self._engine
         tab = self._tab(arguments.window_id)
         state = await engine.kill(tab)
-        for pane in engine.panes:  # of a window that was split
-            if pane.window == tab.window:
-                with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
-                    await engine.kill(pane)
+        for pane in engine.panes_in(tab.window):  # of a window that was split
+            with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+                await engine.kill(pane)
         result: dict[str, Any] = {"success": True, "ended": str(state)}
         if engine.archive:
             result["log"] = f"{engine.archive.run}/{tab.window}"
@@ -299,13 +298,13 @@ class Tabs:
             ArgumentError: Several runs had a tab of this id.
             PaneNotFoundError: There is none.
         """
-        run, _, own = window_id.rpartition("/")
+        _, slash, own = window_id.rpartition("/")
         if not TAB_ID.fullmatch(own):
             raise PaneNotFoundError(window_id)
         pane = self._find(window_id)
         if pane:
             return pane.id
-        if run:
+        if slash:
             return window_id
         archive = self._engine.archive
         if archive is None:
