@@ -68,6 +68,101 @@ async def test_what_was_left_on_the_line_is_not_run(tools: Tools, shell: str, ke
     assert (await run(tools, "echo clean", pane_id))[0] == "clean\n"
 
 
+def _exits_with(shell: str, code: int) -> str:
+    """Return a command that leaves an exit code."""
+    return f"sh -c 'exit {code}'" if shell == "fish" else f"(exit {code})"
+
+
+def _status(shell: str) -> str:
+    """Return a command that prints the exit code of the command before it."""
+    return "echo $status" if shell == "fish" else "echo $?"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_run_sees_the_exit_code_of_what_was_typed(tools: Tools, shell: str) -> None:
+    # Shells set it to 130 when C-c clears a line, so that is not pressed at a new prompt.
+    pane_id = await tools.create(SHELLS[shell])
+    for code in (7, 8):
+        await tools.send(pane_id, _exits_with(shell, code) + " Enter")
+        assert (await run(tools, _status(shell), pane_id))[0] == f"{code}\n"
+
+    assert "^C" not in (await tools.blocks("capture_pane", pane_id=pane_id))[0]
+
+
+@pytest.mark.parametrize(
+    ("shell", "setting"),
+    [
+        ("bash", r"PS1='\w \$? '"),
+        ("zsh", "PROMPT='%~ %? '"),
+        ("fish", "function fish_prompt; echo -n $status $PWD ''; end"),
+    ],
+)
+async def test_prompt_that_changes_does_not_cost_the_exit_code(
+    tools: Tools, shell: str, setting: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    await run(tools, setting, pane_id)
+    await tools.send(pane_id, ["cd /usr Enter", "cd lib; false Enter"])
+
+    assert (await run(tools, _status(shell), pane_id))[0] == "1\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "busybox"])
+async def test_run_sees_the_exit_code_of_a_run_that_got_its_answer(
+    tools: Tools, shell: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    _, meta, _ = await run(tools, "read -r answer; (exit 9)", pane_id)
+    assert meta["reason"] == "input"
+    await tools.send(pane_id, "a few words Enter", timeout_s=PATIENCE_S)
+
+    assert (await run(tools, "echo $? $answer", pane_id))[0] == "9 a few words\n"
+
+
+# Lines that a shell does not take for a whole command, and what is typed after them.
+INCOMPLETE = {
+    "quotation": ["touch '{file} Enter"],
+    "backslash": ["touch {file} \\ Enter"],
+    "document": ["touch {file} <<end Enter"],
+    "list": ["touch {file} && Enter"],
+    "substitution": ["touch {file} $( Enter"],
+    "compound": ["if touch {file} Enter"],
+    "after a whole one": ["true Enter", "touch {file} \\ Enter"],
+    "in two lines": ["touch {file} \\ Enter", "{file} | Enter"],
+    "half a line": ["echo it Enter", "touch {file}"],
+    "escape": ["echo it Enter", "Escape"],
+}
+
+
+@pytest.mark.parametrize("typed", INCOMPLETE)
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_run_is_no_part_of_a_command_that_was_not_finished(
+    tools: Tools, short_path: Path, shell: str, typed: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    file = short_path / "touched"
+    await tools.send(pane_id, [step.format(file=file) for step in INCOMPLETE[typed]])
+
+    text, meta, _ = await run(tools, "echo clean", pane_id)
+    assert (text, meta["exit_code"]) == ("clean\n", 0)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "prompts", ["PS1='> '", "PS1='$ ' PS2='$ '", "PS1= PS2=", r"PS1='\w$ ' PS2='\w$ '"]
+)
+async def test_prompts_that_look_alike_are_not_mistaken(
+    tools: Tools, short_path: Path, prompts: str
+) -> None:
+    pane_id = await tools.create(SHELLS["bash"])
+    file = short_path / "touched"
+    await run(tools, prompts, pane_id)
+    await tools.send(pane_id, f"touch {file} \\ Enter")
+
+    assert (await run(tools, "echo clean", pane_id))[0] == "clean\n"
+    assert not file.exists()
+
+
 async def test_line_editor_within_a_command_is_not_taken_for_the_prompt(tools: Tools) -> None:
     pane_id = await tools.create("bash --norc")
 

@@ -21,7 +21,7 @@ from tmux_debug_mcp.panes.looking.activity import (
     is_ready_for_step,
     prompting,
 )
-from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
+from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell, is_complete, may_go_on
 from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
@@ -303,6 +303,46 @@ class TestStopping:
             back = Snapshot(group=7, shell=shell)
             plan.step(back, 0.2, is_interactive=True)
             assert plan.step(back, 0.3, is_interactive=True) is expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "false", "make -j4 test; echo $?", "cd 'My Documents'", 'X="a;b" ./run --at=1,2', "a ~/b"],
+)
+def test_simple_lines_are_complete(line: str) -> None:
+    assert is_complete(line)
+    assert not may_go_on(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "it's",
+            'say "',
+            "a `b",
+            "a \\",
+            "a |",
+            "a &&",
+            "a ||  ",
+            "a <<E",
+            "a $(b",
+            "f() {",
+            "a=(1",
+        ),
+        *("if a", "a; for i", "case a in", "begin", "not", "while", "coproc x {", "a; do"),
+    ],
+)
+def test_lines_that_go_on_are_not_taken_for_complete_ones(line: str) -> None:
+    assert may_go_on(line)
+    assert not is_complete(line)
+
+
+@pytest.mark.parametrize(
+    "line", ["(exit 7)", "!!", "^a^b", "f()", "echo 'a\\'", "a\tb", "# it", "a*"]
+)
+def test_what_shells_may_read_otherwise_is_not_surely_complete(line: str) -> None:
+    assert not is_complete(line)
 
 
 def test_shells_that_can_be_given_commands_are_none_of_the_others() -> None:

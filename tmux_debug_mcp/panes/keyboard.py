@@ -23,6 +23,9 @@ from .tmux_pane import TmuxPane
 
 # A wait can tell the echo of this many keystrokes from output.
 _MAX_SENT = 200
+# Of more lines, and of longer ones, it is only remembered that there were some.
+_MAX_TYPED_LINES = 20
+_MAX_LINE_CHARACTERS = 1000
 _CONTROL = re.compile("[\0-\037\177]+")
 
 
@@ -37,8 +40,10 @@ class Keyboard:
         sequence: Held while a call types several steps, some of them text.
         sent: What was typed, oldest first; the last 200 keystrokes.
         holder: The person who has the keyboard, None if calls have it.
-        is_line_used: Something was typed since the shell got its last command, so its command line
-            may not be empty.
+        typed_lines: What was typed since the shell's command line was last known to be empty: each
+            line, or None for what is not known or did not end in Enter.
+        empty_prompt: The cursor after the prompt that the shell showed when its line was last
+            known to be empty and something was typed; None before that.
     """
 
     def __init__(self, pane: TmuxPane) -> None:
@@ -47,7 +52,8 @@ class Keyboard:
         self.sequence = anyio.Lock()
         self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
         self.holder: str | None = None
-        self.is_line_used = False
+        self.typed_lines: list[str | None] = []
+        self.empty_prompt: int | None = None
 
     def hand_over(self, person: str) -> None:
         """Give a person the keyboard. Until they let go, calls can't type, run or signal.
@@ -79,13 +85,29 @@ class Keyboard:
             return None
         return self.sent[-1]
 
-    def use_line(self) -> None:
-        """Note that the shell's command line may not be empty."""
-        self.is_line_used = True
+    @property
+    def is_line_used(self) -> bool:
+        """Whether something was typed since the shell's command line was known to be empty."""
+        return bool(self.typed_lines)
+
+    def use_line(self, keystrokes: Keystrokes | None = None) -> None:
+        """Note that the shell's command line may not be empty.
+
+        Args:
+            keystrokes: What is typed; None if that is not known.
+        """
+        line = None
+        if keystrokes and set(keystrokes.keys) == {"Enter"} and not keystrokes.is_paste:
+            line = keystrokes.text
+        if line and len(line) > _MAX_LINE_CHARACTERS:
+            line = None
+        self.typed_lines.append(line)
+        if len(self.typed_lines) > _MAX_TYPED_LINES:
+            self.typed_lines[:2] = [None]
 
     def release_line(self) -> None:
         """Note that the shell's command line is empty."""
-        self.is_line_used = False
+        self.typed_lines.clear()
 
     def expect_echo(
         self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()
@@ -109,6 +131,8 @@ class Keyboard:
             rows=rows,
         )
         self.sent.append(sent)
+        if shell and not self.is_line_used:
+            self.empty_prompt = sent.cursor
         return sent
 
     def _echoes(self, shell: Shell | None) -> Echoes:

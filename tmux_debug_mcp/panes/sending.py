@@ -162,7 +162,7 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
             if step.signal:
                 signalled = _send_signal(pane, before.group, step.signal, shell)
             else:
-                keyboard.use_line()
+                keyboard.use_line(step)
                 await keyboard.type(step)
     return Sending(
         done=1,

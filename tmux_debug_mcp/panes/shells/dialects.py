@@ -23,6 +23,22 @@ _BASH_PATHS = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/b
 # Time for bash to parse a command: 128 kB takes some milliseconds.
 _PARSE_S = 1.0
 
+# Commands and lists of commands without expansions, groups and redirections. Quoted words have no
+# character that some shell takes for the end of the quotation, or reads otherwise than others.
+_SIMPLE = re.compile(r"""(?: [\w./,:@%+=~$?;\x20-] | '[^'\\\n]*' | "[^"\\$`!\n]*" )*""", re.VERBOSE)
+# Words that begin a command of several lines, or go on with it, in one shell or the other.
+_RESERVED_WORDS = frozenset(
+    (
+        *("and", "begin", "case", "coproc", "do", "elif", "else", "for", "foreach", "function"),
+        *("if", "nocorrect", "not", "or", "repeat", "select", "switch", "then", "time", "until"),
+        "while",
+    )
+)
+# What a line ends in, or has in it, that goes on in the next line; quotes and brackets in pairs.
+_GOES_ON = re.compile(r"<<|[\\|&]\s*$")
+_QUOTES = "'\"`"
+_BRACKETS = (("(", ")"), ("{", "}"), ("[", "]"))
+
 # The options of shells that take the next word as their argument.
 _OPTIONS_WITH_ARGUMENT = (
     *("--rcfile", "--init-file", "--init-command"),
@@ -226,6 +242,21 @@ def _is_busybox_shell(pid: int) -> bool:
     if words and words[0] == "busybox":
         words = words[1:]
     return bool(words) and words[0].removeprefix("-") in _BUSYBOX_SHELLS
+
+
+def is_complete(line: str) -> bool:
+    """Tell whether a line is surely a complete command for every shell, unless it has an alias."""
+    if not _SIMPLE.fullmatch(line):
+        return False
+    return _RESERVED_WORDS.isdisjoint(re.split("[ ;]", line))
+
+
+def may_go_on(line: str) -> bool:
+    """Tell whether a line looks like the beginning of a longer command."""
+    is_quoting = any(line.count(quote) % 2 for quote in _QUOTES)
+    is_grouping = any(line.count(opening) != line.count(closing) for opening, closing in _BRACKETS)
+    has_reserved_word = not _RESERVED_WORDS.isdisjoint(re.split(r"[\s;]", line))
+    return is_quoting or is_grouping or has_reserved_word or bool(_GOES_ON.search(line))
 
 
 async def unfinished(shell: Shell, command: str) -> str | None:

@@ -7,6 +7,7 @@ on.
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,13 +23,15 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import may_be_answered
+from tmux_debug_mcp.logs.reading import clean_text
 from tmux_debug_mcp.panes.keyboard import Keyboard
 from tmux_debug_mcp.panes.tmux_pane import TmuxPane
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 
-from .dialects import Shell, foreground_shell
+from .dialects import Shell, foreground_shell, is_complete, may_go_on
 from .jobs import Job
 
 # Calls that may wait for their turn in one pane.
@@ -51,6 +54,10 @@ MAX_INTERRUPTS_S = MAX_INTERRUPTS * _INTERRUPT_S
 _MAX_COMMANDS = 1000
 # Poll interval while a hook of the prompt runs.
 _HOOK_S = 0.01
+# A prompt, with all sequences that draw it, is shorter.
+_MAX_PROMPT_BYTES = 4096
+# Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
+_PS2 = re.compile(r"[a-z ]*>|")
 # The end of a program is known some milliseconds after it has lost the terminal.
 _ENDING_S = 0.5
 # How long shells wait for what follows Escape.
@@ -225,19 +232,42 @@ class PaneShell:
             ToolError: As `at_prompt` does.
         """
         shell = await self.at_prompt(min(deadline, anyio.current_time() + PROMPT_S))
-        if not await self._may_have_text(shell):
-            return shell
-        await self._clear_line()
-        cleared = await self._pane.terminal.prompt(TAKE_S)
-        if cleared is None:
-            raise await self._no_prompt()
-        return cleared
+        if await self._may_have_text(shell):
+            await self._clear_line()
+            cleared = await self._pane.terminal.prompt(TAKE_S)
+            if cleared is None:
+                raise await self._no_prompt()
+            shell = cleared
+        self._keyboard.release_line()
+        return shell
 
     async def _may_have_text(self, shell: Shell) -> bool:
         """Tell whether the shell's line may have text, of a call, a person or a terminal."""
-        if self._keyboard.is_line_used:
+        if self._keyboard.is_line_used and not await self._has_new_prompt():
             return True
         return await self._may_have_answers(shell) or await self._pane.is_attended()
+
+    async def _has_new_prompt(self) -> bool:
+        """Tell whether the shell shows a new prompt for a command since Enter was pressed last.
+
+        After an incomplete line it shows another prompt (PS2), where the next line would become a
+        part of that command. So the prompt has to be the one from before the typed lines, and none
+        of them to look incomplete; or, where prompts change, all of them to be surely complete.
+        """
+        keyboard, log = self._keyboard, self._pane.log
+        sent = keyboard.last_sent
+        lines = [line for line in keyboard.typed_lines if line is not None]
+        if sent is None or keyboard.typed_lines[-1] is None:
+            return False
+        await self._pane.drain()
+        prompt = await _last_line(log, sent.cursor, log.size)
+        if _PS2.fullmatch(prompt):
+            return False
+        if len(lines) == len(keyboard.typed_lines) and all(map(is_complete, lines)):
+            return True
+        before = keyboard.empty_prompt
+        is_same = before is not None and prompt == await _last_line(log, 0, before)
+        return is_same and not any(map(may_go_on, lines))
 
     async def _may_have_answers(self, shell: Shell) -> bool:
         """Tell whether the terminal may have answered output outside of jobs, with no reader."""
@@ -357,6 +387,14 @@ class PaneShell:
                     await subscription.wait(POLL_S)
         job.remove()
         return job.code_before
+
+
+async def _last_line(log: Log, start: int, end: int) -> str:
+    """Return the clean text of the last line in a part of a log, without blanks around it."""
+    start = max(start, log.kept_from, end - _MAX_PROMPT_BYTES)
+    data = log.read(start, end - start)
+    text = await clean_text(log, data, start, is_line=False)
+    return text.rpartition("\n")[2].strip()
 
 
 def _is_over(job: Job) -> bool:
