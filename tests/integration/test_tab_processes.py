@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, in_process, python, until
+from support import PATIENCE_S, SHELLS, in_process, python, until
 from toolsets import NOISE, Tabs, open_tabs
 
 from tmux_debug_mcp.panes import stopping
@@ -268,6 +268,33 @@ async def test_loop_of_the_shell_itself_is_stopped_by_c_c_alone(tabs: Tabs, tab:
 
     assert await tabs.json("stop_process", window_id=tab) == {"success": True}
     assert await tabs.output(tab, "echo alive") == "alive\n"
+
+
+LOOPS = {
+    "loop": "while :; do sleep 1000; done",
+    "list": "sleep 1000; sleep 1000; sleep 1000; echo end''ed",
+    "ignores C-c": "while :; do sh -c 'trap \"\" INT; exec sleep 1000'; done",
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "dash", "busybox", "fish"])
+async def test_sigterm_stops_a_loop_or_list_of_programs(
+    tabs: Tabs, tab: str, shell: str, loop: str
+) -> None:
+    # Shells ignore it, and go on with the next program.
+    command = LOOPS[loop]
+    if shell == "fish":
+        command = command.replace(":; do", "true;").replace("done", "end")
+    await tabs.json("start_process", window_id=tab, command=SHELLS[shell])
+    await tabs.shows_foreground(tab, SHELLS[shell].split()[0])
+    await tabs.json("start_process", window_id=tab, command=command)
+    await tabs.shows_foreground(tab, "sleep")
+
+    answer = await tabs.json("stop_process", window_id=tab, signal="SIGTERM")
+    assert answer == {"success": True}
+    assert await tabs.output(tab, "echo alive") == "alive\n"
+    assert "ended" not in (await tabs.read(tab, strip_ansi=True))["content"]
 
 
 async def test_command_that_is_being_executed_can_be_stopped(tabs: Tabs, tab: str) -> None:

@@ -267,7 +267,15 @@ class TestStopping:
         plan.step(Snapshot(group=9), 0.0, is_interactive=False)
         assert plan.step(Snapshot(group=9), 0.1, is_interactive=False) is StopAction.SIGNAL
         assert plan.step(Snapshot(group=10), 0.2, is_interactive=False) is StopAction.WAIT
-        assert plan.step(Snapshot(group=10), 0.3, is_interactive=False) is StopAction.SIGNAL
+        assert plan.step(Snapshot(group=10), 0.3, is_interactive=False) is StopAction.SIGNAL_LIST
+
+    def test_c_c_is_enough_for_the_programs_of_a_list(self) -> None:
+        plan = StopPlan(is_interrupt=True)
+        acts = [
+            plan.step(Snapshot(group=group), at, is_interactive=False)
+            for group, at in ((9, 0.0), (9, 0.1), (10, 0.2), (10, 0.3))
+        ]
+        assert acts == [StopAction.WAIT, StopAction.SIGNAL] * 2
 
     def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
         plan = StopPlan(is_interrupt=True)

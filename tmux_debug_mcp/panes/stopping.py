@@ -1,5 +1,6 @@
 """Stopping what runs in the foreground of a shell's pane, until the shell is at its prompt."""
 
+import contextlib
 import os
 import signal
 import time
@@ -12,6 +13,7 @@ from tmux_debug_mcp.vt.keys import INTERRUPT
 from .looking.activity import TYPED_S, Activity, ActivityTracker, StopAction, StopPlan
 from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
+from .shells.dialects import shell_of
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
 OTHER_SHELLS = (
@@ -38,8 +40,8 @@ _STARTING_SHELL_S = 0.5
 async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     """Stop what runs in the foreground of a pane whose program is a shell.
 
-    The rest of a list of commands is stopped too. If the shell is at its prompt already, C-c clears
-    its command line.
+    The rest of a loop or of a list of commands is stopped too. If the shell is at its prompt
+    already, C-c clears its command line.
 
     Args:
         pane: The pane.
@@ -106,6 +108,9 @@ async def _act(
     match plan.step(snapshot, anyio.current_time(), is_interactive=is_interactive):
         case StopAction.SIGNAL:
             return await _signal(pane, snapshot.group, number)
+        case StopAction.SIGNAL_LIST:
+            _interrupt_shell_of(snapshot.pid)
+            return await _signal(pane, snapshot.group, number)
         case StopAction.RESTORE:
             if terminals.restore(pane.leader.pid):
                 await pane.keyboard.press(INTERRUPT)
@@ -129,6 +134,15 @@ async def _signal(pane: Pane, group: int, number: signal.Signals) -> str | None:
     except ProcessLookupError:  # it has just ended
         return None
     return None
+
+
+def _interrupt_shell_of(pid: int | None) -> None:
+    """Send SIGINT to the interactive shell that has started a program and waits for it."""
+    program = processes.read_stat(pid) if pid else None
+    shell = shell_of(program.ppid) if program else None
+    if shell and shell.is_interactive():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(shell.pid, signal.SIGINT)
 
 
 def _is_other_shell(pane: Pane) -> bool:

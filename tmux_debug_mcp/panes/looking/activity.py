@@ -379,6 +379,7 @@ class StopAction(Enum):
 
     WAIT = "take another snapshot later"
     SIGNAL = "signal the foreground process group"
+    SIGNAL_LIST = "signal that group, and interrupt the shell, which would go on with its list"
     RESTORE = "restore the terminal's modes"
     REFUSE = "give up, since a signal would end the shell"
 
@@ -387,6 +388,8 @@ class StopPlan:
     """Decides how to stop what runs in a shell until the shell itself has the terminal.
 
     - Each process group gets the signal once, after it has had the terminal for `STEADY_S`.
+    - When a program was signalled and another one follows, the shell runs a loop or a list, which
+      C-c ends and other signals don't. So the shell is interrupted, too.
     - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
     - A shell that is at work itself gets C-c, which it heeds, and no other signal.
@@ -440,9 +443,10 @@ class StopPlan:
     def _signal_once(self, group: int, now: float) -> StopAction:
         if group in self._signalled:
             return StopAction.WAIT
+        is_list = bool(self._signalled) and not self._is_interrupt
         self._signalled.add(group)
         self._signalled_at = now
-        return StopAction.SIGNAL
+        return StopAction.SIGNAL_LIST if is_list else StopAction.SIGNAL
 
 
 def _after_stopped_program(snapshot: Snapshot) -> StopAction:

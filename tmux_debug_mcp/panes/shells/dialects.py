@@ -210,6 +210,12 @@ def foreground_shell(pane_pid: int) -> Shell | None:
         The shell, None if another program or a subshell is in the foreground.
     """
     process = _foreground_process(pane_pid)
+    return shell_of(process.pid) if process else None
+
+
+def shell_of(pid: int) -> Shell | None:
+    """Return the shell that a process is, None if it is another program or a subshell."""
+    process = processes.read_stat(pid)
     if process is None or process.is_fork:
         return None
     name = processes.program(process.pid)
