@@ -188,3 +188,32 @@ async def test_command_that_can_not_be_written_is_an_error_and_the_pane_goes_on(
     assert "can't write" in await tools.error("run", command="true", pane_id=pane_id)
     assert (await run(tools, "echo on", pane_id))[0] == "on\n"
     (tools.engine.panes[0].client.directory / "1.1-true.command").rmdir()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_messages_of_shells_do_not_name_the_file_that_has_the_command(
+    tools: Tools, shell: str
+) -> None:
+    pane_id = await tools.create(SHELLS[shell])
+    text, _, _ = await run(tools, "echo first\nno-such-command", pane_id)
+    assert text.startswith("first\n")
+    assert "no-such-command" in text
+    assert "/tmux-debug-mcp-" not in text
+
+    found = await tools.capture(pane_id, pattern="no-such-command")
+    assert "/tmux-debug-mcp-" not in found
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_path_of_such_a_file_stays_where_a_program_prints_it(
+    tools: Tools, short_path: Path, shell: str
+) -> None:
+    path = "/run/user/1000/tmux-debug-mcp-4711-0a1b2c3d/12.3-echo-hi"
+    printed = f"{path}.command\nopen('{path}.command', 'r')\nit says: {path}:3\n  . {path}.sh\n"
+    file = short_path / "printed"
+    file.write_text(printed)
+    pane_id = await tools.create(SHELLS[shell])
+
+    assert (await run(tools, f"cat {file}", pane_id))[0] == printed
+    assert printed.rstrip("\n") in await tools.capture(pane_id)
+    assert f"{path}.command" in await tools.capture(pane_id, pattern=r"12\.3-echo-hi.command$")

@@ -12,6 +12,8 @@ from tmux_debug_mcp.vt.marks import (
     encoded,
     readable,
     with_command,
+    with_commands,
+    without_paths,
 )
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -69,6 +71,58 @@ def test_lines_that_hooks_print_between_are_left_alone_and_so_is_what_others_typ
 
     assert transcript.text() == "$ ls /tmp\n$ echo hi\nhooked\nhi\n"
     assert with_command("$ . /tmp/file", "x") is None
+
+
+DIRECTORY = "/run/user/1000/tmux-debug-mcp-4711-0a1b2c3d"
+FILE = f"{DIRECTORY}/12.3-echo-hi.command"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "bash: FILE: line 2: syntax error near unexpected token `;'",
+        "-bash: FILE: line 1: unexpected EOF while looking for matching `''",
+        "dash: 2: FILE: x: not found",
+        "sh: FILE: line 1: x: not found",
+        "FILE:1: command not found: x",
+        "FILE:cd:1: no such file or directory: /x",
+        "+FILE:1> echo hi",
+        "++ builtin . FILE",
+        "FILE (line 1): Unknown command",
+        "from sourcing file FILE",
+        "\tcalled on line 1 of file FILE",
+        "        called on line 1 of file FILE",
+        "source: Error while reading file 'FILE'",
+    ],
+)
+def test_messages_of_shells_name_the_command_and_not_its_file(message: str) -> None:
+    text = f"before\n{message}\nbehind {FILE}\n{message}"
+
+    expected = text.replace(message, message.replace("FILE", "command"))
+    shown = without_paths(text.replace("FILE", FILE))
+    assert shown == expected.replace("FILE", FILE)
+    assert with_commands(text.replace("FILE", FILE), {}) == shown
+
+    raw = f"\033[?2004l\r\033[31m{message}\r\n"
+    assert without_paths(raw.replace("FILE", FILE)) == raw.replace("FILE", "command")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "FILE",
+        "the log says dash: 2: FILE: x: not found",
+        "'FILE': is a name",
+        "open('FILE', 'r')",
+        "FILE FILE",
+        "FILE.bak: a file",
+        "bash: FILE-2",
+        "see FILE:3",
+    ],
+)
+def test_path_of_a_file_stays_where_programs_print_it(printed: str) -> None:
+    text = f"{printed.replace('FILE', FILE)}\n"
+    assert without_paths(text) == text
 
 
 def test_marks_that_nothing_was_typed_for_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,19 +34,32 @@ BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 # The line that is typed for a command: `.` or `source`, and the path of the command's file.
 _TYPED = re.compile(
     r"""
-    (?: \x20 \\?\. | \x20 (?:builtin\x20)? source )
-    \x20 / \S* / tmux-debug-mcp-\d+-[0-9a-f]{8} / \d+\.\d+-[a-z0-9-]+
+    (?<! \+ ) (?: \x20 \\?\. | \x20 (?:builtin\x20)? source )  # a trace has `+` before it
+    \x20 / \S* / tmux-debug-mcp-\d+-[0-9a-f]{8} / \d+\.\d+-[a-z0-9-]+ (?![\w.-])
     """,
     re.VERBOSE,
 )
 
 # The directory of commands' files, in any path.
 FILES = "/tmux-debug-mcp-"
-# The end of the path of a command's file.
-_FILE = re.compile(rf"{FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?")
-# The beginning of that path, up to the directory.
-_BEFORE_FILE = re.compile(r"[^\s'\"`:]{0,200}\Z")
-_MAX_BEFORE_FILE = 200
+_PATH = rf"(?:/[^\s'\"`:]{{0,200}})?{FILES}\d+-[0-9a-f]{{8}}/\d+\.\d+-[a-z0-9-]+(?:\.command)?"
+# A line that a shell prints about what it runs, up to the path of a command's file. In raw text,
+# the line may begin with what the line editor leaves there.
+_MESSAGE = re.compile(
+    rf"""
+    (?: \r | \033\[[\d;?]*[A-Za-z] )*
+    (?: (?:[\w./-]+:\x20 (?:\d+:\x20)?)? (?P<error> {_PATH} ) (?= : | \x20\(line\x20\d+\): )
+      | \++ (?P<trace> {_PATH} ) (?= : )
+      | \++ \x20 (?:(?:builtin|command)\x20)? \\?\.\x20 (?P<source> {_PATH} ) (?= \r?$ )
+      | (?: from\x20sourcing | [\t\x20]+called\x20on\x20line\x20\d+\x20of ) \x20file\x20
+        (?P<frame> {_PATH} ) (?= \r?$ )
+      | source:\x20Error\x20while\x20reading\x20file\x20' (?P<file> {_PATH} ) (?= '\r?$ )
+    )
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+# A path that begins further behind in its line is not one of a message.
+_MAX_BEFORE_FILE = 500
 
 # The longest command that is shown, and the longest that fits into a mark once it is encoded.
 _MAX_SHOWN_CHARACTERS = 300
@@ -127,19 +140,25 @@ def with_command(line: str, text: str) -> str | None:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with `command` for each path of a command's file, as in shells' messages."""
+    """Return a text with `command` for the path of a command's file in the messages of shells.
+
+    Wherever else a program has printed that path, it stays.
+    """
     if FILES not in text:
         return text
     parts: list[str] = []
     position = 0
-    for file in _FILE.finditer(text):
-        start = file.start()
-        first = max(position, start - _MAX_BEFORE_FILE)
-        before = _BEFORE_FILE.search(text, first, start)
-        if before:
-            start = before.start()
-        parts += [text[position:start], "command"]
-        position = file.end()
+    found = text.find(FILES)
+    while found >= 0:
+        start = text.rfind("\n", 0, found) + 1
+        message = None
+        if found - start <= _MAX_BEFORE_FILE:
+            message = _MESSAGE.match(text, start)
+        if message and message.lastgroup:
+            parts += [text[position : message.start(message.lastgroup)], "command"]
+            position = message.end(message.lastgroup)
+        line_end = text.find("\n", found)
+        found = text.find(FILES, line_end) if line_end >= 0 else -1
     return "".join([*parts, text[position:]])
 
 
