@@ -31,10 +31,17 @@ def seconds_of(keep: str) -> float:
 
 
 class Lease:
-    """Knows who uses a server, and since when nobody does."""
+    """Knows who uses a server, since when nobody does, and for how long that may be.
 
-    def __init__(self) -> None:
-        self._keep_s = math.inf
+    Args:
+        keep_s: Seconds that the server goes on without use; None if its client ends it.
+
+    Attributes:
+        keep_s: The same; see `change`.
+    """
+
+    def __init__(self, keep_s: float | None) -> None:
+        self.keep_s = keep_s
         self._users = 0
         self._unused_since = anyio.current_time()
         self._changed = anyio.Event()
@@ -53,18 +60,18 @@ class Lease:
 
     def change(self, keep_s: float) -> None:
         """Change how long the server goes on without use."""
-        self._keep_s = keep_s
+        self.keep_s = keep_s
         self._changed.set()
 
-    async def wait_until_over(self, keep_s: float) -> None:
-        """Wait until nobody has used the server for this long, or as long as it was changed to."""
-        self._keep_s = keep_s
+    async def wait_until_over(self) -> None:
+        """Wait until nobody has used the server for `keep_s`."""
         while True:
             self._changed = anyio.Event()
             if self._users:
                 await self._changed.wait()
                 continue
-            remaining_s = self._unused_since + self._keep_s - anyio.current_time()
+            keep_s = math.inf if self.keep_s is None else self.keep_s
+            remaining_s = self._unused_since + keep_s - anyio.current_time()
             if remaining_s <= 0:
                 return
             with anyio.move_on_after(remaining_s):

@@ -202,8 +202,7 @@ class RunningServer:
         self._engine = engine
         self._listener = listener
         self._clients: list[int] = []
-        self._keep_s = keep_s
-        self.lease = Lease()
+        self.lease = Lease(keep_s)
         archive = configuration.archive
         self._records = Records(configuration.audit, archive.run if archive else new_run())
         self.toolbox = Toolbox(configuration.toolsets, engine, self._records)
@@ -238,7 +237,7 @@ class RunningServer:
                     "cwd": str(self._configuration.settings.cwd),
                     "toolsets": ",".join(toolset.name for toolset in toolsets),
                     "version": __version__,
-                    "keep_s": self._keep_s,
+                    "keep_s": self.lease.keep_s,
                 }
             )
 
@@ -268,14 +267,13 @@ class RunningServer:
         """Answer `start`: change how long a detached server goes on, if the caller says so."""
         keep = greeting.wish.get("keep")
         is_changed = False
-        if keep and self._keep_s is not None:
+        if keep and self.lease.keep_s is not None:
             try:
                 keep_s = seconds_of(str(keep))
             except StartError as error:
                 caller.send_away(str(error))
                 return
-            is_changed = keep_s != self._keep_s
-            self._keep_s = keep_s
+            is_changed = keep_s != self.lease.keep_s
             self.lease.change(keep_s)
             self._describe()
         await caller.send({"pid": os.getpid(), "changed": is_changed})
@@ -358,10 +356,10 @@ async def serve_detached(
     _prepare(configuration.settings)
     async with _running(configuration, listener, keep_s) as server:
         ready()
-        await server.lease.wait_until_over(keep_s)
+        await server.lease.wait_until_over()
         while not listener.withdraw():
             await anyio.sleep(_GREETING_POLL_S)  # somebody is about to say what it wants
-            await server.lease.wait_until_over(keep_s)
+            await server.lease.wait_until_over()
 
 
 @contextlib.asynccontextmanager

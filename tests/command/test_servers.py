@@ -21,6 +21,7 @@ from wire import SERVER, Server
 
 from tmux_debug_mcp.command.starting import directory_for
 from tmux_debug_mcp.doctor.probe import sparing_stale_directories
+from tmux_debug_mcp.lease import Lease
 from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 
@@ -489,6 +490,16 @@ def test_caller_that_sends_its_own_connection_is_sent_away(
 
 
 class TestEndOfALease:
+    async def test_time_that_a_caller_has_changed_at_the_end_holds(self) -> None:
+        lease = Lease(0.0)
+        await lease.wait_until_over()
+
+        lease.change(3600.0)
+
+        with anyio.move_on_after(0.0) as scope:
+            await lease.wait_until_over()
+        assert scope.cancelled_caught
+
     @pytest.fixture
     def listening(self, short_path: Path) -> Iterator[listener.Listener]:
         listening = listener.Listener(str(short_path / "server"))
