@@ -195,6 +195,37 @@ def test_interrupted_caller_is_told_where_its_command_goes_on(
     assert any(row["status"] == "running" for row in json.loads(shell.out("list")))
 
 
+# Gets C-c as soon as the command has begun, before the next line of the program.
+INTERRUPTED_AT_ONCE = """
+import os, signal, time
+from tmux_debug_mcp.command.main import main
+from tmux_debug_mcp.sockets.connection import Connection
+send = Connection.send
+def interrupted(connection, message):
+    send(connection, message)
+    while not os.path.exists("pid"):
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+Connection.send = interrupted
+main()
+"""
+
+
+@pytest.mark.usefixtures("server")
+def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(shell: Shell) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_ONCE, "run", "echo $$ >pid; exec sleep 100"],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
+    assert done.stderr.startswith("[debug-1 running ")
+
+
 @pytest.mark.parametrize("text", ["abc", r"abc\n"])
 def test_status_line_begins_a_line_where_both_outputs_are_one(shell: Shell, text: str) -> None:
     words = shlex.join([*PROGRAM, "run", f"printf '{text}'"])

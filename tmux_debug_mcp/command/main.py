@@ -68,15 +68,18 @@ def run(words: list[str]) -> int:
 
         connection.send(wish | {"person": people.name()})
         return people.serve(connection, printer.show)
-    connection.send(wish)
     signals = _hang_up_at_signals(connection) if words[:1] in _STARTING else []
+    connection.send(wish)
+    status = None
     for message in connection.messages():
         status = printer.show(message)
         if status is not None:
-            if signals:
-                os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
-            return status
-    raise ServerGoneError("The server has ended.")
+            break
+    if signals:
+        os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
+    if status is None:
+        raise ServerGoneError("The server has ended.")
+    return status
 
 
 def _hang_up_at_signals(connection: Connection) -> list[int]:
