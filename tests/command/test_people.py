@@ -441,6 +441,7 @@ class TestSplitWindow:
         server = launch("--toolsets", "tmux")
         server.call("create_session", name="work", command="stty -echo; echo first; cat")
         server.call("split_window", target="work", command="stty -echo; echo second; cat")
+        ask_until(lambda: server.text("list_panes"), lambda text: text.count("\tcat") == 2)
         return server
 
     @pytest.fixture(params=["debug-1", "debug-2"])

@@ -278,18 +278,10 @@ def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     before = shell.left()
-    process = shell.start("replay", pane, "--at", "5", TMPDIR=str(temporary))
-    ask_until(
-        lambda: [
-            path
-            for place in (temporary, shell.runtime)
-            for path in place.glob("*/*")
-            if path.is_fifo()
-        ],
-        bool,
-    )
-    process.kill()
-    process.communicate()
+    own = Shell(shell.env | {"TMPDIR": str(temporary)}, shell.cwd)
+    with closing(Person(own, "replay", pane, "--speed", "2")) as person:
+        person.sees("three")
+        person.process.kill()
 
     ask_until(shell.left, lambda left: left == before)
     assert list(temporary.iterdir()) == []

@@ -59,7 +59,7 @@ async def test_lone_key_is_for_the_question_behind_a_progress_bar(
 
     async def send() -> None:
         keys = ["swordfish Enter", "2 Enter", "Enter"]
-        answers.append(await tools.blocks("send_keys", pane_id="debug-1", keys=keys))
+        answers.append(await tools.send("debug-1", keys, wait_for="^done"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send)
@@ -77,8 +77,9 @@ async def test_lone_key_is_for_the_question_behind_a_progress_bar(
 
 @pytest.mark.parametrize("step", ["Enter", "q", "Down", "C-d"])
 async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools, step: str) -> None:
-    await tools.create("bash --norc", timeout_s=PATIENCE_S)
-    keys = ["sleep 60 Enter", step]
+    await tools.create("exec sleep 1001")
+    await tools.shows_foreground("debug-1", "sleep")
+    keys = ["SIGCONT", step]
     confirmation, *_ = await tools.blocks(
         "send_keys", pane_id="debug-1", keys=keys, timeout_s=2 * QUIET_S
     )

@@ -182,6 +182,7 @@ async def test_output_that_is_no_longer_kept_is_told(
         tasks.start_soon(run)
         await tabs.shows(tab, "\n400000")
         await eventually(lambda: pane.log.kept_from > 1 << 20)
+        monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 30)
         trimmed.touch()
 
     skipped = result["skipped_bytes"]

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -12,6 +11,9 @@ from support import eventually, in_process, socket_of
 from toolsets import Tmux
 
 from tmux_debug_mcp.panes.creation import Destination, NewPane
+from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 
 EXPLAINED = "Use tmux_list_panes to see what is there."
@@ -139,19 +141,23 @@ async def test_name_that_looks_like_an_id_is_an_error_that_names_the_parameter(t
         assert error.startswith(f"Parameter '{parameter}' is '@7', which looks like an id.")
 
 
-async def test_kill_of_a_session_ends_panes_that_are_added_meanwhile(tmux: Tmux) -> None:
-    # The first pane takes half a second to kill.
-    await tmux.text("create_session", name="w", command="trap '' HUP TERM; echo up; sleep 1000")
-    await tmux.shows("w", "up")
-    [pane] = tmux.engine.panes
+async def test_kill_of_a_session_ends_panes_that_are_added_meanwhile(
+    tmux: Tmux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tmux.text("create_session", name="w", command="sleep 1000")
+    really_kill = Engine.kill
+    added: list[Pane] = []
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(tmux.text, "kill", target="w", type="session"))
-        await eventually(lambda: pane not in tmux.engine.panes)
-        await tmux.engine.create(
-            NewPane("sleep 1000", destination=Destination(["new-window", "-t", "=w:"], "=w:"))
-        )
+    async def add_and_kill(engine: Engine, pane: Pane) -> State:
+        if not added:
+            window = Destination(["new-window", "-t", "=w:"], "=w:")
+            added.append(await engine.create(NewPane("sleep 1000", destination=window)))
+        return await really_kill(engine, pane)
 
+    monkeypatch.setattr(Engine, "kill", add_and_kill)
+    await tmux.text("kill", target="w", type="session")
+
+    assert len(added) == 1
     assert await tmux.text("list_sessions") == "No sessions found."
 
 
