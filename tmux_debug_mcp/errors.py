@@ -392,3 +392,10 @@ def _shown(value: str) -> str:
     if len(value) <= _MAX_SHOWN_CHARACTERS:
         return value
     return value[:_MAX_SHOWN_CHARACTERS] + "…"
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first error of a group, such as that of a task group; else the error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -6,6 +6,7 @@ somebody else's: what is read there is a file of the project, and backups are ne
 
 import contextlib
 import difflib
+import errno
 import os
 import stat
 import time
@@ -55,16 +56,25 @@ def read(path: Path, project: Path | None = None) -> File:
             shown(f"{path} leads to {target}, outside the project. Put a file in its place.")
         )
     try:
-        with open(open_file(str(target)), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            data = stream.read((_MAX_MIB << 20) + 1)
+        data, status = read_data(target)
     except FileNotFoundError:
         return File(path, target, None, None)
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}.") from None
-    if len(data) > _MAX_MIB << 20:
-        raise CommandError(f"{path} is larger than {_MAX_MIB} MiB. It stays as it is.")
     return File(path, target, _decoded(path, data), status)
+
+
+def read_data(target: Path) -> tuple[bytes, os.stat_result]:
+    """Return what a regular file has, and its status.
+
+    Raises:
+        OSError: It can't be read, or is too large.
+    """
+    with open(open_file(str(target)), "rb") as stream:
+        data = stream.read((_MAX_MIB << 20) + 1)
+        if len(data) > _MAX_MIB << 20:
+            raise OSError(errno.EFBIG, f"larger than {_MAX_MIB} MiB", str(target))
+        return data, os.fstat(stream.fileno())
 
 
 def backups(path: Path, directory: Path) -> list[str]:

@@ -9,11 +9,9 @@ from typing import Any
 
 from tmux_debug_mcp.clients import agent_file
 from tmux_debug_mcp.clients.faults import FormatError
+from tmux_debug_mcp.clients.files import read_data
 from tmux_debug_mcp.clients.table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
-from tmux_debug_mcp.linux.files import open_file
 
-# `~/.claude.json` also has the history of the client.
-_MAX_FILE_BYTES = 32 << 20
 _OURS = ("tmux-debug-mcp", "tmux_debug_mcp")
 _NAME = "tmux-debug"
 # Where the program has another name than `config` has for the client.
@@ -148,10 +146,7 @@ def _entries(path: Path, source: _Source) -> Iterator[Entry]:
         OSError: It can't be read.
         ValueError: It is not what the client reads.
     """
-    with open(open_file(os.path.realpath(path)), "rb") as file:
-        text = file.read(_MAX_FILE_BYTES + 1)
-    if len(text) > _MAX_FILE_BYTES:
-        raise ValueError("too large")
+    text, _ = read_data(Path(os.path.realpath(path)))
     data = source.parse(text.decode())
     for key in source.keys:
         data = _table(data).get(key)

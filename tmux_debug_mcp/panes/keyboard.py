@@ -3,7 +3,6 @@
 Waits need to know what was typed, to tell the echo of it from output.
 """
 
-import re
 import secrets
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_comm
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
 from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
 from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.sequences import CONTROLS
 
 from .shells.dialects import Shell
 from .tmux_pane import TmuxPane
@@ -26,7 +26,6 @@ _MAX_SENT = 200
 # Of more lines, and of longer ones, it is only remembered that there were some.
 _MAX_TYPED_LINES = 20
 _MAX_LINE_CHARACTERS = 1000
-_CONTROL = re.compile("[\0-\037\177]+")
 
 
 class Keyboard:
@@ -37,7 +36,7 @@ class Keyboard:
 
     Attributes:
         lock: Held while keystrokes are typed.
-        sequence: Held while a call types several steps, some of them text.
+        sequence: Held while a call sends steps, unless all of them interrupt.
         sent: What was typed, oldest first; the last 200 keystrokes.
         holder: The person who has the keyboard, None if calls have it.
         typed_lines: What was typed since the shell's command line was last known to be empty: each
@@ -120,7 +119,7 @@ class Keyboard:
             rows: The rows of the screen before, for waits on a full-screen program.
         """
         echoes = self._echoes(shell)
-        pieces = _CONTROL.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
+        pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
         texts = [piece.strip(" ") for piece in pieces]
         sent = Sent(
             cursor=self._pane.log.size,

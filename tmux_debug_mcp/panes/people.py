@@ -6,7 +6,6 @@ passes keys to a window's active pane, and a zoomed one has the window to itself
 nothing splits the window or selects another pane there. Who only watches sees the whole window.
 """
 
-import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -21,6 +20,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.sequences import CONTROLS
 
 from .display import take_sizes
 from .engine import Engine
@@ -34,7 +34,6 @@ _WORKING = f" you have the keyboard; {_LEAVE} lets go "
 
 # The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
 MAX_SECRET_BYTES = 4095
-_CONTROL = re.compile("[\0-\037\177]")
 # The echo of a secret is looked for in this much of what is printed while it is typed.
 _MAX_ECHO_BYTES = 1 << 16
 
@@ -194,7 +193,7 @@ def _check_secret(secret: str) -> None:
     Raises:
         ToolError: It does not.
     """
-    if _CONTROL.search(secret):
+    if CONTROLS.search(secret):
         raise ToolError(
             "The secret has a control character, which could end it early and have the rest run "
             "as a command. Nothing was typed. Give a single line of text."

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from tmux_debug_mcp.errors import ArgumentError, StorageError
+from tmux_debug_mcp.errors import ArgumentError, StorageError, first_of
 from tmux_debug_mcp.logs.positioning import sets_at
 from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
 
@@ -183,12 +183,11 @@ class Recording:
 
 
 def _reason(error: BaseException) -> str:
-    """Return in a few words why a recording failed; task groups wrap what was raised."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, OSError):
-        return str(error.strerror)
-    return str(error) or type(error).__name__
+    """Return in a few words why a recording failed."""
+    cause = first_of(error)
+    if isinstance(cause, OSError):
+        return str(cause.strerror)
+    return str(cause) or type(cause).__name__
 
 
 def _create(path: Path) -> int:

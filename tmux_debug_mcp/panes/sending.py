@@ -95,7 +95,7 @@ async def send(
 
 
 async def _acquire_sequence(pane: Pane, timeout_s: float) -> None:
-    """Acquire the right to send several steps.
+    """Acquire the right to send steps.
 
     Raises:
         BusyError: Another call has it until the timeout.

@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 import orjson
 
-from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.errors import StartError, first_of
 from tmux_debug_mcp.linux import files, processes
 from tmux_debug_mcp.vt.sequences import plain_name
 
@@ -225,13 +225,6 @@ async def cancel_when_gone(caller: Caller, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-def _first(error: BaseException) -> BaseException:
-    """Return the first error of a group, which may be of groups."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 def _close(fds: list[int]) -> None:
     while fds:
         os.close(fds.pop())
@@ -348,7 +341,7 @@ class Listener:
             pass
         except* Exception as error:  # noqa: BLE001  it ends this connection and no other
             traceback.print_exc(file=sys.stderr)
-            caller.send_away(f"The server failed: {_first(error)!r}. It goes on.")
+            caller.send_away(f"The server failed: {first_of(error)!r}. It goes on.")
         finally:
             self._connected -= 1
             caller.close()

@@ -10,6 +10,7 @@ from typing import Any
 
 from tmux_debug_mcp.audit import AuditError, AuditLog
 from tmux_debug_mcp.errors import KeysError, ToolError
+from tmux_debug_mcp.vt.sequences import CONTROLS
 from tmux_debug_mcp.vt.steps import steps
 
 from .toolset import Answer
@@ -20,8 +21,6 @@ Arguments = Mapping[str, Any]
 # what it was meant to be.
 _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 
-
-_CONTROL = re.compile("[\0-\037\177]+")
 # What may stand between two characters of an echo: the end of a row, colours.
 _BETWEEN = r"(?:\n|\033\[[0-9;:]*m)*"
 # The echo of longer lines is found where it has neither.
@@ -164,7 +163,7 @@ def _secret_texts(arguments: Arguments) -> list[re.Pattern[str]]:
         )
     except (KeysError, TypeError, ValueError, AttributeError):  # it is not typed
         return []
-    lines = {line for step in typed for line in _CONTROL.split(step.text) if line.strip(" ")}
+    lines = {line for step in typed for line in CONTROLS.split(step.text) if line.strip(" ")}
     return [_expression(line) for line in sorted(lines, key=len, reverse=True)]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import orjson
 
-from tmux_debug_mcp.errors import ToolError
+from tmux_debug_mcp.errors import ToolError, first_of
 from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.options import pane_environment, path_of, state_directory, value_of
 from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
@@ -117,7 +117,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     try:
         return _shown(wish)
     except (ToolError, OSError, BaseExceptionGroup) as error:
-        cause = _cause(error)
+        cause = first_of(error)
         if isinstance(cause, BrokenPipeError):  # of standard output
             os._exit(_BROKEN_PIPE)
         if isinstance(cause, ToolError | CommandError):
@@ -125,13 +125,6 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         raise
     finally:
         found.log.close()
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the only error in an error group, such as that of a task group; else the error."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        [error] = error.exceptions
-    return error
 
 
 def _joined(words: list[str]) -> list[str]:

@@ -25,6 +25,8 @@ STRING = re.compile(
     """,
     re.VERBOSE,
 )
+# ASCII's control characters.
+CONTROLS = re.compile("[\0-\037\177]+")
 # What stands for a string once it is removed: like a string, it ends a sequence, and shows nothing.
 CANCEL = "\030"
 
