@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from support import Tools, User, ask_until, in_process, marked, run_directories
 
@@ -17,6 +18,15 @@ from tmux_debug_mcp.settings import Settings
 # Ends are bounded by half a second; on a busy machine the census may have to look again.
 _CENSUS_S = 5.0
 
+# Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
+# tries other examples in each run.
+hypothesis.settings.register_profile(
+    "same examples",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("same examples")
 
 # Who started us in the background or with nohup had these ignored, which servers would inherit.
 for _number in (signal.SIGINT, signal.SIGHUP):

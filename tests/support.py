@@ -33,9 +33,9 @@ from tmux_debug_mcp.tools.toolset import choose
 
 T = TypeVar("T")
 
-# Everything here takes milliseconds. A test that waits this long has failed.
 # What the audit calls the server in this process.
 RUN = "20260130T101546-4711"
+# Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
 # Between two looks at something that no event tells of.
 POLL_S = 0.005

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.vt.rows import Line, cell_width
@@ -116,7 +116,6 @@ LONG = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.binary(max_size=300), LONG), max_size=6).map(b"".join),
     st.lists(st.integers(0, 200_000), max_size=12),
