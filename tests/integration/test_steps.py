@@ -290,7 +290,11 @@ async def test_signal_in_a_shell_leaves_the_shell(tools: Tools) -> None:
     assert signal.Signals[error.split(" ", 1)[0]] == signal.SIGTERM
 
 
-async def test_steps_of_two_calls_do_not_mix_and_keys_pass(tools: Tools) -> None:
+async def test_steps_of_two_calls_do_not_mix_and_interrupts_pass(
+    tools: Tools, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
     answers = []
 
@@ -298,14 +302,16 @@ async def test_steps_of_two_calls_do_not_mix_and_keys_pass(tools: Tools) -> None
         answers.append(await tools.blocks("send_keys", pane_id="debug-1", keys=list(keys)))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(
-            send, "read -r secret; sleep 0.5 Enter", "MYPASSWORD Enter", "echo first $secret Enter"
-        )
-        await tools.shows("debug-1", "MYPASSWORD")
+        reads = f"read -r secret; cat {gate} Enter"
+        tasks.start_soon(send, reads, "MYPASSWORD Enter", "echo first $secret Enter")
+        await tools.shows_foreground("debug-1", "cat")
         tasks.start_soon(send, "echo second Enter")
-        await tools.send("debug-1", "C-l")
+        await tools.send("debug-1", "SIGCONT")
+        assert answers == []
+        async with await anyio.open_file(gate, "w"):
+            pass
 
-    screen = await tools.capture("debug-1")
+    screen = await tools.shows("debug-1", "\nsecond\n")
     assert "first MYPASSWORD\n" in screen
     assert "MYPASSWORD: command not found" not in screen
     assert screen.index("\nfirst") < screen.index("\nsecond")
