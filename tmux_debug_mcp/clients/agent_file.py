@@ -12,7 +12,7 @@ _FENCE = "---"
 # lib/mcp/tmux has the same for Nix.
 _DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and how to start it."
 _TOOLS = "Bash, Read, Grep, Glob"
-# The one names tools of the toolset debug.
+# The first names tools of the toolset debug.
 _PROMPT, _PROMPT_OF_OTHERS = (
     Path(__file__).with_name(name) for name in ("subagent.md", "subagent-other.md")
 )
@@ -45,7 +45,9 @@ def with_prompt_for(text: str, before: str, toolsets: str) -> str:
         toolsets: The toolsets that its server offers now.
     """
     own = _prompt_for(before)
-    return text.removesuffix(own) + _prompt_for(toolsets) if text.endswith(own) else text
+    if not text.endswith(own):
+        return text
+    return text.removesuffix(own) + _prompt_for(toolsets)
 
 
 def load(text: str) -> object:

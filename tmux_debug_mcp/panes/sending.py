@@ -30,9 +30,7 @@ from .looking.activity import (
 from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .shells.dialects import Shell
-
-# Timeout for a step where the caller gives none.
-STEP_TIMEOUT_S = 30.0
+from .waiting.conditions import DEFAULT_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Sending:
 async def send(
     pane: Pane,
     steps: Sequence[Keystrokes],
-    timeout_s: float = STEP_TIMEOUT_S,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
     *,
     keeps_screen: bool = False,
 ) -> Sending:

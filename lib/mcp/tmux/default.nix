@@ -53,7 +53,7 @@ in
         toolsets = if given == "" then "debug" else given;
         names = lib.splitString "," (builtins.replaceStrings [ " " ] [ "" ] toolsets);
       in
-      # The one names tools of the toolset debug.
+      # The first names tools of the toolset debug.
       builtins.readFile (if lib.elem "debug" names then ./subagent.md else ./subagent-other.md);
   };
 
