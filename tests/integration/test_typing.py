@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -139,9 +140,10 @@ async def test_thousands_of_keys_are_pressed_in_order(typist: Typist) -> None:
 
 async def test_keys_of_concurrent_calls_do_not_mix(typist: Typist) -> None:
     texts = [chr(ord("a") + number) * 3000 for number in range(20)]
+    send = partial(typist.tools.send, typist.pane_id, timeout_s=PATIENCE_S)
     async with anyio.create_task_group() as tasks:
         for text in texts:
-            tasks.start_soon(typist.tools.send, typist.pane_id, text + "\n")
+            tasks.start_soon(send, text + "\n")
 
     await eventually(lambda: typist.file.stat().st_size >= 20 * 3001)
     assert sorted(typist.file.read_bytes().decode().split("\r")[:-1]) == texts
