@@ -15,9 +15,6 @@ from support import Tools, User, ask_until, in_process, marked, run_directories
 from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.settings import Settings
 
-# Ends are bounded by half a second; on a busy machine the census may have to look again.
-_CENSUS_S = 5.0
-
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
 # tries other examples in each run.
 hypothesis.settings.register_profile(
@@ -55,12 +52,10 @@ def census(
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
     # Clients give a server half a second to end; an engine in this process may take longer.
-    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", _CENSUS_S)
+    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", 5.0)
     yield tag
     ask_until(
-        lambda: [*marked(tag), *map(str, run_directories(os.getpid()))],
-        lambda left: left == [],
-        patience_s=_CENSUS_S,
+        lambda: [*marked(tag), *map(str, run_directories(os.getpid()))], lambda left: left == []
     )
 
 

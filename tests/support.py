@@ -252,11 +252,9 @@ async def until(ask: Callable[[], Awaitable[T]], is_wanted: Callable[[T], bool])
         raise AssertionError(f"this is the last answer: {answers!r}") from None
 
 
-def ask_until(
-    ask: Callable[[], T], is_wanted: Callable[[T], bool], patience_s: float = PATIENCE_S
-) -> T:
+def ask_until(ask: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
     """Ask again until the answer is as wanted, and return it, where no event loop runs."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         answer = ask()
         if is_wanted(answer):
