@@ -17,7 +17,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from support import ask_until, wait_until
+from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
 from .conftest import PROGRAM, Shell
@@ -264,6 +264,15 @@ class TestAttach:
 ASKS = "printf 'Password: '; stty -echo; read x; stty echo; echo; echo got ${#x}; exec cat"
 
 
+def login(server: Server) -> None:
+    """Make the pane `login`, and wait until it awaits a secret."""
+    server.call("create_pane", command=ASKS, name="login")
+    ask_until(
+        lambda: server.call("wait", pane_id="login", timeout_s=0)["content"][-1]["text"],
+        lambda status: "awaits hidden input" in status,
+    )
+
+
 def secret_from_a_pipe(shell: Shell, line: bytes) -> subprocess.CompletedProcess[bytes]:
     """Type the line into the pane `login`."""
     return subprocess.run(
@@ -273,7 +282,7 @@ def secret_from_a_pipe(shell: Shell, line: bytes) -> subprocess.CompletedProcess
 
 class TestSecret:
     def test_agent_is_told_how_a_person_can_type_it(self, server: Server) -> None:
-        result = server.call("create_pane", command=ASKS, name="login")
+        result = server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
 
         assert "awaits hidden input" in result["content"][-1]["text"]
         assert "a person can type it: tmux-debug secret debug-1" in result["content"][-1]["text"]
@@ -281,7 +290,7 @@ class TestSecret:
     def test_secret_reaches_the_terminal_and_nothing_else(
         self, sits: Callable[..., Person], server: Server
     ) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
         person = sits("secret", "login")
         person.sees("in pane 'login': ")
         person.types(b"hunter2\r")
@@ -293,7 +302,7 @@ class TestSecret:
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
 
     def test_secret_may_come_from_a_pipe(self, shell: Shell, server: Server) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
 
         done = secret_from_a_pipe(shell, b"from a vault\n")
 
@@ -312,7 +321,7 @@ class TestSecret:
     def test_secret_that_a_terminal_does_not_take_as_it_is_is_refused(
         self, shell: Shell, server: Server, line: str, reason: str
     ) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
 
         done = secret_from_a_pipe(shell, f"{line}\n".encode())
 
@@ -323,7 +332,7 @@ class TestSecret:
         assert "awaits hidden input" in result["content"][-1]["text"]
 
     def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
 
         done = secret_from_a_pipe(shell, b"caf\xe9\n")
 
@@ -333,7 +342,7 @@ class TestSecret:
     def test_longest_line_that_a_terminal_keeps_is_typed_whole(
         self, shell: Shell, server: Server, line: bytes
     ) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
 
         assert secret_from_a_pipe(shell, line).returncode == 0
 
@@ -374,7 +383,7 @@ class TestSecret:
     def test_pane_is_looked_at_again_before_the_secret_is_typed(
         self, sits: Callable[..., Person], server: Server
     ) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
         person = sits("secret", "login")
         person.sees("Secret for")
         server.call("send_keys", pane_id="login", keys="x Enter")
@@ -389,7 +398,7 @@ class TestSecret:
     def test_interrupted_question_gives_the_terminal_its_echo_back(
         self, sits: Callable[..., Person], server: Server
     ) -> None:
-        server.call("create_pane", command=ASKS, name="login")
+        login(server)
         person = sits("secret", "login")
         person.sees("Secret for")
 
@@ -406,7 +415,7 @@ def test_people_and_callers_are_on_record(
 ) -> None:
     records = tmp_path / "audit.jsonl"
     server = launch("--audit", str(records))
-    server.call("create_pane", command=ASKS, name="login")
+    server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
     shell.out("list")
     subprocess.run(
         [*PROGRAM, "secret", "login"], env=shell.env, input="hunter2\n", text=True, check=True
