@@ -158,6 +158,20 @@ async def test_secret_that_a_terminal_shows_is_in_no_capture_that_is_kept(
     assert sum("[secret]" in text for text in kept) >= 4
 
 
+async def test_short_secret_is_no_part_of_words_in_captures_that_are_kept(
+    settings: Settings, tmp_path: Path
+) -> None:
+    full = tmp_path / "full"
+    async with in_process(settings, AuditLog(None, full)) as tools:
+        pane_id = await tools.create("printf 'many keys\\n'; cat", wait_for="keys")
+        await tools.send(pane_id, "y Enter", secret=True, wait_for="^y$")
+        await tools.shows(pane_id, "many keys\ny\ny")
+
+    kept = [file.read_text() for file in full.iterdir()]
+    assert any("many keys\n[secret]\n[secret]" in text for text in kept)
+    assert not any("man[secret]" in text for text in kept)
+
+
 async def test_nothing_in_the_directory_of_captures_is_written_to_or_waited_for(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -25,6 +25,10 @@ _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 _BETWEEN = r"(?:\n|\033\[[0-9;:]*m)*"
 # The echo of longer lines is found where it has neither.
 _MAX_COLOURED = 1000
+# A shorter secret, such as `y`, is part of many words. Only as a word of its own is it an echo.
+_MIN_WITHIN_WORDS = 4
+# The echoes of so many lines are looked for, those of the newest ones.
+_MAX_SECRETS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Records:
         if self._audit is None:
             return await answer()
         self._secrets |= dict.fromkeys(_secret_texts(call.arguments))
+        for oldest in list(self._secrets)[:-_MAX_SECRETS]:
+            del self._secrets[oldest]
         self._audit.flush()
         return await self._recorded(self._audit, call, answer, text_for)
 
@@ -171,7 +177,10 @@ def _expression(line: str) -> re.Pattern[str]:
     """Return an expression for a line as terminals show it: wrapped, and with its colours."""
     if len(line) > _MAX_COLOURED:
         return re.compile(re.escape(line))
-    return re.compile(_BETWEEN.join(map(re.escape, line)))
+    expression = _BETWEEN.join(map(re.escape, line))
+    if len(line) < _MIN_WITHIN_WORDS:
+        expression = rf"(?<!\w){expression}(?!\w)"
+    return re.compile(expression)
 
 
 def _without_secrets(arguments: Arguments) -> dict[str, Any]:
