@@ -1,5 +1,8 @@
 """A search finds in a log what a terminal shows of its lines, and takes turns."""
 
+import random
+import re
+from collections import Counter
 from pathlib import Path
 
 import anyio
@@ -62,6 +65,44 @@ async def test_line_is_found_as_a_terminal_shows_it(
     expression = compiled("pattern", "^last$", is_for_bytes=True)
     excerpt, _ = await search(log, 0, log.size, expression, 1)
     assert excerpt.lines[1:] == ["first", shown, "last"]
+
+
+PARTS = [
+    *(b"ab", b"c ", b"K", b"x" * 19, b"y" * 20, b"z" * 41),
+    *(" ä".encode(), "日本".encode(), "e\u0301".encode(), "⠋".encode()),
+    *(b"\r", b"\r", b"\r", b"\r\r", b"\b", b"\b\b", b"\a", b"\0", b"\030", b"\177"),
+    *(b"\033[K", b"\033[K", b"\033[0K", b"\033[1K", b"\033[2K", b"\033[2K\r"),
+    *(b"\033[1G", b"\033[G", b"\033[7G", b"\033[3C", b"\033[2D", b"\033[5b"),
+    *(b"\033[2P", b"\033[2@", b"\033[3X", b"\033[A", b"\033[B", b"\033M", b"\0337", b"\0338"),
+    *(b"\033[J", b"\033[2J", b"\033[H", b"\033c", b"\033[2;3r"),
+    *(b"\033[31m", b"\033[m", b"\033]0;title\a", b"\033Pq#0\033\\", b"\033[?25l"),
+    *(b"\033[?2004h", b"\033[?2004l", b"\033[?1049h", b"\033[?1049l"),
+    *(b"\033(0lqk\033(B", b"\033(0q", b"\033(B", b"\033)0", b"\016q", b"\017"),
+    *(b"\033", b"\033[", b"\033[3", b"\033("),
+]
+
+OVERWRITING = [b"ab", b"c ", b"x" * 19, b"y" * 20, b"z" * 41, b"\r", b"\r", b"\r"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_each_line_is_searched_as_if_a_terminal_showed_it_alone(
+    tmp_path: Path, seed: int
+) -> None:
+    choose = random.Random(seed)  # noqa: S311
+    parts, max_parts = choose.sample(PARTS, 12), 8
+    if seed % 5 == 0:
+        parts, max_parts = OVERWRITING, 80
+    lines = [b"".join(choose.choices(parts, k=choose.randint(0, max_parts))) for _ in range(200)]
+    log = log_of(tmp_path, b"".join(line + b"\r\n" for line in lines))
+    log.begin(20, 5)
+    shown: Counter[str] = Counter()
+    for line in lines:
+        transcript = Transcript(20, 5)
+        transcript.feed(line)
+        shown.update(set(transcript.text().split("\n")))
+
+    for row in choose.sample(sorted(shown), min(len(shown), 15)):
+        assert await matching(log, f"^{re.escape(row)}$") == shown[row]
 
 
 SPINNERS = [

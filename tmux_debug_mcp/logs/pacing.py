@@ -20,14 +20,16 @@ class Pace:
 
     Attributes:
         bytes: How many bytes the next turn should take, from 1 KiB to 64 KiB.
+        room: How many of them this turn has left.
     """
 
     def __init__(self) -> None:
         self.bytes = _MIN_BYTES
-        self._begun_at = 0.0
+        self.begin()
 
     def begin(self) -> None:
         """Begin a turn."""
+        self.room = self.bytes
         self._begun_at = time.thread_time()
 
     def end(self) -> None:
@@ -37,6 +39,14 @@ class Pace:
             self.bytes = min(2 * self.bytes, _MAX_BYTES)
         elif took_s > _MAX_TURN_S:
             self.bytes = max(self.bytes // 4, _MIN_BYTES)
+
+    async def spend(self, count: int) -> None:
+        """Note that bytes were processed, and begin the next turn if this one has no room left."""
+        self.room -= count
+        if self.room <= 0:
+            self.end()
+            await anyio.lowlevel.checkpoint()
+            self.begin()
 
 
 class PacedTranscript:
@@ -55,17 +65,22 @@ class PacedTranscript:
         """How many bytes at the end are an unfinished sequence or character, and so not shown."""
         return self._transcript.held_bytes
 
-    async def feed(self, data: bytes | bytearray) -> None:
-        """Feed the next bytes."""
-        pace = Pace()
+    async def feed(self, data: bytes | bytearray, pace: Pace | None = None) -> None:
+        """Feed the next bytes.
+
+        Args:
+            data: The bytes.
+            pace: Turns that go on with what is processed next. Without it the last turn ends here.
+        """
+        turns = pace or Pace()
         position = 0
         while position < len(data):
-            pace.begin()
-            piece = data[position : position + pace.bytes]
+            piece = data[position : position + turns.room]
             self._transcript.feed(piece)
             self._settled.append(text_of(self._transcript.take_settled()))
-            pace.end()
             position += len(piece)
+            await turns.spend(len(piece))
+        if pace is None:
             await anyio.lowlevel.checkpoint()
 
     def text(self) -> str:

@@ -14,14 +14,11 @@ from .log import Log
 # How far back to look for what the screen shows, and for the line editor and the character sets.
 _SCREEN_BYTES = 8192
 _MODE_BYTES = 1 << 18
-# How far back to look for a switch to the alternate screen, in pieces. They overlap by the length
-# of the longest sequence that switches.
-_ALTERNATE_BYTES = 4 << 20
+# How far back to look for a switch to the alternate screen, and for the beginning of a string, in
+# pieces. The former overlap by the length of the longest sequence that switches.
+_FAR_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 16
 _OVERLAP_BYTES = 16
-# How far back to look for the beginning of a string. Beyond `_MODE_BYTES` it is looked for only as
-# long as there are no blanks: images and other payloads have none, and nearly all text has.
-_STRING_BYTES = 16 << 20
 _FIRST_BYTES = 1 << 12
 # Line editors switch bracketed paste on while they edit: this and "h". With "l" they switch it off.
 _BRACKETED_PASTE = b"\033[?2004"
@@ -85,7 +82,7 @@ def _is_line_start(log: Log, cursor: int) -> bool:
 
 def is_alternate_at(log: Log, cursor: int) -> bool:
     """Tell whether the alternate screen was on at a cursor."""
-    oldest = max(log.kept_from, cursor - _ALTERNATE_BYTES)
+    oldest = max(log.kept_from, cursor - _FAR_BYTES)
     end = cursor
     while end > oldest:
         start = max(oldest, end - _PIECE_BYTES)
@@ -104,8 +101,12 @@ def sets_at(log: Log, cursor: int) -> CharacterSets:
 
 
 def sequence_at(log: Log, cursor: int) -> bytes:
-    """Return the beginning of the sequence or string that a cursor is in, or b"" if in none."""
-    oldest = max(log.kept_from, cursor - _STRING_BYTES)
+    """Return the beginning of the sequence or string that a cursor is in, or b"" if in none.
+
+    A string that is longer than 4 MiB before the cursor, or 256 KiB with blanks, is taken for text.
+    Images and other payloads have no blanks, and nearly all text has.
+    """
+    oldest = max(log.kept_from, cursor - _FAR_BYTES)
     has_blanks = False
     size = _FIRST_BYTES
     start = cursor

@@ -1,23 +1,25 @@
 """Searches a log for lines that match a pattern, the newest first, with the lines around them.
 
 What is searched is what a terminal shows of each line by itself. Most lines are text, colours and
-titles: these are removed from many lines at once. Only what does more, such as a carriage return or
-a move, takes a terminal, which is much slower.
+titles: these are removed from many lines at once. What does more, such as a carriage return or a
+move, takes a terminal, which is much slower. Lines that can't leave their rows share one, and what
+is erased again, as progress bars are, is not written to it.
 """
 
-import itertools
+import functools
 import re
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
-from tmux_debug_mcp.vt.sequences import CANCEL, FRESH_INVISIBLE, STRING
+from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .excerpts import Excerpt, cut_in_the_middle, joined
 from .log import Log
-from .pacing import PacedTranscript
+from .pacing import Pace, PacedTranscript
 from .positioning import sequence_at
 from .reading import clean_text
 
@@ -26,7 +28,7 @@ MAX_FOUND_CHARACTERS = 40_000
 _CONTEXT_LINES = 2
 # Pieces grow while nothing is found, and shrink where many lines match, since each takes time.
 _MIN_PIECE_BYTES = 1 << 13
-_MAX_PIECE_BYTES = 1 << 17
+_MAX_PIECE_BYTES = 1 << 16
 # A piece larger than the smallest with more matches than this is read again in smaller pieces.
 _MAX_MATCHES = 2000
 # How far to look for the beginning of a line, and for the lines around it.
@@ -35,10 +37,26 @@ _MAX_LINE_BYTES = 1 << 14
 _AROUND_BYTES = 1000
 
 _STRING = re.compile(STRING.pattern.encode(), re.VERBOSE)
-# What shows nothing in a line without moves, and what remains of a line that has more than that.
-_INVISIBLE = re.compile(FRESH_INVISIBLE.pattern.encode(), re.VERBOSE)
+_INVISIBLE = re.compile(INVISIBLE.pattern.encode(), re.VERBOSE)
 _CONTROLS = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])  # all but tab and line feed
-_NOT_PLAIN = re.compile(b"[" + re.escape(_CONTROLS) + b"]")
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+_PLAIN_LINE = rb"[^\0-\010\n-\037\177]*+ \n"
+# Plain lines, which are group 1, or lines that are not plain.
+_PARTS = re.compile(
+    rb"( (?: %b )++ ) | (?: (?! %b ) [^\n]*+ \n )++" % (_PLAIN_LINE, _PLAIN_LINE), re.VERBOSE
+)
+# A long line that only returns the carriage between texts with as many columns as bytes.
+_OVERWRITTEN = re.compile(rb"^(?=[^\n]{200})[ -~]*+\r[ -~\r]*+$", re.MULTILINE)
+# What does the same to a line as something simpler.
+_SIMPLER = (
+    (b"\033[?2004h", b""),
+    (b"\033[?2004l", b""),
+    (b"\033[0K", b"\033[K"),
+    (b"\033[G", b"\r"),
+    (b"\033[1G", b"\r"),
+    (b"\r\033[2K", b"\r\033[K"),
+    (b"\033[2K\r", b"\r\033[K"),
+)
 
 
 class _Match(NamedTuple):
@@ -209,10 +227,12 @@ async def _matches_in(
         pattern: The pattern.
         max_matches: The maximum number of lines.
     """
+    data = log.read(begin, end - begin)
+    text = _with_line_feeds(data)
+    if not _has_controls(text) and FILES.encode() not in text and not pattern.search(text):
+        return []  # neither as text nor as a part of a string
     sequence = sequence_at(log, begin)
-    data = sequence + log.read(begin, end - begin)
-    if b"\033" in data:
-        data = _STRING.sub(_in_one_line, data)
+    data = _STRING.sub(_in_one_line, sequence + data)
     numbered = await _matching_lines(log, data, pattern, max_matches + 1)
     if len(numbered) > max_matches:
         return None
@@ -249,40 +269,134 @@ async def _matching_lines(
     if FILES.encode() in data:
         data = without_paths(readable(data)).encode()
     data = _with_line_feeds(data).removesuffix(b"\n")
-    plain = data
-    has_controls = len(data.translate(None, _CONTROLS)) < len(data)
-    if has_controls:
-        plain = _INVISIBLE.sub(b"", _STRING.sub(CANCEL.encode(), data))
-    if not has_controls or not _NOT_PLAIN.search(plain):
-        return _matching_plain_lines(plain, pattern, max_matches)
-    matches: list[tuple[int, int]] = []
+    text = _INVISIBLE.sub(b"", _STRING.sub(CANCEL.encode(), data))
+    plain = text.replace(b"\033[K", b"")  # without moves, nothing is there to erase
+    if _has_controls(plain):
+        return await _matching_edited_lines(log, data, text, pattern, max_matches)
+    return _matching_plain_lines(plain, pattern, max_matches)
+
+
+async def _matching_edited_lines(
+    log: Log,
+    data: bytes,
+    text: bytes,
+    pattern: Any,  # noqa: ANN401
+    max_matches: int,
+) -> list[tuple[int, int]]:
+    """Return the first lines that match, like `_matching_lines`, where some lines have moves.
+
+    Args:
+        log: The log.
+        data: The lines.
+        text: The same lines without what is invisible while the usual character sets are in use.
+        pattern: The pattern.
+        max_matches: The maximum number of lines.
+    """
     lines = data.split(b"\n")
+    matches: list[tuple[int, int]] = []
     number = 0
-    for is_plain, group in itertools.groupby(plain.split(b"\n"), key=_is_plain):
-        if len(matches) >= max_matches:
-            break
-        first, plain_lines = number, list(group)
-        number += len(plain_lines)
-        if is_plain:
-            found = _matching_plain_lines(b"\n".join(plain_lines), pattern, max_matches)
-            matches += [(first + index, offset) for index, offset in found]
+    async for count, shown in _shown(log, lines, text):
+        max_found = max_matches
+        if count == 1:
+            max_found = 1  # in any row of the line
+        found = _matching_plain_lines(shown, pattern, max_found)
+        matches += [(number + min(index, count - 1), offset) for index, offset in found]
+        number += count
+    # What is shown of a line with moves was printed last.
+    return [
+        (index, len(lines[index]) if b"\r" in lines[index] else offset)
+        for index, offset in matches[:max_matches]
+    ]
+
+
+async def _shown(log: Log, lines: Sequence[bytes], text: bytes) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield how a terminal shows lines, each by itself.
+
+    Args:
+        log: The log.
+        lines: The lines.
+        text: The same lines as in `_matching_edited_lines`.
+
+    Yields:
+        A number of lines, and as many lines of text; but of one line it is all rows.
+    """
+    pace = Pace()
+    in_rows = _lines_in_rows(log.columns)
+    number = 0
+    for part in _PARTS.finditer(text + b"\n"):
+        if part[1]:
+            count = part[0].count(b"\n")
+            number += count
+            yield count, part[0][:-1]
             continue
-        for index in range(first, number):
-            rows = await _shown(log, lines[index])
-            if _matching_plain_lines(rows, pattern, 1):
-                matches.append((index, len(lines[index])))  # what is shown was printed last
-    return matches[:max_matches]
+        edited = _without_erased(part[0], log.columns)
+        position = 0
+        while position < len(edited):
+            shared = in_rows.match(edited, position)
+            if shared:
+                count, end = shared[0].count(b"\n"), shared.end()
+                output = shared[0][:-1].replace(b"\n", b"\r\n")
+            else:
+                count, end = 1, edited.index(b"\n", position) + 1
+                output = lines[number]
+            paced = PacedTranscript(Transcript(log.columns, log.rows))
+            await paced.feed(output, pace)
+            yield count, paced.text().encode()
+            number += count
+            position = end
 
 
-def _is_plain(line: bytes) -> bool:
-    return _NOT_PLAIN.search(line) is None
+def _without_erased(text: bytes, columns: int) -> bytes:
+    """Return lines without what they erase or overwrite again without having left the row."""
+    for sequence, simpler in _SIMPLER:
+        text = text.replace(sequence, simpler)
+    text = _erased(columns).sub(b"", text)
+    return _OVERWRITTEN.sub(functools.partial(_without_overwritten, columns), text)
 
 
-async def _shown(log: Log, line: bytes) -> bytes:
-    """Return the rows that a terminal shows of a line."""
-    paced = PacedTranscript(Transcript(log.columns, log.rows))
-    await paced.feed(line)
-    return paced.text().encode()
+def _without_overwritten(columns: int, line: re.Match[bytes]) -> bytes:
+    """Return a line of ASCII without what a text that is as long overwrites at once."""
+    *texts, last = line[0].split(b"\r")
+    following = [*texts[1:], last]
+    kept = [
+        text
+        for text, cover in zip(texts, following, strict=True)
+        if len(text) > min(len(cover), columns)
+    ]
+    return b"\r".join([*kept, last])
+
+
+def _has_controls(text: bytes) -> bool:
+    return any(control in text for control in _CONTROLS)
+
+
+@functools.cache
+def _erased(columns: int) -> re.Pattern[bytes]:
+    """Return an expression for what a line erases again without having left its row.
+
+    Behind it a carriage return was printed, then what the row shows, and the rest was erased. No
+    character has fewer bytes than columns.
+    """
+    erasures, printed = rb"(?:\033\[[12]?K)*+", rb"[^\0-\037\177]{0,%d}+" % columns
+    return re.compile(
+        rb"(?m:^) (?> %b %b %b \r++ )+ (?= %b \033\[K )" % (erasures, printed, erasures, printed),
+        re.VERBOSE,
+    )
+
+
+@functools.cache
+def _lines_in_rows(columns: int) -> re.Pattern[bytes]:
+    """Return an expression for lines that are plain, or surely don't leave their rows.
+
+    Such a line returns the carriage, moves back, or edits the row, before the row is full.
+    """
+    edited = (
+        rb"(?= [^\r\n]{0,%d}+ [\r\n] )"
+        rb"(?: [^\0-\037\177]++ | \010 | \033\[ [0-9]*+ [@DKPX] )*+" % columns
+    )
+    return re.compile(
+        rb"(?: %b | %b (?: \r++ %b )*+ \n )++" % (_PLAIN_LINE, edited, edited), re.VERBOSE
+    )
 
 
 def _matching_plain_lines(text: bytes, pattern: Any, max_matches: int) -> list[tuple[int, int]]:  # noqa: ANN401
@@ -318,7 +432,6 @@ def _line_starts(data: bytes, numbers: list[int]) -> dict[int, int]:
 
 def _with_line_feeds(data: bytes) -> bytes:
     """Return data with line feeds alone between lines."""
-    has_usual_line_ends = data.count(b"\r") == data.count(b"\n")
-    if has_usual_line_ends and data.count(b"\r\n") == data.count(b"\n"):
-        return data.replace(b"\r", b"")  # faster than to replace two bytes
-    return data.replace(b"\r\n", b"\n")
+    if _LONE_RETURN.search(data):
+        return data.replace(b"\r\n", b"\n")
+    return data.replace(b"\r", b"")  # faster than to replace two bytes

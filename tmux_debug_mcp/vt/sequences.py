@@ -46,21 +46,23 @@ TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
-# What has no effect on a new, empty row: sequences that move nothing, and control characters that
-# are ignored.
-FRESH_INVISIBLE = re.compile(
-    r"""
-    \033 (?:
-        \[ [0-?]* m                                   # colours and attributes
-        | \[ 0? K                                     # erasing the rest of the row
+# Sequences that move nothing or are cut off, and control characters that are ignored. An expression
+# that begins with a set of characters is found faster than one that begins with alternatives.
+_INVISIBLE = r"""
+    [\033\a\017\0\030] (?:
+        (?<! \033 )                                   # a control character
+        | \[ [0-?]* m                                 # colours and attributes
         | \[ \? (?! (?:47|1047|1049|2004) [hl] ) [0-9;]* [hl]   # modes, but screens and pastes
         | (?! \(0 | \)[0B] ) [ -/]+ [0-~]             # designations of the usual sets, and others
         | [=>\\]                                      # the keypad's modes, and ST
+        | (?: \[ [ -?]* | [ -/]* ) (?= [\0-\037\177] )   # what is cut off by a control character
+        %s
     )
-    | [\a\017\0\030]
-    """,
-    re.VERBOSE,
-)
+"""
+# What has no effect anywhere, as long as the usual character sets are in use.
+INVISIBLE = re.compile(_INVISIBLE % "", re.VERBOSE)
+# What has no effect on a new, empty row, where there is nothing to erase either.
+FRESH_INVISIBLE = re.compile(_INVISIBLE % r"| \[ 0? K", re.VERBOSE)
 
 # Sequences that a terminal surely does not answer, without the escape character.
 _SILENT = rb"""(?:
