@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import tomllib
 from pathlib import Path
 
@@ -180,6 +181,8 @@ def test_object_that_was_empty_before_stays() -> None:
         (JSON, '{"mcpServers": 1}', "has no object at 'mcpServers'", 0),
         (TOML, "a = 1\nb =\n", "is no TOML", 2),
         (TOML, f"a = {'1' * 5000}\n", "has an integer that is too long", 0),
+        (TOML, f"a = {'[' * 201}{']' * 201}\n", "is nested more than 200 deep", 0),
+        (TOML, f"{'.'.join('a' * 5000)} = 1\n", "is nested more than 200 deep", 0),
         (TOML, "mcp_servers = 1\n", "has no object at 'mcp_servers'", 0),
         (TOML, "[[mcp_servers]]\na = 1\n", "has no object at 'mcp_servers'", 0),
         (YAML, "a: 1\n  b: 2\n", "is no YAML", 2),
@@ -443,6 +446,23 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert [one for one in os.listdir(tmp_path) if one.endswith(".tmp")] == []
+    assert files.backups(path, tmp_path / "backups") == []
+
+
+def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("a" * 100)
+    file = files.read(path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+
+    try:
+        with pytest.raises(CommandError, match="can't be written: File too large"):
+            files.write(file, "{}\n", tmp_path / "backups")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert path.read_text() == "a" * 100
     assert files.backups(path, tmp_path / "backups") == []
 
 

@@ -207,11 +207,16 @@ def _backup_prefix(path: Path, directory: Path) -> Path:
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
+    """Write a new file, of which nothing is left if that fails."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(fd, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(fd)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(fd)
+    except BaseException:
+        path.unlink()
+        raise
 
 
 def _check_unchanged(file: File) -> None:

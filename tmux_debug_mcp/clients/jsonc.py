@@ -14,7 +14,7 @@ from typing import NoReturn
 from .faults import FormatError, at
 
 # Python's own stack would end at about 1,000.
-_MAX_DEPTH = 200
+MAX_DEPTH = 200
 _SPACE = " \t\r\n"
 _DEFAULT_UNIT = "  "
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -152,8 +152,8 @@ class _Parser:
 
     def value(self, depth: int) -> Node:
         """Return the value that begins here."""
-        if depth > _MAX_DEPTH:
-            raise self.error(f"is nested more than {_MAX_DEPTH} deep")
+        if depth > MAX_DEPTH:
+            raise self.error(f"is nested more than {MAX_DEPTH} deep")
         if self._text.startswith("{", self._position):
             return self._object(depth)
         if self._text.startswith("[", self._position):

@@ -7,14 +7,14 @@ behind it, too. Where lines can't do it, as in `mcp_servers = { … }`, tomlkit 
 import copy
 import re
 import tomllib
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, cast
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from .faults import FormatError
-from .jsonc import Path
+from .jsonc import MAX_DEPTH, Path
 
 _BOM = "\ufeff"
 _HEADER = re.compile(r"[ \t]*\[")
@@ -28,13 +28,15 @@ def load(text: str) -> object:
         FormatError: It is no TOML.
     """
     try:
-        return tomllib.loads(_plain(text))
+        values = tomllib.loads(_plain(text))
     except tomllib.TOMLDecodeError as error:
         raise _fault(str(error), text) from error
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
-        raise FormatError("is nested too deep") from error
+        raise _too_deep() from error
+    _check_depth(values)
+    return values
 
 
 def put(text: str, path: Path, value: object) -> str:
@@ -174,6 +176,30 @@ def _lookup(values: object, path: Path) -> object:
         if values is None:
             return None
     return values
+
+
+def _check_depth(values: object) -> None:
+    """Check that values can be copied and compared: dotted keys nest without recursion.
+
+    Raises:
+        FormatError: They are nested too deep.
+    """
+    level = [values]
+    for _ in range(MAX_DEPTH):
+        level = [member for value in level for member in _members(value)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _members(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _too_deep() -> FormatError:
+    return FormatError(f"is nested more than {MAX_DEPTH} deep")
 
 
 def _loads_as(text: str, wanted: object) -> bool:
