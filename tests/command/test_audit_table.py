@@ -287,6 +287,26 @@ def test_what_can_not_be_done_is_said(shell: Shell, words: list[str], sentence: 
     assert done.stderr.startswith(f"tmux-debug: {sentence}")
 
 
+@pytest.mark.parametrize("make", [None, os.symlink, os.link])
+def test_page_does_not_replace_the_audit_that_it_shows(
+    shell: Shell, audit: Path, make: Callable[[Path, Path], None] | None
+) -> None:
+    audit.write_text(record(1))
+    out = audit
+    if make:
+        out = audit.with_name("page.html")
+        make(audit, out)
+
+    done = shell.run("audit", "audit.log", "--html", out.name)
+
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"tmux-debug: The page '{out.name}' would replace the audit that it shows. "
+        "Name another file.\n"
+    )
+    assert audit.read_text() == record(1)
+
+
 def test_output_that_can_not_be_written_is_said(shell: Shell, audit: Path) -> None:
     audit.write_text(record(1))
     command = f"{shlex.join([*PROGRAM, 'audit', 'audit.log'])} >/dev/full"

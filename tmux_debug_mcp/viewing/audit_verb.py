@@ -95,6 +95,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     view = _View(sources, damages, wanted, names, output)
     try:
         if options.html:
+            for source in sources:
+                source.check_is_not(options.html)
             write_page(view.all_wanted(), options, environ)
         elif options.follow:
             view.follow()

@@ -58,6 +58,20 @@ class Source:
                 "--follow it is read to its end, as it comes."
             )
 
+    def check_is_not(self, out: str) -> None:
+        """Check that a page is not to be written over this audit.
+
+        Raises:
+            CommandError: It is.
+        """
+        if not self._is_regular or not os.path.exists(out):
+            return
+        if os.path.samestat(os.stat(out), os.fstat(self.fd)):
+            raise CommandError(
+                f"The page '{visible(out)}' would replace the audit that it shows. Name another "
+                "file."
+            )
+
     def to_end(self) -> Iterator[Line | Damage]:
         """Yield all lines, the last one also without a line feed."""
         yield from self._written()
