@@ -449,7 +449,7 @@ def test_what_can_not_be_done_is_refused(shell: Shell, home: Path, words: list[s
 def test_wrong_command_line_shows_the_usage(shell: Shell, words: list[str]) -> None:
     done = shell.run("config", *words)
 
-    assert done.returncode == 2
+    assert done.returncode == 125
     assert done.stderr.startswith("usage: tmux-debug config CLIENT")
 
 

@@ -35,6 +35,8 @@ def main() -> None:
     except CommandError as error:
         _write(2, f"tmux-debug: {_printable(error)}\n")
         status = _REFUSED
+    except SystemExit as end:  # of argparse, which has printed why
+        status = _REFUSED if end.code else 0
     # Everything is written. Taking the interpreter down would take longer than the verb.
     os._exit(status)
 
