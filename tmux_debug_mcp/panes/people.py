@@ -179,11 +179,11 @@ async def type_secret(pane: Pane, secret: str) -> None:
         before = pane.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
     await pane.drain()
-    # A program may turn echo on between our look and the typing.
+    # A program may turn echo on between our look and the typing, or print what it reads.
     if secret and secret.encode() in pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES):
         raise ToolError(
-            f"The secret was typed, and pane '{pane.id}' has shown it: the program turned echo on. "
-            "It is in the pane's log. Change it."
+            f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
+            "has printed it. It is in the pane's log. Change it."
         )
 
 
