@@ -11,7 +11,16 @@ from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tools.servers import OwnServer
 
 FIELDS = [field.name for field in fields(PaneRow)]
-CLIENT = object()
+
+
+class Client:
+    """A connection to a tmux server that has no panes left."""
+
+    async def run(self, *_commands: object) -> list[list[bytes]]:
+        return [[]]
+
+
+CLIENT = Client()
 
 
 class Engine:
@@ -45,13 +54,14 @@ async def test_pane_that_was_killed_meanwhile_does_not_keep_a_session_alive(
 ) -> None:
     engine: Any = Engine("%1", "%2", "%3", killed_meanwhile=killed_meanwhile)
     server = OwnServer(engine)
-    rows = [row(pane.target) for pane in engine.panes]
+    before = [row(pane.target) for pane in engine.panes]
+    answers = [before]
 
     async def rows_of_tmux() -> list[PaneRow]:
-        return rows
+        return answers.pop() if answers else [row(pane.target) for pane in engine.panes]
 
     monkeypatch.setattr(server, "rows", rows_of_tmux)
-    await server.kill("session", rows[0])
+    await server.kill("session", before[0])
 
     assert engine.panes == []
     assert engine.killed == [name for name in ("%1", "%2", "%3") if name != killed_meanwhile]
