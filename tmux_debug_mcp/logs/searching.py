@@ -40,13 +40,15 @@ _STRING = re.compile(STRING.pattern.encode(), re.VERBOSE)
 _INVISIBLE = re.compile(INVISIBLE.pattern.encode(), re.VERBOSE)
 _CONTROLS = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])  # all but tab and line feed
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
-_PLAIN_LINE = rb"[^\0-\010\n-\037\177]*+ \n"
+# No expression here has possessive quantifiers or atomic groups, which Python 3.11.2 gets wrong.
+# Each reads a text in one way only, so that none takes more than linear time.
+_PLAIN_LINE = rb"[^\0-\010\n-\037\177]* \n"
 # Plain lines, which are group 1, or lines that are not plain.
 _PARTS = re.compile(
-    rb"( (?: %b )++ ) | (?: (?! %b ) [^\n]*+ \n )++" % (_PLAIN_LINE, _PLAIN_LINE), re.VERBOSE
+    rb"( (?: %b )+ ) | (?: (?! %b ) [^\n]* \n )+" % (_PLAIN_LINE, _PLAIN_LINE), re.VERBOSE
 )
 # A long line that only returns the carriage between texts with as many columns as bytes.
-_OVERWRITTEN = re.compile(rb"^(?=[^\n]{200})[ -~]*+\r[ -~\r]*+$", re.MULTILINE)
+_OVERWRITTEN = re.compile(rb"^(?=[^\n]{200})[ -~]*\r[ -~\r]*$", re.MULTILINE)
 # What does the same to a line as something simpler.
 _SIMPLER = (
     (b"\033[?2004h", b""),
@@ -377,9 +379,11 @@ def _erased(columns: int) -> re.Pattern[bytes]:
     Behind it a carriage return was printed, then what the row shows, and the rest was erased. No
     character has fewer bytes than columns.
     """
-    erasures, printed = rb"(?:\033\[[12]?K)*+", rb"[^\0-\037\177]{0,%d}+" % columns
+    printed = rb"[^\0-\037\177]"
     return re.compile(
-        rb"(?m:^) (?> %b %b %b \r++ )+ (?= %b \033\[K )" % (erasures, printed, erasures, printed),
+        rb"(?m:^)"
+        rb"(?: (?= [^\r\n]{0,%d} \r ) %b* (?: \033\[[12]?K %b* )* \r+ (?!\r) )+"
+        rb"(?= %b{0,%d} \033\[K )" % (columns, printed, printed, printed, columns),
         re.VERBOSE,
     )
 
@@ -390,12 +394,14 @@ def _lines_in_rows(columns: int) -> re.Pattern[bytes]:
 
     Such a line returns the carriage, moves back, or edits the row, before the row is full.
     """
-    edited = (
-        rb"(?= [^\r\n]{0,%d}+ [\r\n] )"
-        rb"(?: [^\0-\037\177]++ | \010 | \033\[ [0-9]*+ [@DKPX] )*+" % columns
+    printed = rb"[^\0-\037\177]*"
+    edited = rb"(?= [^\r\n]{0,%d} [\r\n] ) %b (?: (?: \010 | \033\[[0-9]*[@DKPX] ) %b )*" % (
+        columns,
+        printed,
+        printed,
     )
     return re.compile(
-        rb"(?: %b | %b (?: \r++ %b )*+ \n )++" % (_PLAIN_LINE, edited, edited), re.VERBOSE
+        rb"(?: %b | %b (?: \r+ (?!\r) %b )* \n )+" % (_PLAIN_LINE, edited, edited), re.VERBOSE
     )
 
 
