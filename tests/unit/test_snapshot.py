@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
-from support import ask_until, wait_until
+from support import ask_until, python, wait_until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Wait, wait_of
@@ -173,12 +173,29 @@ def test_one_process_with_many_children_is_not_read_whole(monkeypatch: pytest.Mo
     assert count < 20
 
 
-def test_threads_of_all_processes_together_are_bounded(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(snapshot, "_MAX_THREADS", 0)
+def test_process_with_many_threads_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = 64
+    program = (
+        "import threading; held = threading.Event();"
+        f" [threading.Thread(target=held.wait, daemon=True).start() for _ in range({threads})];"
+        " input()"
+    )
+    read_files: list[str] = []
+    read = processes.read
 
-    assert look(reading.leader, 0).readers == ()
+    def counted(path: str) -> bytes:
+        read_files.append(path)
+        return read(path)
+
+    with on_terminal(f"(exec {python(program)}); :") as terminal:
+        ask_until(lambda: awaited(look(terminal.leader, 0)), lambda awaits: awaits is Awaits.INPUT)
+        monkeypatch.setattr(snapshot, "_MAX_THREADS", 8)
+        monkeypatch.setattr(processes, "read", counted)
+        look(terminal.leader, 0)
+        monkeypatch.undo()
+
+    read_threads = {path for path in read_files if "/task/" in path and path.endswith("/children")}
+    assert 0 < len(read_threads) <= 8
 
 
 def test_thread_that_reads_a_pipe_as_its_own_standard_input_awaits_nothing_from_the_terminal() -> (

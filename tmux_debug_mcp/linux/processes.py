@@ -6,6 +6,7 @@ Standard library only: the supervisor (`supervise.py`) uses this.
 import contextlib
 import ctypes
 import errno
+import itertools
 import os
 import signal
 import time
@@ -147,7 +148,7 @@ def cpu_ns(pid: int, thread: str | None = None) -> int:
     """
     if thread is not None:
         return _thread_cpu_ns(pid, thread)
-    return sum(_thread_cpu_ns(pid, one) for one in threads(pid)[:MAX_THREADS])
+    return sum(_thread_cpu_ns(pid, one) for one in threads(pid, MAX_THREADS))
 
 
 def _thread_cpu_ns(pid: int, thread: str) -> int:
@@ -155,14 +156,20 @@ def _thread_cpu_ns(pid: int, thread: str) -> int:
     return int(words[0]) if words else 0
 
 
-def threads(pid: int) -> list[str]:
-    """Return the ids of the threads of a process; none if it is gone."""
+def threads(pid: int, most: int | None = None) -> list[str]:
+    """Return the ids of the threads of a process; none if it is gone.
+
+    Args:
+        pid: The process.
+        most: Read only so many of them; None for all.
+    """
     try:
         # A directory has 2 links and 1 for each subdirectory; stat(2) is faster than a listing.
         has_one_thread = os.stat(f"/proc/{pid}/task").st_nlink == 3  # noqa: PLR2004
         if has_one_thread:
-            return [str(pid)]
-        return os.listdir(f"/proc/{pid}/task")
+            return [str(pid)][:most]
+        with os.scandir(f"/proc/{pid}/task") as entries:
+            return [entry.name for entry in itertools.islice(entries, most)]
     except OSError:
         return []
 
@@ -241,14 +248,16 @@ def is_busy(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """Return the children of all threads of a process, zombies too, oldest first in each thread.
+    """Return the children of all threads of a process, zombies too, oldest first in each thread."""
+    return [child for thread in threads(pid) for child in children_of(pid, thread)]
+
+
+def children_of(pid: int, thread: str) -> list[int]:
+    """Return the children of a thread of a process, zombies too, oldest first.
 
     Source: proc(5), /proc/PID/task/TID/children.
     """
-    pids: list[int] = []
-    for thread in threads(pid):
-        pids += map(int, read(f"/proc/{pid}/task/{thread}/children").split())
-    return pids
+    return list(map(int, read(f"/proc/{pid}/task/{thread}/children").split()))
 
 
 def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:

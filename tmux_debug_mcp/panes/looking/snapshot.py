@@ -116,8 +116,13 @@ def _descendants(process: Stat) -> Iterator[Stat]:
     """Yield the first descendants of a process, zombies too, parents before their children."""
     parents = deque([process.pid])
     room = _MAX_PROCESSES
+    threads_room = _MAX_THREADS
     while parents and room > 0:
-        for child in processes.children(parents.popleft())[:room]:
+        parent = parents.popleft()
+        threads = processes.threads(parent, threads_room)
+        threads_room -= len(threads)
+        children = [one for thread in threads for one in processes.children_of(parent, thread)]
+        for child in children[:room]:
             room -= 1
             stat = processes.read_stat(child)
             if stat:
@@ -152,7 +157,7 @@ def _look_at_terminal(
     examined: list[_Member] = []
     room = _MAX_THREADS
     for process in candidates:
-        threads = processes.threads(process.pid)[: min(room, processes.MAX_THREADS)]
+        threads = processes.threads(process.pid, min(room, processes.MAX_THREADS))
         room -= len(threads)
         examined.append(_examine(process, threads, session_leader.tty))
     if modes and modes.hides_lines and not modes.unread_bytes:
