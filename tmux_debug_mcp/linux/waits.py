@@ -56,6 +56,8 @@ _DEV_PTMX = os.makedev(5, 2)
 _WAKE_UP_S = 0.0005
 # A thread that runs every few milliseconds by itself can pass for a woken one once.
 _ROUSES = 2
+# For so long it is believed that a thread does not wait.
+_ASK_AGAIN_S = 0.5
 
 # A process and one of its threads.
 Thread = tuple[int, str]
@@ -249,12 +251,14 @@ class HiddenWaits:
     that waits for something else does not run then.
 
     An answer holds until the thread runs again, so that each wait is disturbed once. Otherwise we
-    could set the modes just when the program changes them itself.
+    could set the modes just when the program changes them itself. That a thread does not wait holds
+    for a while only: on a busy machine, one that was woken may not have run yet.
     """
 
     def __init__(self) -> None:
         # How long each thread had run when it was asked, and whether it waits for the terminal.
         self._answers: dict[Thread, tuple[int, bool]] = {}
+        self._asked_at = 0.0
 
     def find(self, threads: Sequence[Thread], terminal: str) -> list[Thread]:
         """Return those of the threads that wait for a terminal which hides what is typed.
@@ -265,12 +269,17 @@ class HiddenWaits:
             threads: Threads that sleep.
             terminal: The path of the terminal.
         """
+        now = time.monotonic()
+        if now > self._asked_at + _ASK_AGAIN_S:
+            self._answers = {one: found for one, found in self._answers.items() if found[1]}
         answers = {
             thread: self._answers[thread]
             for thread in threads
             if thread in self._answers and self._answers[thread][0] == processes.cpu_ns(*thread)
         }
         new = [thread for thread in threads if thread not in answers]
+        if new:
+            self._asked_at = now
         self._answers = answers | _ask(new, terminal)
         return [thread for thread, (_, is_waiting) in self._answers.items() if is_waiting]
 
