@@ -244,15 +244,14 @@ def test_hidden_thread_may_wait_only_while_it_sleeps(command: str, expected: Wai
 SECRETS = {
     "read": "stty -echo; exec cat",
     "read by the child of a shell": "stty -echo; sh -c 'cat; :'",
-    "poll": f"stty -echo; exec {sys.executable} -c 'import select; select.select([0], [], [])'",
+    "poll": f"stty -echo; exec {python('import select; select.select([0], [], [])')}",
 }
+TICKER = "import time\nwhile True: time.sleep(0.002)"
 NO_SECRETS = {
     "sleep": "stty -echo; exec sleep 1001",
     "wait for a child": "stty -echo; sh -c 'sleep 1001; :'",
     "pipe": "stty -echo; sleep 1001 | cat",
-    "ticker": (
-        f"stty -echo; exec {sys.executable} -c 'import time\nwhile True: time.sleep(0.002)'"
-    ),
+    "ticker": f"stty -echo; exec {python(TICKER)}",
 }
 
 
