@@ -1,6 +1,7 @@
 """Processes of a tab: start_process types, stop_process ends what runs (spec 000, phase 4)."""
 
 import itertools
+import shlex
 import shutil
 import sys
 import time
@@ -94,7 +95,7 @@ async def test_text_for_a_running_program_is_typed_into_it_and_the_answer_says_s
 
 async def test_program_that_a_line_starts_gets_the_next_one(tabs: Tabs, tab: str) -> None:
     # In a paste the shell would take all lines.
-    command = f"{sys.executable} -q\nprint(6*7)\nexit()\n"
+    command = f"{shlex.quote(sys.executable)} -q\nprint(6*7)\nexit()\n"
     assert await tabs.json("start_process", window_id=tab, command=command) == {"started": True}
     assert "\n42\n" in await tabs.shows(tab, "\n42\n")
 
@@ -196,7 +197,7 @@ PYTHON = Path(sys.executable).name
 @pytest.mark.parametrize(
     ("command", "name", "awaits"),
     [
-        (f"{sys.executable} -q", PYTHON, "keys"),
+        (f"{shlex.quote(sys.executable)} -q", PYTHON, "keys"),
         ("seq 1000 | less", "less", "keys"),
         ("vi -u NONE -N", "vi", "keys"),
         (

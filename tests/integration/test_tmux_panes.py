@@ -1,5 +1,6 @@
 """Panes of the toolset `tmux` (spec 004): splitting, resizing, typing and reading."""
 
+import shlex
 import sys
 
 from toolsets import Tmux
@@ -71,7 +72,7 @@ async def test_keys_are_typed_and_what_came_of_them_is_read(tmux: Tmux) -> None:
 
 
 async def test_keys_have_the_grammar_of_all_toolsets(tmux: Tmux) -> None:
-    python = f"{sys.executable} -q\nprint(6*7)\n"
+    python = f"{shlex.quote(sys.executable)} -q\nprint(6*7)\n"
     await tmux.text("create_session", name="w", command="bash --norc")
     answer = await tmux.text("send_keys", target="w", keys=python)
     assert answer.startswith("Sent keys to pane 'w' (2 steps; typed ")
