@@ -118,7 +118,7 @@ async def test_lines_are_typed_and_not_pasted(
 
 
 async def test_signal_goes_to_the_program_that_a_shell_has_started(on_users: Tmux) -> None:
-    await on_users.text("create_session", name="c", command="bash --norc")
+    await on_users.text("create_session", name="c", command="exec bash --norc")
     await on_users.text("send_keys", target="c", keys="sleep 100 Enter")
     await on_users.runs("c", "sleep")
     await on_users.text("send_keys", target="c", keys="SIGTERM")
