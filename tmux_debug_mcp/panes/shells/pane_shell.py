@@ -367,6 +367,10 @@ class PaneShell:
         job = self._unreported
         if job is None or not (job.is_done() or job.is_closed() or self._pane.has_ended):
             return None
+        # The shell closes the script right after it has printed the end mark, which may not be in
+        # the log yet. A later result tells the end then.
+        if not job.is_done() and self._pane.has_just_printed:
+            return None
         self._unreported = None
         job.remove()
         if job.exit_code is not None:
