@@ -39,7 +39,8 @@ class Terminal:
             TimeoutError: It does not within the time.
         """
         words = [keys] if isinstance(keys, str) else list(keys)
-        self._call("send", "--timeout", "0", self._name, "--", *words)
+        for word in words:  # in one call, each would wait for the program, which `0` forbids
+            self._call("send", "--timeout", "0", self._name, "--", word)
         if block:
             done, _ = self._call("wait", "--timeout", str(max_timeout_s), self._name)
             if done == TIMED_OUT:
