@@ -33,10 +33,11 @@ REGION_PIECES = [
     b"\033[B", b"\033[3B", b"\033[2E", b"\033[2F", b"\033[H", b"\033[8;1H", b"\033[2;9H",
     b"\033[5;3H", b"\033[7d", b"\033[K", b"\r", b"\b",
 ]  # fmt: skip
+# Sixel is not among them: a tmux that shows images moves the cursor below one.
 STRINGS = [
     b"\033]1337;File=inline=1:" + b"iVBORw0KGgo" * 2000 + b"\a",
     b"\033]52;c;" + b"TWFu\r\n" * 1000 + b"\033\\",
-    b"\033P0;1q" + b"#0;2;0;0;0~-\n" * 800 + b"\033\\",
+    b"\033P0;1|" + b"17/0f1b\n" * 1200 + b"\033\\",
     b"\033_Ga=T;" + b"AAAA" * 2000 + b"\033\\",
     b"\033Ptmux;\033\033]52;c;TWFu\a\033\\",
     *(b"\033]0;cut\030", b"\033^cut\032", b"\033X\r\nsos\033\\", b"\033]0;cut\033[31m"),
