@@ -182,7 +182,7 @@ def test_another_user_is_sent_away_even_where_the_modes_let_it_in(
 # Listens as another user, and prints what callers say to it.
 IMPOSTOR = """
 import fcntl, json, os, socket, sys
-directory, holds = sys.argv[1], sys.argv[2] == "holds"
+directory = sys.argv[1]
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
@@ -194,8 +194,7 @@ listener.listen(100)
 facts = {"pid": os.getpid(), "clients": [], "cwd": "/", "toolsets": "", "version": "", "keep_s": 9}
 with open(f"{directory}/server.json", "w") as file:
     json.dump(facts, file)
-if holds:
-    fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX)
+fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX)
 print("listens", flush=True)
 while True:
     peer, _ = listener.accept()
@@ -208,10 +207,10 @@ while True:
 
 
 @contextlib.contextmanager
-def impostor(directory: str, *, holds: bool) -> Iterator[tuple[int, Callable[[], list[str]]]]:
-    """Have another user listen in a directory; yield their pid, and what ends it and has heard."""
+def impostor(directory: str) -> Iterator[tuple[int, Callable[[], list[str]]]]:
+    """Have another user serve in a directory; yield their pid, and what ends it and has heard."""
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPOSTOR, directory, "holds" if holds else ""],
+        [sys.executable, "-c", IMPOSTOR, directory],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -253,7 +252,7 @@ def test_socket_that_another_user_listens_on_is_told_nothing(
     directory = Path(server.directory)
     directory.mkdir()
     directory.chmod(0o777)
-    with impostor(server.directory, holds=False) as (pid, heard):
+    with impostor(server.directory) as (pid, heard):
         directory.chmod(0o700)
         shell.runtime.chmod(0o700)
 
@@ -284,7 +283,7 @@ def test_another_user_can_not_take_the_place_of_a_detached_server(
     monkeypatch.chdir(shell.cwd)
     directory = directory_for([], env)
     command = PROGRAM if program == "tmux-debug" else SERVER
-    with impostor(directory, holds=True) as (_, heard):
+    with impostor(directory) as (_, heard):
         done = subprocess.run(
             [*command, *words],
             env=env,
