@@ -14,6 +14,7 @@ from tmux_debug_mcp.errors import (
     JobNotTakenError,
     LogLostError,
     NotAtPromptError,
+    SentenceError,
     ShellNotReadyError,
     StartError,
     TargetNotFoundError,
@@ -59,14 +60,9 @@ def without_titles(toolset: Toolset[Any]) -> list[dict[str, Any]]:
     return shown
 
 
-def errors() -> set[type[ToolError]]:
+def errors() -> set[type[SentenceError]]:
     """Return the classes of errors that have a sentence of their own."""
-    found, new = set(), [ToolError]
-    while new:
-        below = new.pop().__subclasses__()
-        new += below
-        found |= {error for error in below if "sentence" in vars(error)}
-    return found
+    return set(SentenceError.__subclasses__())
 
 
 @over_toolsets

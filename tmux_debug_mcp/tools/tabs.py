@@ -101,8 +101,8 @@ SENTENCES: Mapping[type[ToolError], str] = {
         "there until they let go. Wait, or use another tab."
     ),
     BusyError: (
-        "Tab '{window_id}' is busy: {running}, {runtime_s:.0f} s. Use stop_process to stop that, "
-        "or another tab."
+        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Use stop_process to stop "
+        "that, or another tab."
     ),
     NotAtPromptError: (
         "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop "
@@ -226,6 +226,7 @@ TOOLSET = Toolset(
     INSTRUCTIONS,
     USERS_INSTRUCTIONS,
     SENTENCES,
+    placeholders={"window_id": "it"},
     keeps_logs=True,
     uses_socket=True,
 )

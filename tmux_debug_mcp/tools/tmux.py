@@ -65,7 +65,9 @@ INSTRUCTIONS = (
 )
 
 SENTENCES: Mapping[type[ToolError], str] = {
-    PaneNotFoundError: "Target '{target}' is gone. Use tmux_list_panes to see what is there.",
+    PaneNotFoundError: (
+        "Target '{target:head}' is gone. Use tmux_list_panes to see what is there."
+    ),
     AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
     PaneExitedError: (
         "Pane '{target}' has ended ({ending}): nothing there reads keys. Use tmux_read_pane to "
@@ -76,8 +78,8 @@ SENTENCES: Mapping[type[ToolError], str] = {
         "tmux_list_panes to see what is there."
     ),
     MixedKeysError: (
-        "'{key}' is a key's name, and keys do not mix with text. Send these one after the other: "
-        "{steps}; or set literal to type all of it as text."
+        "'{key:head}' is a key's name, and keys do not mix with text. Send these one after the "
+        "other: {steps}; or set literal to type all of it as text."
     ),
     KeyboardHeldError: (
         "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "

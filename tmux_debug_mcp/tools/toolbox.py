@@ -126,7 +126,7 @@ class Toolbox:
     async def _answer(self, name: str, arguments: Arguments, report: Report) -> Answer:
         entry = self._entries.get(name)
         if entry is None:
-            raise UnknownToolError(name, list(self._entries))
+            raise UnknownToolError(name, ", ".join(self._entries))
         tool = entry.tool
         given = tool.parser.parse(arguments)
         try:
