@@ -16,7 +16,7 @@ secret.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import (
@@ -193,69 +193,41 @@ class Parser(Generic[A]):
         self.parameters = parameters_of(wanted)
         self.schema = schema_of(self.parameters)
 
-    def parse(self, given: Mapping[str, Any]) -> A:
+    def parse(self, sent: Mapping[str, Any]) -> A:
         """Return the arguments of a call; null means not given where an argument is optional.
 
         Args:
-            given: What the client sent.
+            sent: What the client sent.
 
         Raises:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
         """
-        checked = _checked(self._tool, self.schema, given)
+        properties, required = self.schema["properties"], self.schema.get("required", [])
+        given = {name: one for name, one in sent.items() if one is not None or name in required}
+        for name in required:
+            if name not in given:
+                needed = " and ".join(required)
+                raise ArgumentError(f"Parameter '{name}' is missing. {self._tool} needs {needed}.")
+        for name, value in given.items():
+            if name not in properties:
+                takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
+                raise ArgumentError(f"{self._tool} has no parameter '{_cut(name)}'. {takes}.")
+            if isinstance(value, float) and not math.isfinite(value):
+                wanted = _wanted(properties[name])
+                raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
+        _check_values(self.schema, given)
+        for name, text in _strings(given):
+            if _NO_CHARACTER.search(text):
+                raise ArgumentError(
+                    f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it "
+                    "out."
+                )
         values = {}
         for parameter in self.parameters:
-            if parameter.name in checked:
-                value = checked[parameter.name]
-                if parameter.is_whole and isinstance(value, float):
-                    value = int(value)
-                values[parameter.field] = value
+            if parameter.name in given:
+                value = given[parameter.name]
+                values[parameter.field] = int(value) if parameter.is_whole else value
         return self._wanted(**values)
-
-
-def _checked(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that were given, once they fit the schema.
-
-    Raises:
-        ArgumentError: They don't.
-    """
-    properties, required = schema["properties"], schema.get("required", [])
-    given = {
-        name: value for name, value in arguments.items() if value is not None or name in required
-    }
-    _check_names(tool, given, properties, required)
-    for name, value in given.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            wanted = _wanted(properties[name])
-            raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
-    _check_values(schema, given)
-    for name, text in _strings(given):
-        if _NO_CHARACTER.search(text):
-            raise ArgumentError(
-                f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it out."
-            )
-    return given
-
-
-def _check_names(
-    tool: str,
-    given: Collection[str],
-    properties: Collection[str],
-    required: Sequence[str],
-) -> None:
-    """Check that all required arguments are there, and no unknown one.
-
-    Raises:
-        ArgumentError: One is missing or unknown.
-    """
-    for name in required:
-        if name not in given:
-            needed = " and ".join(required)
-            raise ArgumentError(f"Parameter '{name}' is missing. {tool} needs {needed}.")
-    for name in given:
-        if name not in properties:
-            takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
-            raise ArgumentError(f"{tool} has no parameter '{_cut(name)}'. {takes}.")
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -60,10 +60,10 @@ from .toolset import (
     NoArguments,
     Toolset,
     came_out,
-    given_facts,
     json_answer,
     may_kill,
     started,
+    state_facts,
 )
 from .users_tabs import MAX_LOG_CHARACTERS, TAB_ID, UsersTabs, advice
 
@@ -339,16 +339,11 @@ def _row(pane: Pane, state: State, *, is_active: bool) -> dict[str, Any]:
         "name": pane.name,
         "active": is_active,
         "status": "running" if state.is_running else "exited",
+        **state_facts(state),
     }
-    facts: dict[str, Any] = {
-        "foreground": state.foreground,
-        "exit_code": state.exit_code,
-        "signal": state.signal,
-        "awaits": state.awaits and state.awaits.value,
-        "lost": state.is_lost or None,
-        "note": _ask_a_person(pane) if state.awaits is Awaits.HIDDEN_INPUT else None,
-    }
-    return row | given_facts(facts)
+    if state.awaits is Awaits.HIDDEN_INPUT:
+        row["note"] = _ask_a_person(pane)
+    return row
 
 
 def _ask_a_person(pane: Pane) -> str:

@@ -68,8 +68,8 @@ from .toolset import (
     Toolset,
     came_out,
     compact,
-    given_facts,
     started,
+    state_facts,
 )
 
 INSTRUCTIONS = (
@@ -362,20 +362,17 @@ async def _shown_sessions(engine: Engine) -> list[tuple[Pane, State]]:
 
 def _row(sessions: Sessions, pane: Pane, state: State) -> dict[str, Any]:
     """Return a session as the list has it."""
-    recording = sessions.recordings.of(pane)
-    facts: dict[str, Any] = {
+    row: dict[str, Any] = {
         "session": pane.name,
         "status": "running" if state.is_running else "exited",
         "cols": pane.log.columns,
         "rows": pane.log.rows,
-        "foreground": state.foreground,
-        "exit_code": state.exit_code,
-        "signal": state.signal,
-        "awaits": state.awaits and state.awaits.value,
-        "lost": state.is_lost or None,
-        "recording": str(recording.path) if recording else None,
+        **state_facts(state),
     }
-    return given_facts(facts)
+    recording = sessions.recordings.of(pane)
+    if recording:
+        row["recording"] = str(recording.path)
+    return row
 
 
 def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:

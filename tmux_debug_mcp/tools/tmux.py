@@ -14,7 +14,6 @@ from typing import Any, Literal
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     ArgumentError,
-    CommandError,
     KeyboardHeldError,
     MixedKeysError,
     PaneExitedError,
@@ -90,7 +89,6 @@ SENTENCES: Mapping[type[ToolError], str] = {
         "There are {most} panes and all are running. Use tmux_kill to end those that are no longer "
         "needed."
     ),
-    CommandError: "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see what is there.",
     TmuxGoneError: (
         "The tmux server has ended and its panes with it. The next tmux_create_session starts a "
         "new one."
@@ -273,14 +271,13 @@ async def list_windows(server: Server, arguments: ListWindows) -> Answer:
     windows: dict[tuple[str, str], list[PaneRow]] = {}
     for row in rows:
         windows.setdefault((row.session_id, row.window_index), []).append(row)
-    return _list([_window_line(panes) for panes in windows.values()], "No windows found.")
-
-
-def _window_line(panes: Sequence[PaneRow]) -> str:
-    """Return the line of a list for the window of these panes."""
-    active = next((row for row in panes if row.pane_active == "1"), panes[0])
-    words = [active.session_name, active.window_index, active.window_id, active.window_name]
-    return "\t".join([*words, active.window_active, f"{len(panes)} panes", active.pane_id])
+    lines = []
+    for panes in windows.values():
+        active = next((row for row in panes if row.pane_active == "1"), panes[0])
+        words = [active.session_name, active.window_index, active.window_id, active.window_name]
+        words += [active.window_active, f"{len(panes)} panes", active.pane_id]
+        lines.append("\t".join(words))
+    return _list(lines, "No windows found.")
 
 
 @arguments

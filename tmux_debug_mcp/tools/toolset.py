@@ -84,8 +84,15 @@ def compact(value: object) -> str:
     return orjson.dumps(value).decode()
 
 
-def given_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that are not None."""
+def state_facts(state: State) -> dict[str, Any]:
+    """Return what lists of tabs and sessions say of a pane's state, as far as it applies."""
+    facts = {
+        "foreground": state.foreground,
+        "exit_code": state.exit_code,
+        "signal": state.signal,
+        "awaits": state.awaits and state.awaits.value,
+        "lost": state.is_lost or None,
+    }
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
