@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import orjson
@@ -124,6 +125,13 @@ def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset[
             toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
         )
         assert not others & set(words), error.__name__
+
+
+@over_toolsets
+def test_sentences_can_be_said_of_calls_without_arguments(toolset: Toolset[Any]) -> None:
+    for error, sentence in toolset.sentences.items():
+        named = {name for _, name, _, _ in Formatter().parse(sentence) if name}
+        assert named <= {*error.__annotations__, *toolset.placeholders}, error.__name__
 
 
 @pytest.mark.parametrize(
