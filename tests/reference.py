@@ -14,10 +14,9 @@ from tmux_debug_mcp.panes.running import runs
 from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
-from tmux_debug_mcp.tools import tabs_arguments, users_tabs
+from tmux_debug_mcp.tools import tabs, users_tabs
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
-from tmux_debug_mcp.tools.limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
-from tmux_debug_mcp.tools.schema import parameters_of
 from tmux_debug_mcp.tools.toolset import choose
 from tmux_debug_mcp.vt import keys, sizes, steps
 
@@ -144,7 +143,7 @@ def _limits_of_tabs() -> list[Limit]:
     return [
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
-        ("chunk of `stream_logs_from_tab`", _size(tabs_arguments.MAX_CHUNK_BYTES)),
+        ("chunk of `stream_logs_from_tab`", _size(tabs.MAX_CHUNK_BYTES)),
         ("calls that wait for a tab", str(pane_shell.MAX_WAITING)),
     ]
 
@@ -176,7 +175,7 @@ def _timeout_s() -> int:
     [longest] = {
         int(parameter.schema["maximum"])
         for tool in choose("debug")[0].tools
-        for parameter in parameters_of(tool.arguments)
+        for parameter in tool.parser.parameters
         if parameter.name == "timeout_s"
     }
     return longest

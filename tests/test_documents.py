@@ -23,7 +23,6 @@ from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools.schema import parameters_of
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.vt.keys import read
 
@@ -95,8 +94,7 @@ def test_table_of_tools_is_that_of_the_code(name: str) -> None:
     tools = choose(name)[0].tools
     parameters = [
         ", ".join(
-            f"**{one.name}**" if one.is_required else one.name
-            for one in parameters_of(tool.arguments)
+            f"**{one.name}**" if one.is_required else one.name for one in tool.parser.parameters
         )
         for tool in tools
     ]
@@ -218,23 +216,12 @@ def pasted(source: str, block: str, place: str) -> str:
     """Return the source of a module with a block in the place that CONTRIBUTING.md names."""
     if place == "at the end":
         return f"{source}\n\n{block}"
+    assert place == "with the imports", place
     lines = source.splitlines(keepends=True)
-    if place == "with the imports":
-        after = max(
-            node.end_lineno or 0
-            for node in ast.parse(source).body
-            if isinstance(node, ast.ImportFrom)
-        )
-    elif place == "in DebugTools":
-        [after] = [
-            node.end_lineno or 0
-            for node in ast.parse(source).body
-            if isinstance(node, ast.ClassDef)
-        ]
-    else:
-        assert place == "in TOOLS", place
-        after = lines.index("TOOLS = (\n") + 1
-    return "".join([*lines[:after], "\n", block, *lines[after:]])
+    after = max(
+        node.end_lineno or 0 for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)
+    )
+    return "".join([*lines[:after], block, *lines[after:]])
 
 
 async def test_tool_of_the_example_works_when_it_is_pasted(

@@ -65,7 +65,7 @@ async def test_configured_command_is_a_server(environment: dict[str, str]) -> No
         command=installed(f"/path/to/tmux-debug-mcp/{relative}"), args=[], env=environment
     )
     async with Client(parameters) as client:
-        assert len((await client.list_tools()).tools) == len(debug.TOOLS)
+        assert len((await client.list_tools()).tools) == len(debug.TOOLSET.tools)
 
 
 def test_clients_are_those_of_config() -> None:
@@ -78,4 +78,4 @@ def test_clients_are_those_of_config() -> None:
 def test_table_has_the_tools_of_the_default_toolset() -> None:
     rows = [line.split("`")[1] for line in README.splitlines() if line.startswith("| `")]
 
-    assert rows == [tool.name for tool in debug.TOOLS]
+    assert rows == [tool.name for tool in debug.TOOLSET.tools]

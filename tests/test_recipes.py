@@ -62,7 +62,7 @@ async def test_configured_client_reaches_the_other_host(name: str, short_path: P
         command = str(here.programs / server["command"])
         parameters = StdioServerParameters(command=command, args=server["args"], env=dict(here.env))
         async with Client(parameters) as client:
-            assert len((await client.list_tools()).tools) == len(debug.TOOLS)
+            assert len((await client.list_tools()).tools) == len(debug.TOOLSET.tools)
             result = await client.call_tool("tmux_run", {"command": "pwd"})
 
     assert str(here.directory) in str(result.content)

@@ -109,7 +109,7 @@ async def test_installed_server_serves_a_client(
         tools = (await client.list_tools()).tools
         result = await client.call_tool("tmux_run", {"command": "echo it runs"})
 
-    assert [tool.name for tool in tools] == [tool.name for tool in debug.TOOLS]
+    assert [tool.name for tool in tools] == [tool.name for tool in debug.TOOLSET.tools]
     assert texts(result)[0] == "it runs\n"
 
 

@@ -38,11 +38,12 @@
 
 A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
 comes next. The sentences here name the tools of `debug`; other toolsets replace them by their own.
-Any other exception is a bug.
+Classes without a sentence are raised with one. Any other exception is a bug.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any, ClassVar, dataclass_transform
 
 _MAX_SHOWN_CHARACTERS = 80
 
@@ -56,20 +57,31 @@ class StartError(TmuxDebugError):
 
 
 class ToolError(TmuxDebugError):
-    """Raised when a call fails and a better call may succeed. The model reads its text.
-
-    Attributes:
-        sentence: The text, with the names of its facts in braces.
-    """
-
-    sentence: ClassVar[str] = "{text}"
-
-    def __init__(self, text: str = "", **facts: object) -> None:
-        self._facts = {"text": text, **facts}
-        super().__init__(self.sentence.format_map(self._facts))
+    """Raised when a call fails and a better call may succeed. The model reads its text."""
 
     def text_for(
-        self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]
+        self, _sentences: Mapping[type["ToolError"], str], _arguments: Mapping[str, Any]
+    ) -> str:
+        """Return its text in the words of a toolset; see `SentenceError`."""
+        return str(self)
+
+
+@dataclass_transform(eq_default=False)
+class SentenceError(ToolError):
+    """The base of errors that own their sentence. Their fields are the facts, in order.
+
+    Attributes:
+        sentence: The text, with the names of facts in braces; `{target:head}` is a value's head.
+    """
+
+    sentence: ClassVar[str]
+
+    def __init__(self, *facts: object) -> None:
+        vars(self).update(zip(type(self).__annotations__, facts, strict=True))
+        super().__init__(_FORMATTER.vformat(self.sentence, (), vars(self)))
+
+    def text_for(
+        self, sentences: Mapping[type[ToolError], str], arguments: Mapping[str, Any]
     ) -> str:
         """Return its text in the words of a toolset.
 
@@ -81,119 +93,129 @@ class ToolError(TmuxDebugError):
         sentence = sentences.get(type(self))
         if sentence is None:
             return str(self)
-        facts = {name: _shown(str(value)) for name, value in arguments.items()}
-        return sentence.format_map(facts | self._facts)
+        given = {name: _head(value) for name, value in arguments.items()}
+        return _FORMATTER.vformat(sentence, (), given | vars(self))
+
+
+class _Formatter(Formatter):
+    """Formats sentences, in which `head` stands for the head of a value of any length."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        return _head(value) if format_spec == "head" else format(value, format_spec)
+
+
+_FORMATTER = _Formatter()
+
+
+def _head(value: object) -> str:
+    text = str(value)
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
+        return text
+    return text[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
 class ArgumentError(ToolError):
     """Raised when an argument is missing, of the wrong type or out of range."""
 
 
-class CursorError(ArgumentError):
+class CursorError(SentenceError, ArgumentError):
     """Raised when a pane has not reached the given cursor yet."""
 
+    given: int
+    cursor: int
     sentence = (
         "Parameter 'since' is {given}, and the pane's cursor is {cursor}. Give a cursor of at most "
         "{cursor}."
     )
-
-    def __init__(self, given: int, cursor: int) -> None:
-        super().__init__(given=given, cursor=cursor)
 
 
 class KeysError(ToolError):
     """Raised when `keys` can neither be pressed nor typed."""
 
 
-class MixedKeysError(KeysError):
+class MixedKeysError(SentenceError, KeysError):
     """Raised when a `keys` string mixes key names and text. An array of steps would be clear."""
 
+    key: str
+    steps: str
     sentence = (
-        "'{key}' is a key's name, and keys do not mix with text. Give an array of steps: {steps}; "
-        "or set literal to type all of it as text."
+        "'{key:head}' is a key's name, and keys do not mix with text. Give an array of steps: "
+        "{steps}; or set literal to type all of it as text."
     )
 
-    def __init__(self, key: str, steps: str) -> None:
-        super().__init__(key=_shown(key), steps=steps)
 
-
-class SignalError(ToolError):
+class SignalError(SentenceError):
     """Raised when a signal can't be sent to the foreground process group."""
 
+    signal: str
+    reason: str
     sentence = "{signal} was not sent: {reason}. Set literal to type it as text."
-
-    def __init__(self, signal: str, reason: str) -> None:
-        super().__init__(signal=signal, reason=reason)
 
 
 class LimitReachedError(ToolError):
     """Raised when a limit of the server is reached."""
 
 
-class PaneLimitError(LimitReachedError):
+class PaneLimitError(SentenceError, LimitReachedError):
     """Raised when there are 512 panes and none can be removed to make room.
 
     Each one is running, or has ended while a call still subscribes to its log.
     """
 
+    most: int
     sentence = (
         "There are {most} panes and all are running. Use tmux_kill_pane to end those that are no "
         "longer needed."
     )
 
-    def __init__(self, most: int) -> None:
-        super().__init__(most=most)
 
-
-class PaneNotFoundError(ToolError):
+class PaneNotFoundError(SentenceError):
     """Raised when no pane has the given id or name."""
 
-    sentence = "Pane '{target}' not found. Use tmux_list_panes to see active panes."
-
-    def __init__(self, target: str) -> None:
-        super().__init__(target=_shown(target))
+    target: str
+    sentence = "Pane '{target:head}' not found. Use tmux_list_panes to see active panes."
 
 
-class NameTakenError(ToolError):
+class NameTakenError(SentenceError):
     """Raised when a new pane is given the name of a running one."""
 
+    name: str
+    pane_id: str
     sentence = (
-        "Name '{name}' is that of the running pane {id}. Use that pane, kill it first, or give "
-        "another name."
+        "Name '{name}' is that of the running pane {pane_id}. Use that pane, kill it first, or "
+        "give another name."
     )
 
-    def __init__(self, name: str, pane_id: str) -> None:
-        super().__init__(name=name, id=pane_id)
 
-
-class AmbiguousNameError(ToolError):
+class AmbiguousNameError(SentenceError):
     """Raised when two or more running panes have the given name."""
 
+    name: str
+    count: int
+    ids: str
     sentence = "Name '{name}' is that of {count} running panes: {ids}. Give an id."
 
-    def __init__(self, name: str, ids: Sequence[str]) -> None:
-        super().__init__(name=name, count=len(ids), ids=", ".join(ids))
 
-
-class TargetNotFoundError(ToolError):
+class TargetNotFoundError(SentenceError):
     """Raised when a tmux target matches nothing."""
 
-    sentence = "Target '{target}' not found: {reason}. Use tmux_list_panes to see what is there."
+    target: str
+    reason: str
+    sentence = (
+        "Target '{target:head}' not found: {reason:head}. Use tmux_list_panes to see what is there."
+    )
 
-    def __init__(self, target: str, reason: str) -> None:
-        super().__init__(target=_shown(target), reason=_shown(reason))
 
-
-class AmbiguousTargetError(ToolError):
+class AmbiguousTargetError(SentenceError):
     """Raised when a tmux target matches several windows."""
 
-    sentence = "Target '{target}' means {count} windows: {ids}. Give an id."
+    target: str
+    count: int
+    ids: str
+    sentence = "Target '{target:head}' means {count} windows: {ids}. Give an id."
 
-    def __init__(self, target: str, ids: Sequence[str]) -> None:
-        super().__init__(target=_shown(target), count=len(ids), ids=", ".join(ids))
 
-
-class KillNotAllowedError(ToolError):
+class KillNotAllowedError(SentenceError):
     """Raised when a kill on the user's own tmux server was not allowed."""
 
     sentence = (
@@ -202,139 +224,127 @@ class KillNotAllowedError(ToolError):
     )
 
 
-class PaneExitedError(ToolError):
+class PaneExitedError(SentenceError):
     """Raised when keys are sent to a pane whose program has ended."""
 
+    pane_id: str
+    ending: str
     sentence = (
         "Pane '{pane_id}' {ending}: nothing there reads keys. "
         "Use tmux_capture_pane to read its last output or tmux_create_pane to start anew."
     )
 
-    def __init__(self, pane_id: str, ending: str) -> None:
-        super().__init__(pane_id=pane_id, ending=ending)
 
-
-class PaneLostError(ToolError):
+class PaneLostError(SentenceError):
     """Raised when a pane has vanished from tmux without a call of ours that killed it."""
 
+    pane_id: str
     sentence = (
         "Pane '{pane_id}' was lost: its tmux window or server ended from outside. "
         "Use tmux_create_pane to start it again."
     )
 
-    def __init__(self, pane_id: str) -> None:
-        super().__init__(pane_id=pane_id)
 
-
-class BusyError(ToolError):
+class BusyError(SentenceError):
     """Raised when an earlier call still uses the pane."""
 
+    pane_id: str
+    running: str
+    runtime_s: float
     sentence = (
-        "Pane '{pane_id}' is busy: {running}, {runtime_s:.0f} s. Use tmux_wait to wait for it, "
-        "tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
+        "Pane '{pane_id}' is busy: {running:head}, {runtime_s:.0f} s. Use tmux_wait to wait for "
+        "it, tmux_send_keys with C-c to interrupt it, or tmux_run without pane_id."
     )
 
-    def __init__(self, pane_id: str, command: str, runtime_s: float) -> None:
-        super().__init__(pane_id=pane_id, running=_shown(command), runtime_s=runtime_s)
 
-
-class KeyboardHeldError(ToolError):
+class KeyboardHeldError(SentenceError):
     """Raised when something is to be typed, run or signalled in a pane that a person works in."""
 
+    person: str
+    pane_id: str
     sentence = (
         "{person} has the keyboard of pane '{pane_id}'. Nothing can be typed, run or signalled "
         "there until they let go. Wait, or work in another pane."
     )
 
-    def __init__(self, person: str, pane_id: str) -> None:
-        super().__init__(person=person, pane_id=pane_id)
 
-
-class NotAtPromptError(ToolError):
+class NotAtPromptError(SentenceError):
     """Raised when a command can't run in a pane because a program is in the foreground."""
 
+    pane_id: str
+    foreground: str
     sentence = (
         "Pane '{pane_id}' runs {foreground}, not a shell at its prompt. Use tmux_send_keys there, "
         "or tmux_run without pane_id. Shells can be bash, zsh, dash, fish and busybox sh."
     )
 
-    def __init__(self, pane_id: str, foreground: str | None) -> None:
-        super().__init__(pane_id=pane_id, foreground=foreground or "a program")
 
-
-class ShellNotReadyError(ToolError):
+class ShellNotReadyError(SentenceError):
     """Raised when the shell in a pane does not come to its prompt in time."""
 
+    pane_id: str
+    shell: str
     sentence = (
         "Pane '{pane_id}': {shell} is not at its prompt; it is at work, or asks for something. "
         "Nothing was run. Use tmux_capture_pane to see what it shows, and tmux_send_keys to "
         "answer or to interrupt it with C-c."
     )
 
-    def __init__(self, pane_id: str, shell: str) -> None:
-        super().__init__(pane_id=pane_id, shell=shell)
 
-
-class ForeignShellError(ToolError):
+class ForeignShellError(SentenceError):
     """Raised when the shell in a pane is another user's or runs in a container."""
 
+    pane_id: str
+    shell: str
     sentence = (
         "Pane '{pane_id}' has a {shell} of another user or in a container, which can't read the "
         "command's file. Use tmux_send_keys with wait_for to type the command there."
     )
 
-    def __init__(self, pane_id: str, shell: str) -> None:
-        super().__init__(pane_id=pane_id, shell=shell)
 
-
-class JobNotTakenError(ToolError):
+class JobNotTakenError(SentenceError):
     """Raised when a shell does not read the line that was typed at its prompt."""
 
+    pane_id: str
+    shell: str
     sentence = (
         "Pane '{pane_id}': {shell} did not take the command, and nothing was run. "
         "Use tmux_capture_pane to see what it is doing."
     )
 
-    def __init__(self, pane_id: str, shell: str) -> None:
-        super().__init__(pane_id=pane_id, shell=shell)
 
-
-class LogLostError(ToolError):
+class LogLostError(SentenceError):
     """Raised when a command was run, but its output had no room in the log."""
 
+    pane_id: str
+    path: str
     sentence = (
         "Pane '{pane_id}': what it printed could not be written to {path}. The command was run; "
         "how it ended is lost. Make room there. Use tmux_capture_pane to see the screen."
     )
 
-    def __init__(self, pane_id: str, path: str) -> None:
-        super().__init__(pane_id=pane_id, path=path)
 
-
-class UnknownToolError(ToolError):
+class UnknownToolError(SentenceError):
     """Raised when no tool has the called name."""
 
-    sentence = "Unknown tool '{name}'. Use one of: {known}."
+    name: str
+    known: str
+    sentence = "Unknown tool '{name:head}'. Use one of: {known}."
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(name=_shown(name), known=", ".join(known))
 
-
-class CommandError(ToolError):
+class CommandError(SentenceError):
     """Raised when tmux answers a command with an error.
 
     Attributes:
         reason: What tmux said, without its final line feed.
     """
 
+    tmux_command: str
+    reason: str
     sentence = "tmux {tmux_command} failed: {reason}. Use tmux_list_panes to see what is there."
 
-    def __init__(self, command: str, reason: str) -> None:
-        super().__init__(tmux_command=command, reason=reason)
-        self.reason = reason
 
-
-class TmuxGoneError(ToolError):
+class TmuxGoneError(SentenceError):
     """Raised when the tmux server ends during a call."""
 
     sentence = (
@@ -342,11 +352,8 @@ class TmuxGoneError(ToolError):
         "one."
     )
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
-class OutOfFilesError(ToolError):
+class OutOfFilesError(SentenceError):
     """Raised when no more files can be opened, so that processes can't be looked at."""
 
     sentence = (
@@ -355,43 +362,32 @@ class OutOfFilesError(ToolError):
     )
 
 
-class TmuxStuckError(ToolError):
+class TmuxStuckError(SentenceError):
     """Raised when a tmux server does not answer."""
 
+    socket: str
+    reason: str
     sentence = "The tmux server at {socket} does not answer ({reason}). Ask the user to look at it."
 
-    def __init__(self, socket: str, reason: str) -> None:
-        super().__init__(socket=socket, reason=reason)
 
-
-class TmuxStartError(ToolError):
+class TmuxStartError(SentenceError):
     """Raised when tmux does not start."""
 
+    last_words: str
     sentence = (
         "tmux did not start: {last_words}. No pane was made. Ask the user to check that tmux works."
     )
 
-    def __init__(self, last_words: str) -> None:
-        super().__init__(last_words=last_words or "it said nothing")
 
-
-class StorageError(ToolError):
+class StorageError(SentenceError):
     """Raised when a file of ours can't be written."""
 
+    path: str
+    reason: str
     sentence = (
         "The server can't write {path} ({reason}). Make room or allow writing there, and call "
         "again."
     )
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path=path, reason=reason)
-
-
-def _shown(value: str) -> str:
-    """Return the head of a value, which may have a million characters."""
-    if len(value) <= _MAX_SHOWN_CHARACTERS:
-        return value
-    return value[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
 def first_of(error: BaseException) -> BaseException:

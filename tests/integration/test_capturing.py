@@ -7,7 +7,7 @@ import pytest
 from support import PATIENCE_S, Tools, python
 
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools.limits import MAX_TEXT_CHARACTERS
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 
 async def test_default_is_the_last_hundred_lines(tools: Tools) -> None:

@@ -161,19 +161,6 @@ async def test_kill_says_how_the_program_ended(tools: Tools) -> None:
     ]
 
 
-async def test_signal_to_begin_with_is_refused_with_the_new_way(tools: Tools) -> None:
-    pane_id = await tools.create("cat")
-
-    error = await tools.error("kill_pane", pane_id=pane_id, signal="SIGINT")
-
-    assert error == (
-        "tmux_kill_pane has no parameter 'signal'. "
-        "To send a signal, call tmux_send_keys with its name as keys, such "
-        "as 'SIGTERM'; tmux_kill_pane ends the pane."
-    )
-    assert (await tools.state(pane_id))["status"] == "running"
-
-
 STUBBORN = {
     "nohup": "nohup sleep 1001 >/dev/null 2>&1 &",
     "ignores": python(

@@ -6,7 +6,7 @@ from typing import Any
 from support import Tools, python, until
 
 from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
-from tmux_debug_mcp.tools.limits import MAX_TEXT_CHARACTERS
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 
 async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:

@@ -9,7 +9,7 @@ from support import python
 from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools.limits import MAX_TEXT_CHARACTERS
+from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from toolsets import Tabs, open_tabs
 
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tools.tabs import TOOLS
+from tmux_debug_mcp.tools.tabs import TOOLSET
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ async def test_tools_that_could_only_refuse_there_are_not_offered(
     async def offered(tabs: Tabs) -> set[str]:
         return {tool.name for tool in (await tabs.client.list_tools()).tools}
 
-    names = {tool.name for tool in TOOLS}
+    names = {tool.name for tool in TOOLSET.tools}
     own = {"execute_command", "set_history_limit"}
     assert await offered(tabs) == names - own - {"close_tab"}
     assert "execute_command" not in (tabs.client.instructions or "")

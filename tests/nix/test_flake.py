@@ -88,7 +88,7 @@ async def test_flake_gives_a_shell_with_a_client_configuration(
     assert output(*shell, *python, cwd=tmp_path) == outside
 
     [server] = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"].values()
-    assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLS]
+    assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLSET.tools]
     assert server["env"].keys() == {"TMUX_DEBUG_AUDIT"}
 
     (tmp_path / ".mcp.json").unlink()

@@ -275,7 +275,7 @@ async def test_flake_parts_shell_links_a_configuration_that_starts_the_server(
     assert not (project.directory / AGENT).is_symlink()
     [server] = json.loads((project.directory / ".mcp.json").read_text())["mcpServers"].values()
     assert server["env"] == {"TMUX_DEBUG_LOG_DIR": ".debug-logs"}
-    assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLS]
+    assert await tools_of(server, environment) == [tool.name for tool in debug.TOOLSET.tools]
 
 
 def test_flake_parts_shell_leaves_files_that_are_not_its_own(project: Project) -> None:

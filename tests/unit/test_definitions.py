@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import orjson
@@ -14,6 +15,7 @@ from tmux_debug_mcp.errors import (
     JobNotTakenError,
     LogLostError,
     NotAtPromptError,
+    SentenceError,
     ShellNotReadyError,
     StartError,
     TargetNotFoundError,
@@ -59,14 +61,9 @@ def without_titles(toolset: Toolset[Any]) -> list[dict[str, Any]]:
     return shown
 
 
-def errors() -> set[type[ToolError]]:
+def errors() -> set[type[SentenceError]]:
     """Return the classes of errors that have a sentence of their own."""
-    found, new = set(), [ToolError]
-    while new:
-        below = new.pop().__subclasses__()
-        new += below
-        found |= {error for error in below if "sentence" in vars(error)}
-    return found
+    return set(SentenceError.__subclasses__())
 
 
 @over_toolsets
@@ -128,6 +125,13 @@ def test_errors_name_only_tools_of_the_toolset_that_was_called(toolset: Toolset[
             toolset.sentences.get(error, error.sentence).replace(".", " ").replace(",", " ").split()
         )
         assert not others & set(words), error.__name__
+
+
+@over_toolsets
+def test_sentences_can_be_said_of_calls_without_arguments(toolset: Toolset[Any]) -> None:
+    for error, sentence in toolset.sentences.items():
+        named = {name for _, name, _, _ in Formatter().parse(sentence) if name}
+        assert named <= {*error.__annotations__, *toolset.placeholders}, error.__name__
 
 
 @pytest.mark.parametrize(

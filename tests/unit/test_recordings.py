@@ -12,7 +12,7 @@ from tmux_debug_mcp.errors import LimitReachedError, StorageError
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes import recording
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.tools.recordings import Recordings
+from tmux_debug_mcp.tools.sessions import Recordings
 
 
 class RunningPane:

@@ -7,8 +7,15 @@ from typing import Any, Literal
 import pytest
 
 from tmux_debug_mcp.errors import ArgumentError
-from tmux_debug_mcp.tools.arguments import Parser
-from tmux_debug_mcp.tools.schema import argument, arguments, parameters_of, schema_of, string, whole
+from tmux_debug_mcp.tools.arguments import (
+    Parser,
+    argument,
+    arguments,
+    parameters_of,
+    schema_of,
+    string,
+    whole,
+)
 
 
 @arguments

@@ -8,7 +8,7 @@ import pytest
 
 from tmux_debug_mcp.errors import PaneNotFoundError
 from tmux_debug_mcp.tmux.targets import PaneRow
-from tmux_debug_mcp.tools.servers import OwnServer
+from tmux_debug_mcp.tools.own_server import OwnServer
 
 FIELDS = [field.name for field in fields(PaneRow)]
 

@@ -12,28 +12,25 @@ from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import Answer, NoArguments, Tool, Toolset, started
+from tmux_debug_mcp.tools.toolset import READS, Answer, NoArguments, Toolset, started
+
+_TOOLSET: Toolset[Any] = Toolset("test", lambda _engine: None, "")
 
 
-class _Tools:
-    """Tools for calls that are answered at once, fail, or are never answered."""
-
-    async def answer(self, _arguments: NoArguments) -> Answer:
-        return Answer(["done"])
-
-    async def fail(self, _arguments: NoArguments) -> Answer:
-        raise RuntimeError("a bug")
-
-    async def hang(self, _arguments: NoArguments) -> Answer:
-        await anyio.sleep_forever()
-        return Answer([])
+@_TOOLSET.tool("answer", "", READS)
+async def answer(_opened: object, _arguments: NoArguments) -> Answer:
+    return Answer(["done"])
 
 
-_TABLE = (
-    Tool("answer", "", _Tools.answer, NoArguments),
-    Tool("fail", "", _Tools.fail, NoArguments),
-    Tool("hang", "", _Tools.hang, NoArguments),
-)
+@_TOOLSET.tool("fail", "", READS)
+async def fail(_opened: object, _arguments: NoArguments) -> Answer:
+    raise RuntimeError("a bug")
+
+
+@_TOOLSET.tool("hang", "", READS)
+async def hang(_opened: object, _arguments: NoArguments) -> Answer:
+    await anyio.sleep_forever()
+    return Answer([])
 
 
 async def _report(_seconds: float) -> None:
@@ -46,9 +43,8 @@ class _Audited:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._audit = AuditLog(path, None)
-        toolset: Toolset[Any] = Toolset("test", lambda _engine: _Tools(), _TABLE, "")
         engine: Any = None  # none of these tools needs one
-        self.toolbox = Toolbox([toolset], engine, Records(self._audit, "20260130T101546-4711"))
+        self.toolbox = Toolbox([_TOOLSET], engine, Records(self._audit, "20260130T101546-4711"))
 
     def break_audit(self) -> None:
         self._path.rename(self._path.with_suffix(".1"))

@@ -224,7 +224,7 @@ class Engine:
             return pane
         running = await self._running_panes(target)
         if len(running) > 1:
-            raise AmbiguousNameError(target, [pane.id for pane in running])
+            raise AmbiguousNameError(target, len(running), ", ".join(pane.id for pane in running))
         if running:
             return running[0]
         ended = [pane for pane in self.panes if pane.name == target]

@@ -15,6 +15,7 @@ import anyio
 from tmux_debug_mcp.errors import (
     CommandError,
     PaneNotFoundError,
+    SentenceError,
     TmuxGoneError,
     ToolError,
 )
@@ -38,16 +39,14 @@ MAX_SECRET_BYTES = 4095
 _MAX_ECHO_BYTES = 1 << 16
 
 
-class NotAwaitedError(ToolError):
+class NotAwaitedError(SentenceError):
     """Raised when a secret is to be typed where none is awaited."""
 
+    pane_id: str
     sentence = (
         "Pane '{pane_id}' does not await hidden input, so a secret could be shown there. Nothing "
         "was typed."
     )
-
-    def __init__(self, pane_id: str) -> None:
-        super().__init__(pane_id=pane_id)
 
 
 @asynccontextmanager

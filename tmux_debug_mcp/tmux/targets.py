@@ -265,7 +265,7 @@ def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> lis
     matching = _rows_of_window(session_rows, window)
     window_ids = list(dict.fromkeys(row.window_id for row in matching))
     if len(window_ids) > 1:
-        raise AmbiguousTargetError(whole_target, window_ids)
+        raise AmbiguousTargetError(whole_target, len(window_ids), ", ".join(window_ids))
     if not matching:
         session, name = session_rows[0].session_name, window.removeprefix("=")
         raise TargetNotFoundError(whole_target, f"session '{session}' has no window '{name}'")

@@ -1,4 +1,14 @@
-"""Checks the arguments of calls, and makes them the class that a tool's handler gets.
+"""The arguments of tools: declared as frozen classes, shown as JSON Schema, checked at each call.
+
+The type of a field gives the type in the schema, `argument` its other keywords. A field without a
+default is required::
+
+    @arguments
+    class Kill:
+        pane_id: str = string("Pane id or name")
+        lines: int = argument("How many lines", default=100, minimum=1)
+
+`string`, `short_name`, `whole` and `variables` are for arguments that tools have in common.
 
 An error says which argument is wrong, and what is wanted. No error has a value that may be a
 secret.
@@ -6,17 +16,34 @@ secret.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError
-
-from .schema import parameters_of, schema_of
+from tmux_debug_mcp.panes.names import MAX_NAME_CHARACTERS
 
 A = TypeVar("A")
 
+# Limits for the text of a pane that a tool returns, where the tool has none of its own.
+MAX_TEXT_CHARACTERS = 40_000
+MAX_TEXT_LINES = 1000
+
+_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_MAX_VARIABLES = 256
 # NUL, and half a surrogate pair: neither can be typed, nor stand in a file name or a variable.
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _MAX_SHOWN_CHARACTERS = 60
@@ -30,83 +57,177 @@ _TYPE_NAMES = {
 }
 
 
+def argument(
+    description: str | None = None,
+    *,
+    default: Any = MISSING,  # noqa: ANN401  of the field's type
+    called: str | None = None,
+    **rules: Any,  # noqa: ANN401  what JSON Schema has
+) -> Any:  # noqa: ANN401
+    """Declare an argument.
+
+    Args:
+        description: What the model reads of it.
+        default: Its value when a call leaves it out; without one it is required.
+        called: Its name in the schema, where that can't be the field's.
+        rules: Keywords of JSON Schema, in the order in which the schema has them.
+    """
+    if description is not None:
+        rules["description"] = description
+    return field(default=default, metadata={"called": called, "rules": rules})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(argument,))
+def arguments(declared: type[A]) -> type[A]:
+    """Make a class of declared arguments a frozen dataclass."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(declared)
+
+
+def string(description: str, **options: Any) -> Any:  # noqa: ANN401  as `argument`
+    """Declare text that is not empty."""
+    return argument(description, minLength=1, **options)
+
+
+def short_name(description: str | None = None, **options: Any) -> Any:  # noqa: ANN401
+    """Declare a name for a pane, a window or a session."""
+    return argument(description, minLength=1, maxLength=MAX_NAME_CHARACTERS, **options)
+
+
+def whole(description: str, **options: Any) -> Any:  # noqa: ANN401
+    """Declare a whole number that may be written as 3.0, as specs 000 and 002 have it."""
+    return argument(description, type="number", multipleOf=1, **options)
+
+
+def variables() -> Any:  # noqa: ANN401
+    """Declare environment variables to add."""
+    return argument(
+        "Environment variables to add",
+        default=None,
+        propertyNames={"pattern": "^[^=]+$"},
+        maxProperties=_MAX_VARIABLES,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a tool.
+
+    Attributes:
+        name: Its name in the schema.
+        field: The name of its field in the class.
+        schema: Its JSON Schema.
+        is_required: A call must give it.
+        is_whole: It is an int, so that 3.0 means 3.
+    """
+
+    name: str
+    field: str
+    schema: Mapping[str, Any]
+    is_required: bool
+    is_whole: bool
+
+
+def parameters_of(declared: type) -> list[Parameter]:
+    """Return the parameters that a class of arguments declares."""
+    hints = get_type_hints(declared)
+    return [_parameter(one, hints[one.name]) for one in fields(declared)]
+
+
+def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments."""
+    properties = {one.name: one.schema for one in parameters}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    required = [one.name for one in parameters if one.is_required]
+    if required:
+        schema["required"] = required
+    return schema
+
+
+def _parameter(declared: Field[Any], hint: Any) -> Parameter:  # noqa: ANN401  any type
+    rules = declared.metadata["rules"]
+    hint = _without_none(hint)
+    schema = rules if "anyOf" in rules else _type_schema(hint) | rules
+    return Parameter(
+        name=declared.metadata["called"] or declared.name,
+        field=declared.name,
+        schema=schema,
+        is_required=declared.default is MISSING,
+        is_whole=hint is int,
+    )
+
+
+def _without_none(hint: Any) -> Any:  # noqa: ANN401
+    """Return the type of an optional argument that is given."""
+    if get_origin(hint) in (Union, UnionType):
+        others = [one for one in get_args(hint) if one is not NoneType]
+        if len(others) == 1:
+            return others[0]
+    return hint
+
+
+def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the keywords that follow from a type."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
+    if origin is not None and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": {"type": "string"}}
+    return {"type": _TYPES[hint]}
+
+
 class Parser(Generic[A]):
     """Checks the arguments of a tool's calls.
 
     Args:
         tool: The tool's name, for errors.
         wanted: The class of its arguments.
+
+    Attributes:
+        parameters: What the class declares.
+        schema: The JSON Schema of the arguments.
     """
 
     def __init__(self, tool: str, wanted: type[A]) -> None:
         self._tool = tool
         self._wanted = wanted
-        self._parameters = parameters_of(wanted)
-        self._schema = schema_of(self._parameters)
+        self.parameters = parameters_of(wanted)
+        self.schema = schema_of(self.parameters)
 
-    def parse(self, arguments: Mapping[str, Any]) -> A:
+    def parse(self, sent: Mapping[str, Any]) -> A:
         """Return the arguments of a call; null means not given where an argument is optional.
 
         Args:
-            arguments: What the client sent.
+            sent: What the client sent.
 
         Raises:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
         """
-        given = _checked(self._tool, self._schema, arguments)
+        properties, required = self.schema["properties"], self.schema.get("required", [])
+        given = {name: one for name, one in sent.items() if one is not None or name in required}
+        for name in required:
+            if name not in given:
+                needed = " and ".join(required)
+                raise ArgumentError(f"Parameter '{name}' is missing. {self._tool} needs {needed}.")
+        for name, value in given.items():
+            if name not in properties:
+                takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
+                raise ArgumentError(f"{self._tool} has no parameter '{_cut(name)}'. {takes}.")
+            if isinstance(value, float) and not math.isfinite(value):
+                wanted = _wanted(properties[name])
+                raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
+        _check_values(self.schema, given)
+        for name, text in _strings(given):
+            if _NO_CHARACTER.search(text):
+                raise ArgumentError(
+                    f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it "
+                    "out."
+                )
         values = {}
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             if parameter.name in given:
                 value = given[parameter.name]
-                if parameter.is_whole and isinstance(value, float):
-                    value = int(value)
-                values[parameter.field] = value
+                values[parameter.field] = int(value) if parameter.is_whole else value
         return self._wanted(**values)
-
-
-def _checked(tool: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that were given, once they fit the schema.
-
-    Raises:
-        ArgumentError: They don't.
-    """
-    properties, required = schema["properties"], schema.get("required", [])
-    given = {
-        name: value for name, value in arguments.items() if value is not None or name in required
-    }
-    _check_names(tool, given, properties, required)
-    for name, value in given.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            wanted = _wanted(properties[name])
-            raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
-    _check_values(schema, given)
-    for name, text in _strings(given):
-        if _NO_CHARACTER.search(text):
-            raise ArgumentError(
-                f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it out."
-            )
-    return given
-
-
-def _check_names(
-    tool: str,
-    given: Collection[str],
-    properties: Collection[str],
-    required: Sequence[str],
-) -> None:
-    """Check that all required arguments are there, and no unknown one.
-
-    Raises:
-        ArgumentError: One is missing or unknown.
-    """
-    for name in required:
-        if name not in given:
-            needed = " and ".join(required)
-            raise ArgumentError(f"Parameter '{name}' is missing. {tool} needs {needed}.")
-    for name in given:
-        if name not in properties:
-            takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
-            raise ArgumentError(f"{tool} has no parameter '{_cut(name)}'. {takes}.")
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -1,9 +1,11 @@
-"""The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
+"""The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours.
+
+Handlers that take a pane may raise PaneNotFoundError, AmbiguousNameError, and PaneLostError where
+the pane is gone. What else `panes` raises comes through.
+"""
 
 from collections.abc import Sequence
 from functools import partial
-
-import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
 from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
@@ -28,10 +30,10 @@ from tmux_debug_mcp.panes.waiting.wait import wait
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
+from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Toolset, came_out, compact
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -52,154 +54,103 @@ _REST_S = 1.0
 # Conditions of a wait whose observation says how to read the output that it leaves out.
 _observing = partial(Conditions, advice=_GAP_ADVICE)
 
+TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
-class DebugTools:
-    """The handlers of `debug`.
 
-    Those that take a pane may raise PaneNotFoundError, AmbiguousNameError, and PaneLostError where
-    the pane is gone. What else `panes` raises comes through.
+@TOOLSET.tool(
+    "tmux_create_pane",
+    "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such "
+    "as 'bash'. Returns its output so far (2,000 characters) once it is at rest (ended, "
+    "awaiting something or quiet), after timeout_s at the latest; it keeps running.",
+    CREATES,
+    may_take_long=True,
+)
+async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
+    """Start a command in a new pane, and observe it.
 
-    Args:
-        engine: The engine.
+    Raises:
+        ArgumentError: The command, the name, the directory or a pattern can't be used.
+        NameTakenError: A pane of this name runs.
+        PaneLimitError: There are as many panes as there may be, and all run.
     """
+    conditions = _conditions(arguments.wait_for, arguments.timeout_s)
+    new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
+    check(new)
+    pane = await _create(engine, new)
+    confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
+    confirmed += shown_command(pane.command)
+    if conditions is None:
+        return await _confirmed(pane, confirmed)
+    observations = await wait([pane], conditions, lambda _pane: Origin(0, 0))
+    return observed(observations, conditions, confirmed)
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
-    async def create_pane(self, arguments: CreatePane) -> Answer:
-        """Start a command in a new pane, and observe it.
+async def _create(engine: Engine, new: NewPane) -> Pane:
+    if new.name is None:
+        return await engine.create(new)
+    async with engine.naming:
+        running = await engine.running_pane(new.name)
+        if running:
+            raise NameTakenError(new.name, running.id)
+        return await engine.create(new)
 
-        Raises:
-            ArgumentError: The command, the name, the directory or a pattern can't be used.
-            NameTakenError: A pane of this name runs.
-            PaneLimitError: There are as many panes as there may be, and all run.
-        """
-        conditions = _conditions(arguments.wait_for, arguments.timeout_s)
-        new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
-        check(new)
-        pane = await self._create(new)
-        confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
-        confirmed += shown_command(pane.command)
-        if conditions is None:
-            return await _confirmed(pane, confirmed)
-        observations = await wait([pane], conditions, lambda _pane: Origin(0, 0))
-        return observed(observations, conditions, confirmed)
 
-    async def _create(self, new: NewPane) -> Pane:
-        if new.name is None:
-            return await self._engine.create(new)
-        async with self._engine.naming:
-            running = await self._engine.running_pane(new.name)
-            if running:
-                raise NameTakenError(new.name, running.id)
-            return await self._engine.create(new)
+@TOOLSET.tool(
+    "tmux_send_keys",
+    "Type into a pane, and return the output that follows, or the screen of a full-screen "
+    "program, once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', "
+    "'Escape', 'F5'), a signal for all processes of the program ('SIGTERM'), or text, which "
+    "ends with ' Enter' or a line feed to press Enter: 'ls -la Enter'. An array is steps, and "
+    "so is each line of a text: ['break main Enter', 'run Enter', 'C-c']. A step waits until "
+    "the program reads the terminal.",
+    CREATES,
+    may_take_long=True,
+)
+async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
+    """Type and press what `keys` says, and observe what comes of it.
 
-    async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says, and observe what comes of it.
+    Raises:
+        ArgumentError: The pattern can't be used.
+        KeysError: The keys can't be typed.
+        BusyError: Another call goes on sending steps to the pane.
+        PaneExitedError: Its program has ended.
+        SignalError: The first step is a signal that can't be sent.
+    """
+    conditions = _conditions(arguments.wait_for, arguments.timeout_s)
+    pane = await engine.find(arguments.pane_id)
+    parts = _steps(arguments)
+    step_timeout_s = arguments.timeout_s
+    if step_timeout_s is None:
+        step_timeout_s = DEFAULT_TIMEOUT_S
+    sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
+    confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+    if sending.why_not:
+        conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
+    if conditions is None:
+        return await _confirmed(pane, confirmed)
+    observations = await wait([pane], conditions, partial(_origin, sending))
+    return observed(observations, conditions, confirmed)
 
-        Raises:
-            ArgumentError: The pattern can't be used.
-            KeysError: The keys can't be typed.
-            BusyError: Another call goes on sending steps to the pane.
-            PaneExitedError: Its program has ended.
-            SignalError: The first step is a signal that can't be sent.
-        """
-        conditions = _conditions(arguments.wait_for, arguments.timeout_s)
-        pane = await self._engine.find(arguments.pane_id)
-        parts = _steps(arguments)
-        step_timeout_s = arguments.timeout_s
-        if step_timeout_s is None:
-            step_timeout_s = DEFAULT_TIMEOUT_S
-        sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
-        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
-        if sending.why_not:
-            conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
-        if conditions is None:
-            return await _confirmed(pane, confirmed)
-        observations = await wait([pane], conditions, partial(_origin, sending))
-        return observed(observations, conditions, confirmed)
 
-    async def capture_pane(self, arguments: CapturePane) -> Answer:
-        """Return the last lines of a pane, what is new in it, or the lines that match.
+def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
+    """Return the steps of `keys`.
 
-        Raises:
-            ArgumentError: The pattern can't be used, or `ansi` is not for what is asked.
-            CursorError: The cursor is beyond the log's end.
-        """
-        async with self._engine.open_readable(arguments.pane_id) as pane:
-            if arguments.pattern is not None:
-                return await _search(pane, arguments, arguments.pattern)
-            if arguments.since is not None:
-                return await _read_since(pane, arguments, arguments.since)
-            return await _read_last_lines(pane, arguments)
+    Raises:
+        KeysError: They can't be typed.
+    """
+    try:
+        return steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
+    except KeysError:
+        if not arguments.secret:
+            raise
+        raise KeysError(
+            "The secret keys can't be typed as they are. Set literal, and send key names in a "
+            "call of their own."
+        ) from None
 
-    async def wait(self, arguments: Wait) -> Answer:
-        """Return what happens first in one pane or in several.
 
-        Raises:
-            ArgumentError: A pattern can't be used, or a cursor is given for several panes.
-            CursorError: The cursor is beyond the log's end.
-        """
-        names = arguments.pane_id
-        if isinstance(names, str):
-            names = [names]
-        if arguments.since is not None and len(names) > 1:
-            raise ArgumentError(
-                "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
-            )
-        conditions = _observing(
-            arguments.pattern,
-            arguments.stop_pattern,
-            arguments.idle_s,
-            is_for_input=_names_no_condition(arguments),
-            timeout_s=arguments.timeout_s,
-        )
-        panes = [await self._engine.find(name) for name in dict.fromkeys(names)]
-        origin = since_last_keys
-        if arguments.since is not None:
-            await _check_cursor(panes[0], arguments.since)
-            origin = partial(since_cursor, cursor=arguments.since)
-        return observed(await wait(panes, conditions, origin), conditions)
-
-    async def run(self, arguments: Run) -> Answer:
-        """Run a command in a shell's pane or in a new one, and return its output.
-
-        Raises:
-            ArgumentError: The command or the directory can't be used.
-            ToolError: The pane has no shell that takes the command; see `run_in_shell`.
-            PaneLimitError: There are as many panes as there may be, and all run.
-        """
-        command, timeout_s = arguments.command, arguments.timeout_s
-        if arguments.pane_id is not None and arguments.cwd is not None:
-            raise ArgumentError(
-                "Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd."
-            )
-        new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
-        check(new)
-        if arguments.pane_id is not None:
-            pane = await self._engine.find(arguments.pane_id)
-            outcome = await run_in_shell(pane, command, timeout_s, _output)
-        else:
-            pane = await self._engine.create(new)
-            outcome = await run_in_pane(pane, timeout_s, _output)
-            await self._engine.retire_run_panes()
-        return ran(pane, outcome, timeout_s)
-
-    async def kill_pane(self, arguments: KillPane) -> Answer:
-        """End a pane and all that belongs to it."""
-        pane = await self._engine.find(arguments.pane_id)
-        state = await self._engine.kill(pane)
-        ending = "it is not known how" if state.is_running else str(state)
-        confirmed = f"Killed pane '{pane.id}' ({ending})"
-        blocks = [confirmed, status(pane, state)]
-        return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
-
-    async def list_panes(self, _arguments: NoArguments) -> Answer:
-        """Return all panes as a JSON array."""
-        rows = [row(pane, await pane.state()) for pane in self._engine.panes]
-        if not rows:
-            return Answer(["No active panes. Use tmux_create_pane to start one."])
-        return Answer([orjson.dumps(rows).decode()])
+def _origin(sending: Sending, _pane: Pane) -> Origin:
+    return Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
 
 
 def _conditions(wait_for: str | None, timeout_s: float | None) -> Conditions | None:
@@ -226,25 +177,27 @@ async def _confirmed(pane: Pane, confirmed: str) -> Answer:
     return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
 
 
-def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
-    """Return the steps of `keys`.
+@TOOLSET.tool(
+    "tmux_capture_pane",
+    "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
+    "full-screen program. With `since`, all that was printed from that cursor on. With "
+    "`pattern`, only lines of the log that match (from `since` on), with two lines around "
+    "each, behind the cursor of the first.",
+    READS,
+)
+async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
+    """Return the last lines of a pane, what is new in it, or the lines that match.
 
     Raises:
-        KeysError: They can't be typed.
+        ArgumentError: The pattern can't be used, or `ansi` is not for what is asked.
+        CursorError: The cursor is beyond the log's end.
     """
-    try:
-        return steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
-    except KeysError:
-        if not arguments.secret:
-            raise
-        raise KeysError(
-            "The secret keys can't be typed as they are. Set literal, and send key names in a "
-            "call of their own."
-        ) from None
-
-
-def _origin(sending: Sending, _pane: Pane) -> Origin:
-    return Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
+    async with engine.open_readable(arguments.pane_id) as pane:
+        if arguments.pattern is not None:
+            return await _search(pane, arguments, arguments.pattern)
+        if arguments.since is not None:
+            return await _read_since(pane, arguments, arguments.since)
+        return await _read_last_lines(pane, arguments)
 
 
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
@@ -325,8 +278,38 @@ async def _check_cursor(pane: Pane | Readable, since: int) -> None:
         raise CursorError(since, state.cursor)
 
 
-def _names_no_condition(arguments: Wait) -> bool:
-    return arguments.pattern is None and arguments.stop_pattern is None and arguments.idle_s is None
+@TOOLSET.tool(
+    "tmux_run",
+    "Run a command to its end; return its output and exit code. With pane_id it runs in the "
+    "shell at its prompt there, which keeps directory and variables; without, in a pane of "
+    "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
+    "is interrupted with C-c.",
+    DESTROYS,
+    may_take_long=True,
+)
+async def run_command(engine: Engine, arguments: Run) -> Answer:
+    """Run a command in a shell's pane or in a new one, and return its output.
+
+    Raises:
+        ArgumentError: The command or the directory can't be used.
+        ToolError: The pane has no shell that takes the command; see `run_in_shell`.
+        PaneLimitError: There are as many panes as there may be, and all run.
+    """
+    command, timeout_s = arguments.command, arguments.timeout_s
+    if arguments.pane_id is not None and arguments.cwd is not None:
+        raise ArgumentError(
+            "Parameter 'cwd' is for a new pane. Leave it out, or begin the command with cd."
+        )
+    new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
+    check(new)
+    if arguments.pane_id is not None:
+        pane = await engine.find(arguments.pane_id)
+        outcome = await run_in_shell(pane, command, timeout_s, _output)
+    else:
+        pane = await engine.create(new)
+        outcome = await run_in_pane(pane, timeout_s, _output)
+        await engine.retire_run_panes()
+    return ran(pane, outcome, timeout_s)
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
@@ -336,81 +319,70 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
     return excerpt
 
 
-TOOLS = (
-    Tool(
-        "tmux_create_pane",
-        "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such "
-        "as 'bash'. Returns its output so far (2,000 characters) once it is at rest (ended, "
-        "awaiting something or quiet), after timeout_s at the latest; it keeps running.",
-        DebugTools.create_pane,
-        CreatePane,
-        hints=CREATES,
-        may_take_long=lambda arguments: arguments.timeout_s != 0,
-    ),
-    Tool(
-        "tmux_send_keys",
-        "Type into a pane, and return the output that follows, or the screen of a full-screen "
-        "program, once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', "
-        "'Escape', 'F5'), a signal for all processes of the program ('SIGTERM'), or text, which "
-        "ends with ' Enter' or a line feed to press Enter: 'ls -la Enter'. An array is steps, and "
-        "so is each line of a text: ['break main Enter', 'run Enter', 'C-c']. A step waits until "
-        "the program reads the terminal.",
-        DebugTools.send_keys,
-        SendKeys,
-        hints=CREATES,
-        may_take_long=lambda _arguments: True,
-    ),
-    Tool(
-        "tmux_capture_pane",
-        "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
-        "full-screen program. With `since`, all that was printed from that cursor on. With "
-        "`pattern`, only lines of the log that match (from `since` on), with two lines around "
-        "each, behind the cursor of the first.",
-        DebugTools.capture_pane,
-        CapturePane,
-        hints=READS,
-    ),
-    Tool(
-        "tmux_run",
-        "Run a command to its end; return its output and exit code. With pane_id it runs in the "
-        "shell at its prompt there, which keeps directory and variables; without, in a pane of "
-        "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
-        "is interrupted with C-c.",
-        DebugTools.run,
-        Run,
-        hints=DESTROYS,
-        may_take_long=lambda _arguments: True,
-    ),
-    Tool(
-        "tmux_wait",
-        "Wait for a pane: until a line matches, until it is quiet, or, with neither, until its "
-        "program awaits input. Ends when the program does. Returns the output since the last keys, "
-        "or the screen of a full-screen program. Given several panes, waits for the first.",
-        DebugTools.wait,
-        Wait,
-        hints=READS,
-        may_take_long=lambda _arguments: True,
-    ),
-    Tool(
-        "tmux_kill_pane",
-        "End a pane: its program, all that this started, and the pane with its output. To signal "
-        "only the program, send 'C-c' or a signal's name with tmux_send_keys.",
-        DebugTools.kill_pane,
-        KillPane,
-        hints=DESTROYS,
-        removed={
-            "signal": "To send a signal, call tmux_send_keys with its name as keys, such as "
-            "'SIGTERM'; tmux_kill_pane ends the pane."
-        },
-    ),
-    Tool(
-        "tmux_list_panes",
-        "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit "
-        "code or signal.",
-        DebugTools.list_panes,
-        NoArguments,
-        hints=READS,
-    ),
+@TOOLSET.tool(
+    "tmux_wait",
+    "Wait for a pane: until a line matches, until it is quiet, or, with neither, until its "
+    "program awaits input. Ends when the program does. Returns the output since the last keys, "
+    "or the screen of a full-screen program. Given several panes, waits for the first.",
+    READS,
+    may_take_long=True,
 )
+async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
+    """Return what happens first in one pane or in several.
 
-TOOLSET = Toolset("debug", DebugTools, TOOLS, INSTRUCTIONS)
+    Raises:
+        ArgumentError: A pattern can't be used, or a cursor is given for several panes.
+        CursorError: The cursor is beyond the log's end.
+    """
+    names = arguments.pane_id
+    if isinstance(names, str):
+        names = [names]
+    if arguments.since is not None and len(names) > 1:
+        raise ArgumentError(
+            "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
+        )
+    conditions = _observing(
+        arguments.pattern,
+        arguments.stop_pattern,
+        arguments.idle_s,
+        is_for_input=_names_no_condition(arguments),
+        timeout_s=arguments.timeout_s,
+    )
+    panes = [await engine.find(name) for name in dict.fromkeys(names)]
+    origin = since_last_keys
+    if arguments.since is not None:
+        await _check_cursor(panes[0], arguments.since)
+        origin = partial(since_cursor, cursor=arguments.since)
+    return observed(await wait(panes, conditions, origin), conditions)
+
+
+def _names_no_condition(arguments: Wait) -> bool:
+    return arguments.pattern is None and arguments.stop_pattern is None and arguments.idle_s is None
+
+
+@TOOLSET.tool(
+    "tmux_kill_pane",
+    "End a pane: its program, all that this started, and the pane with its output. To signal "
+    "only the program, send 'C-c' or a signal's name with tmux_send_keys.",
+    DESTROYS,
+)
+async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
+    pane = await engine.find(arguments.pane_id)
+    state = await engine.kill(pane)
+    ending = "it is not known how" if state.is_running else str(state)
+    confirmed = f"Killed pane '{pane.id}' ({ending})"
+    blocks = [confirmed, status(pane, state)]
+    return Answer(blocks, meta(pane, state), pane.id, outcome=came_out("killed", state))
+
+
+@TOOLSET.tool(
+    "tmux_list_panes",
+    "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit "
+    "code or signal.",
+    READS,
+)
+async def list_panes(engine: Engine, _arguments: NoArguments) -> Answer:
+    rows = [row(pane, await pane.state()) for pane in engine.panes]
+    if not rows:
+        return Answer(["No active panes. Use tmux_create_pane to start one."])
+    return Answer([compact(rows)])

@@ -1,4 +1,7 @@
-"""The arguments of the tools of `debug`."""
+"""The arguments of the tools of `debug`.
+
+They stand here because the help of `tmux-debug` has them, too, and must not wait for the engine.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,8 +9,7 @@ from typing import Any
 from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
-from .limits import MAX_TEXT_LINES
-from .schema import argument, arguments, short_name, string, variables
+from .arguments import MAX_TEXT_LINES, argument, arguments, short_name, string, variables
 
 _MAX_TIMEOUT_S = 3600
 _MAX_PANES = 64
@@ -25,8 +27,6 @@ def _one_or_several(description: str, max_items: int, **rules: int) -> Any:  # n
 
 @arguments
 class CreatePane:
-    """Arguments of tmux_create_pane."""
-
     command: str = string("Shell command line, e.g. 'RUST_LOG=debug cargo run'")
     name: str | None = short_name("Name to use instead of the id", default=None)
     cwd: str | None = string("Directory to start in", default=None)
@@ -41,8 +41,6 @@ class CreatePane:
 
 @arguments
 class SendKeys:
-    """Arguments of tmux_send_keys."""
-
     pane_id: str = string("Pane id or name")
     keys: str | Sequence[str] = _one_or_several("Text or keys, or an array of steps", MAX_STEPS)
     literal: bool = argument("Text only, no key names; a line feed is Enter", default=False)
@@ -59,8 +57,6 @@ class SendKeys:
 
 @arguments
 class CapturePane:
-    """Arguments of tmux_capture_pane."""
-
     pane_id: str = string("Pane id or name")
     lines: int | None = argument(
         f"How many lines (default 100, max {MAX_TEXT_LINES})", default=None, minimum=1
@@ -72,8 +68,6 @@ class CapturePane:
 
 @arguments
 class Run:
-    """Arguments of tmux_run."""
-
     command: str = string("Shell command; may have several lines")
     pane_id: str | None = string("Pane with a shell at its prompt", default=None)
     cwd: str | None = string("Directory to run in, without pane_id", default=None)
@@ -82,8 +76,6 @@ class Run:
 
 @arguments
 class Wait:
-    """Arguments of tmux_wait."""
-
     pane_id: str | Sequence[str] = _one_or_several(
         "Pane id or name, or an array of them", _MAX_PANES, minLength=1
     )
@@ -102,6 +94,4 @@ class Wait:
 
 @arguments
 class KillPane:
-    """Arguments of tmux_kill_pane."""
-
     pane_id: str = string("Pane id or name")

@@ -76,21 +76,13 @@ class Records:
             AuditError: An earlier call or this one is not on record, and it was not cancelled.
             Exception: What `answer` raises.
         """
-        if self._audit is None:
+        audit = self._audit
+        if audit is None:
             return await answer()
         self._secrets |= dict.fromkeys(_secret_texts(call.arguments))
         for oldest in list(self._secrets)[:-_MAX_SECRETS]:
             del self._secrets[oldest]
-        self._audit.flush()
-        return await self._recorded(self._audit, call, answer, text_for)
-
-    async def _recorded(
-        self,
-        audit: AuditLog,
-        call: Call,
-        answer: Callable[[], Awaitable[Answer]],
-        text_for: Callable[[ToolError], str],
-    ) -> Answer:
+        audit.flush()
         begin = time.monotonic()
         capture = ""
         try:
@@ -98,11 +90,9 @@ class Records:
             if answered.output is not None and answered.pane_id is not None:
                 output = self._without_echo_of_secrets(answered.output)
                 capture = audit.capture(answered.pane_id, output)
-        except ToolError as reason:
-            audit.record(self._record(call, begin, error=text_for(reason)))
-            raise
         except Exception as reason:
-            audit.record(self._record(call, begin, error=str(reason)))
+            text = text_for(reason) if isinstance(reason, ToolError) else str(reason)
+            audit.record(self._record(call, begin, error=text))
             raise
         except BaseException:
             # A cancelled call stays cancelled. The audit keeps a record that it can't write.

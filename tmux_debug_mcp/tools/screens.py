@@ -24,8 +24,7 @@ from tmux_debug_mcp.errors import ToolError
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.pane import Pane
 
-from .terminal import TOOLSET, Terminal
-from .terminal_arguments import DEFAULT
+from .sessions import DEFAULT, Sessions
 
 _PREFIX = "terminal://screen/"
 _MIME_TYPE = "text/plain"
@@ -44,14 +43,15 @@ class Screens:
     """The handlers of one client's requests for resources.
 
     Args:
-        terminal: The toolset, which finds sessions.
+        sessions: The sessions.
+        sentences: Sentences for errors; see `Toolset`.
     """
 
     _tasks: anyio.abc.TaskGroup
 
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._engine = terminal.engine
+    def __init__(self, sessions: Sessions, sentences: Mapping[type[ToolError], str]) -> None:
+        self._sessions = sessions
+        self._sentences = sentences
         # What ends the client's subscriptions, by their URIs.
         self._subscriptions: dict[str, anyio.CancelScope] = {}
 
@@ -78,7 +78,7 @@ class Screens:
         self, _ctx: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Return a resource for each session, and for the default one before it is made."""
-        names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._engine.panes)])
+        names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._sessions.engine.panes)])
         resources = [
             types.Resource(
                 name=name,
@@ -165,9 +165,9 @@ class Screens:
             )
         name = _session_of(uri)
         try:
-            return await self._terminal.find(name)
+            return await self._sessions.find(name)
         except ToolError as error:
-            text = error.text_for(TOOLSET.sentences, {"session": name})
+            text = error.text_for(self._sentences, {"session": name})
             raise MCPError(types.INVALID_PARAMS, text) from error
 
     def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:
@@ -191,7 +191,7 @@ class Screens:
         followed: Pane | None = None
         while True:
             try:
-                pane = await self._engine.find(name)
+                pane = await self._sessions.engine.find(name)
             except ToolError:
                 pane = None
             if pane is None or pane is followed:

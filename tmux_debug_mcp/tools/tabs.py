@@ -8,54 +8,64 @@ more where it helps. With a socket, tabs are windows of the user's own tmux serv
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
-from tmux_debug_mcp.logs.ends import read_last_lines
-from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    BusyError,
+    CommandError,
+    ForeignShellError,
+    JobNotTakenError,
+    KeyboardHeldError,
+    LogLostError,
+    NotAtPromptError,
+    PaneExitedError,
+    PaneLimitError,
+    PaneLostError,
+    PaneNotFoundError,
+    ShellNotReadyError,
+    TmuxGoneError,
+    ToolError,
+)
+from tmux_debug_mcp.logs.ends import read_end, read_last_lines
+from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw, read_raw_end
 from tmux_debug_mcp.logs.reading import read_clean
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.activity import Awaits
+from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
-from tmux_debug_mcp.panes.running.runs import run_in_turn
+from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
+from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 from tmux_debug_mcp.vt.steps import command_lines
 
-from . import sentences
-from .tabs_arguments import (
-    MAX_CHUNK_BYTES,
-    TAB_ID,
-    CloseTab,
-    CreateTab,
-    ExecuteCommand,
-    ReadLogs,
-    SetHistoryLimit,
-    StartProcess,
-    StopProcess,
-    StreamLogs,
-)
-from .tabs_results import advice, answer, clean_output, compact, ran, raw_output, tab_row
+from .arguments import argument, arguments, short_name, string, variables, whole
 from .toolset import (
     CREATES,
     DESTROYS,
     READS,
     Answer,
     NoArguments,
-    Tool,
     Toolset,
     came_out,
+    json_answer,
     may_kill,
     started,
+    state_facts,
 )
-from .users_tabs import MAX_LOG_CHARACTERS, UsersTabs
+from .users_tabs import MAX_LOG_CHARACTERS, TAB_ID, UsersTabs, advice
 
 INSTRUCTIONS = (
     "Terminal tabs, each with a shell of its own that keeps directory and variables. "
@@ -72,207 +82,92 @@ USERS_INSTRUCTIONS = (
     "earlier runs only, as RUN/@N."
 )
 
+SENTENCES: Mapping[type[ToolError], str] = {
+    PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
+    PaneExitedError: (
+        "Tab '{window_id}' has ended ({ending}): no shell is there any more. Use "
+        "read_logs_from_tab to read its last output, or create_tab to make another."
+    ),
+    PaneLostError: (
+        "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab "
+        "to make another."
+    ),
+    PaneLimitError: (
+        "There are {most} tabs and all are running. Use close_tab to close those that are no "
+        "longer needed."
+    ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
+        "there until they let go. Wait, or use another tab."
+    ),
+    BusyError: (
+        "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Use stop_process to stop "
+        "that, or another tab."
+    ),
+    NotAtPromptError: (
+        "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop "
+        "that, or another tab. Shells can be bash, zsh, dash, fish and busybox sh."
+    ),
+    ShellNotReadyError: (
+        "Tab '{window_id}': {shell} is not at its prompt; it is at work, or asks for something. "
+        "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
+        "stop_process to interrupt it."
+    ),
+    ForeignShellError: (
+        "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
+        "command's file. Use start_process to type the command there, and read_logs_from_tab."
+    ),
+    JobNotTakenError: (
+        "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "
+        "read_logs_from_tab to see what it is doing."
+    ),
+    LogLostError: (
+        "Tab '{window_id}': what it printed could not be written to {path}. The command was run; "
+        "how it ended is lost. Make room there."
+    ),
+    CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there.",
+    TmuxGoneError: (
+        "The tmux server has ended and its tabs with it. The next create_tab starts a new one."
+    ),
+}
+
+MAX_CHUNK_BYTES = 1 << 20
 _TURN_S = 10.0
 _MAX_EARLIER_TABS = 20
+_TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTED)
 
 
 class Tabs:
-    """The handlers of `tabs` on our own tmux server.
-
-    Those that take a tab may raise PaneNotFoundError, and ArgumentError where it has ended, or
-    where several runs had a tab of its id. What else `panes` raises comes through.
+    """The tabs on our own tmux server, and those on the user's.
 
     Args:
         engine: The engine.
 
     Attributes:
-        users: The handlers on the user's tmux server, None where we work on ours.
+        engine: The engine.
+        users: The tabs on the user's tmux server, None where we work on ours.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self.users: UsersTabs | None = None
         if engine.users_server:
             self.users = UsersTabs(engine.users_server, engine.settings)
 
-    async def create_tab(self, arguments: CreateTab) -> Answer:
-        """Start a shell in a new tab.
-
-        Raises:
-            ArgumentError: The name, the directory or the variables can't be used.
-            PaneLimitError: There are as many tabs as there may be, and all run.
-        """
-        shell = interactive_shell(self._engine.settings)
-        program = [shell]
-        if arguments.login:
-            program.append("-l")
-        name = os.path.basename(shell) if arguments.name is None else arguments.name
-        check_name(name, ids=TAB_ID)
-        new = NewPane(
-            " ".join(program),
-            name,
-            cwd=arguments.cwd,
-            env=arguments.env or {},
-            program=program,
-            is_shown=True,
-        )
-        check(new)
-        pane = await self._engine.create(new)
-        state = await rest(pane, EARLY_DEATH_S)
-        result = {"window_id": pane.window, "name": pane.name}
-        if not state.is_running:
-            result["note"] = f"It has ended: {state}."
-        return answer(pane.window, result, outcome=started(state))
-
-    async def list_tabs(self, _arguments: NoArguments) -> Answer:
-        """Return the tabs, those of earlier runs behind the others."""
-        engine = self._engine
-        active = await engine.host.active_windows()
-        first_panes = {pane.window: pane for pane in reversed(engine.panes)}
-        tabs = [
-            tab_row(pane, await pane.state(), is_active=pane.window in active)
-            for pane in reversed(first_panes.values())
-        ]
-        kept = engine.archive.earlier() if engine.archive else ()
-        earlier = [
-            {
-                "window_id": f"{run}/{entry.window}",
-                "name": entry.name,
-                "active": False,
-                "status": "exited",
-            }
-            for run, entry in kept
-        ]
-        result: dict[str, Any] = {"tabs": tabs + earlier[:_MAX_EARLIER_TABS]}
-        if len(earlier) > _MAX_EARLIER_TABS:
-            result["earlier_tabs_not_shown"] = len(earlier) - _MAX_EARLIER_TABS
-        return Answer([compact(result | self._diagnostics())])
-
-    def _diagnostics(self) -> dict[str, str]:
-        """Return what a person may want to know of our tmux server and our logs."""
-        facts = {}
-        if self._engine.archive:
-            facts["log_dir"] = str(self._engine.archive.directory)
-        client = self._engine.host.client
-        if client:
-            facts["tmux"] = client.version
-            facts["socket"] = f"{client.directory}/tmux"
-        return facts
-
-    async def read_logs(self, arguments: ReadLogs) -> Answer:
-        """Return the last lines of a tab's log."""
-        readable_id = self._readable_id(arguments.window_id)
-        async with self._engine.open_readable(readable_id) as tab:
-            gaps = await _gaps(tab)
-            end = (await tab.state()).cursor
-            lines = arguments.lines
-            if arguments.strip_ansi:
-                found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
-            else:
-                found, is_cut = read_last_raw_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
-        content = "\n".join(found)
-        result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
-        return answer(arguments.window_id, result | gaps, content)
-
-    async def execute_command(self, arguments: ExecuteCommand) -> Answer:
-        """Run a command in a tab's shell and return its output."""
-        check(NewPane(arguments.command))
-        pane = self._tab(arguments.window_id)
-        timeout_s = arguments.timeout_ms / 1000
-        show = clean_output if arguments.strip_ansi else raw_output
-        outcome = await run_in_turn(pane, arguments.command, timeout_s, show)
-        came = came_out(outcome.reason, outcome.state, outcome.exit_code)
-        return answer(pane.window, ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
-
-    async def start_process(self, arguments: StartProcess) -> Answer:
-        """Type a command into a tab."""
-        check(NewPane(arguments.command))
-        pane = self._tab(arguments.window_id)
-        text = arguments.command.replace("\r\n", "\n").rstrip("\n")
-        lines = command_lines(text, enters=int(arguments.append_newline))
-        async with pane.shell.turn(_TURN_S):
-            foreground = (await pane.state()).foreground or "a program"
-            is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
-            sent = await send(pane, lines)
-        remarks = []
-        if sent.why_not:
-            remarks.append(f"Line {sent.done + 1} was not typed: {sent.why_not}.")
-        if not arguments.append_newline:
-            remarks.append("Enter was not pressed.")
-        if not is_shell:
-            remarks.append(f"It was typed into {foreground}, which is in the foreground.")
-        result: dict[str, Any] = {"started": True}
-        if remarks:
-            result["note"] = " ".join(remarks)
-        return answer(pane.window, result)
-
-    async def stop_process(self, arguments: StopProcess) -> Answer:
-        """Stop what runs in the foreground of a tab."""
-        pane = self._tab(arguments.window_id)
-        number = signal.Signals[arguments.signal]
-        reason = await stop(pane, number, advice(number))
-        if reason is None:
-            return answer(pane.window, {"success": True})
-        return answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})
-
-    async def stream_logs(self, arguments: StreamLogs) -> Answer:
-        """Return the next bytes of a tab's log.
-
-        Raises:
-            ArgumentError: The offset is beyond the log's end.
-        """
-        start, max_bytes = arguments.from_byte, arguments.max_bytes
-        readable_id = self._readable_id(arguments.window_id)
-        async with self._engine.open_readable(readable_id) as tab:
-            gaps = await _gaps(tab)
-            state = await tab.state()
-            if start > tab.log.size:
-                raise ArgumentError(
-                    f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
-                    f"Give at most {state.cursor}."
-                )
-            if arguments.strip_ansi:
-                piece = await read_clean(tab.log, start, state.cursor, max_bytes)
-            else:
-                piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=state.is_final)
-        is_end = not piece.remaining_bytes
-        next_byte = piece.end
-        if state.is_final and is_end:  # what is unfinished when a program ends stays so
-            next_byte = max(next_byte, state.cursor)
-        result: dict[str, Any] = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
-        if piece.start > start:
-            result["skipped_bytes"] = piece.start - start
-        return answer(arguments.window_id, result | gaps, piece.text)
-
-    async def set_history_limit(self, arguments: SetHistoryLimit) -> Answer:
-        """Set how many lines of scrollback the tabs that are to come keep."""
-        await self._engine.host.set_history_limit(arguments.limit)
-        note = "It holds for tabs that are created from now on."
-        return Answer([compact({"success": True, "note": note})])
-
-    async def close_tab(self, arguments: CloseTab) -> Answer:
-        """End a tab and all that runs in it."""
-        engine = self._engine
-        tab = self._tab(arguments.window_id)
-        state = await engine.kill(tab)
-        for pane in engine.panes_in(tab.window):  # of a window that was split
-            with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
-                await engine.kill(pane)
-        result: dict[str, Any] = {"success": True, "ended": str(state)}
-        if engine.archive:
-            result["log"] = f"{engine.archive.run}/{tab.window}"
-        return answer(tab.window, result, outcome=came_out("killed", state))
+    def users_for(self, window_id: str) -> UsersTabs | None:
+        """Return the user's tabs where a call about this one is for them; kept logs are ours."""
+        return None if "/" in window_id else self.users
 
     def _own_id(self, window_id: str) -> str:
         """Return the id of a tab of this run without the run."""
-        archive = self._engine.archive
+        archive = self.engine.archive
         return window_id.removeprefix(f"{archive.run}/") if archive else window_id
 
     def _find(self, window_id: str) -> Pane | None:
         own = self._own_id(window_id)
-        return next((pane for pane in self._engine.panes if pane.window == own), None)
+        return next((pane for pane in self.engine.panes if pane.window == own), None)
 
-    def _tab(self, window_id: str) -> Pane:
+    def usable(self, window_id: str) -> Pane:
         """Return the tab of an id, to be used.
 
         Raises:
@@ -282,7 +177,7 @@ class Tabs:
         pane = self._find(window_id)
         if pane:
             return pane
-        archive = self._engine.archive
+        archive = self.engine.archive
         is_of_earlier_run = archive is not None and bool(archive.runs_with(window_id))
         if "/" in window_id or is_of_earlier_run:
             raise ArgumentError(
@@ -291,7 +186,7 @@ class Tabs:
             )
         raise PaneNotFoundError(window_id)
 
-    def _readable_id(self, window_id: str) -> str:
+    def readable_id(self, window_id: str) -> str:
         """Return what the engine calls a tab; an id without a run means the only one of all runs.
 
         Raises:
@@ -306,7 +201,7 @@ class Tabs:
             return pane.id
         if slash:
             return window_id
-        archive = self._engine.archive
+        archive = self.engine.archive
         if archive is None:
             raise PaneNotFoundError(window_id)
         if archive.has(f"{archive.run}/{own}"):
@@ -320,6 +215,175 @@ class Tabs:
         return f"{runs[0]}/{own}"
 
 
+def _is_ours(settings: Settings) -> bool:
+    """Tell whether tabs are on our own tmux server, with logs and options of ours."""
+    return not settings.socket
+
+
+TOOLSET = Toolset(
+    "tabs",
+    Tabs,
+    INSTRUCTIONS,
+    USERS_INSTRUCTIONS,
+    SENTENCES,
+    placeholders={"window_id": "it"},
+    keeps_logs=True,
+    uses_socket=True,
+)
+
+
+def _tab() -> Any:  # noqa: ANN401  as `argument`
+    return string("Tab id, e.g. @3")
+
+
+def _readable_tab() -> Any:  # noqa: ANN401
+    return string("Tab id, e.g. @3; of an earlier run, RUN/@3")
+
+
+def _strip_ansi() -> Any:  # noqa: ANN401
+    return argument("Remove ANSI sequences (default false)", default=False)
+
+
+@arguments
+class CreateTab:
+    name: str | None = short_name("Name for the tab", default=None)
+    cwd: str | None = string("Directory to start in", default=None)
+    env: Mapping[str, str] | None = variables()
+    login: bool | None = argument(
+        "Start a login shell, which reads the user's profile", default=None
+    )
+
+
+@TOOLSET.tool("create_tab", "Create a new terminal tab with a shell.", CREATES)
+async def create_tab(tabs: Tabs, arguments: CreateTab) -> Answer:
+    """Start a shell in a new tab.
+
+    Raises:
+        ArgumentError: The name, the directory or the variables can't be used.
+        PaneLimitError: There are as many tabs as there may be, and all run.
+    """
+    if tabs.users:
+        return await tabs.users.create_tab(
+            arguments.name, arguments.cwd, arguments.env or {}, login=arguments.login
+        )
+    shell = interactive_shell(tabs.engine.settings)
+    program = [shell]
+    if arguments.login:
+        program.append("-l")
+    name = os.path.basename(shell) if arguments.name is None else arguments.name
+    check_name(name, ids=TAB_ID)
+    new = NewPane(
+        " ".join(program),
+        name,
+        cwd=arguments.cwd,
+        env=arguments.env or {},
+        program=program,
+        is_shown=True,
+    )
+    check(new)
+    pane = await tabs.engine.create(new)
+    state = await rest(pane, EARLY_DEATH_S)
+    result = {"window_id": pane.window, "name": pane.name}
+    if not state.is_running:
+        result["note"] = f"It has ended: {state}."
+    return json_answer(pane.window, result, outcome=started(state))
+
+
+@TOOLSET.tool(
+    "list_tabs",
+    "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
+    READS,
+)
+async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
+    if tabs.users:
+        return await tabs.users.list_tabs()
+    engine = tabs.engine
+    active = await engine.host.active_windows()
+    first_panes = {pane.window: pane for pane in reversed(engine.panes)}
+    shown = [
+        _row(pane, await pane.state(), is_active=pane.window in active)
+        for pane in reversed(first_panes.values())
+    ]
+    kept = engine.archive.earlier() if engine.archive else ()
+    earlier = [
+        {
+            "window_id": f"{run}/{entry.window}",
+            "name": entry.name,
+            "active": False,
+            "status": "exited",
+        }
+        for run, entry in kept
+    ]
+    result: dict[str, Any] = {"tabs": shown + earlier[:_MAX_EARLIER_TABS]}
+    if len(earlier) > _MAX_EARLIER_TABS:
+        result["earlier_tabs_not_shown"] = len(earlier) - _MAX_EARLIER_TABS
+    return json_answer(None, result | _diagnostics(engine))
+
+
+def _diagnostics(engine: Engine) -> dict[str, str]:
+    """Return what a person may want to know of our tmux server and our logs."""
+    facts = {}
+    if engine.archive:
+        facts["log_dir"] = str(engine.archive.directory)
+    client = engine.host.client
+    if client:
+        facts["tmux"] = client.version
+        facts["socket"] = f"{client.directory}/tmux"
+    return facts
+
+
+def _row(pane: Pane, state: State, *, is_active: bool) -> dict[str, Any]:
+    """Return a tab as the list has it."""
+    row: dict[str, Any] = {
+        "window_id": pane.window,
+        "name": pane.name,
+        "active": is_active,
+        "status": "running" if state.is_running else "exited",
+        **state_facts(state),
+    }
+    if state.awaits is Awaits.HIDDEN_INPUT:
+        row["note"] = _ask_a_person(pane)
+    return row
+
+
+def _ask_a_person(pane: Pane) -> str:
+    """Return how a secret is typed: what start_process types is put on record."""
+    return f"a person can type it: tmux-debug secret {pane.id}"
+
+
+@arguments
+class ReadLogs:
+    window_id: str = _readable_tab()
+    lines: int = whole("Lines from the end (default 500)", default=500, minimum=1)
+    strip_ansi: bool = _strip_ansi()
+
+
+@TOOLSET.tool(
+    "read_logs_from_tab",
+    "Read the last lines that a tab printed, also after it ended.",
+    READS,
+    meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
+)
+async def read_logs(tabs: Tabs, arguments: ReadLogs) -> Answer:
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.read_logs(
+            arguments.window_id, arguments.lines, strip_ansi=arguments.strip_ansi
+        )
+    readable_id = tabs.readable_id(arguments.window_id)
+    async with tabs.engine.open_readable(readable_id) as tab:
+        gaps = await _gaps(tab)
+        end = (await tab.state()).cursor
+        lines = arguments.lines
+        if arguments.strip_ansi:
+            found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+        else:
+            found, is_cut = read_last_raw_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+    content = "\n".join(found)
+    result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
+    return json_answer(arguments.window_id, result | gaps, content)
+
+
 async def _gaps(tab: Readable) -> dict[str, str]:
     """Return a note on output that is not in the log."""
     await tab.ensure_log_writer()
@@ -328,119 +392,246 @@ async def _gaps(tab: Readable) -> dict[str, str]:
     return {}
 
 
-A = TypeVar("A")
+@arguments
+class ExecuteCommand:
+    window_id: str = _tab()
+    command: str = string("Shell command; may have several lines")
+    timeout_ms: float = argument(
+        "Milliseconds to give it (default 10000)", default=10_000, minimum=1, maximum=3_600_000
+    )
+    strip_ansi: bool = _strip_ansi()
 
 
-def _either(
-    own: Callable[[Tabs, A], Awaitable[Answer]],
-    users: Callable[[UsersTabs, A], Awaitable[Answer]],
-) -> Callable[[Tabs, A], Awaitable[Answer]]:
-    """Return the handler that takes a call to our own tabs, or to those of the user's tmux server.
+@TOOLSET.tool(
+    "execute_command",
+    "Run a command to its end in a tab's shell; return its output, without prompt or echo, "
+    "and its exit code. If it awaits input, the call returns with `awaits`: answer with "
+    "start_process, but have a person type what is hidden, as the note says. On timeout it is "
+    f"interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab "
+    "run one after the other.",
+    DESTROYS,
+    may_take_long=True,
+    is_offered=_is_ours,
+)
+async def execute_command(tabs: Tabs, arguments: ExecuteCommand) -> Answer:
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.execute_command(arguments.window_id)
+    check(NewPane(arguments.command))
+    pane = tabs.usable(arguments.window_id)
+    timeout_s = arguments.timeout_ms / 1000
+    show = _clean_output if arguments.strip_ansi else _raw_output
+    outcome = await run_in_turn(pane, arguments.command, timeout_s, show)
+    came = came_out(outcome.reason, outcome.state, outcome.exit_code)
+    return json_answer(pane.window, _ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
 
-    Kept logs are ours in any case.
+
+def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
+    """Return the result of a command."""
+    result: dict[str, Any] = {
+        "output": outcome.excerpt.text,
+        "timed_out": outcome.reason in _TIMED_OUT,
+    }
+    if outcome.exit_code is not None:
+        result["exit_code"] = outcome.exit_code
+    remarks = []
+    if outcome.reason is RunReason.INPUT:
+        awaits = outcome.state.awaits or Awaits.KEYS
+        result["awaits"] = awaits.value
+        if awaits is Awaits.HIDDEN_INPUT:
+            remarks.append(f"It runs on and awaits hidden input; {_ask_a_person(pane)}.")
+        else:
+            remarks.append(
+                "It runs on and awaits that: answer with start_process, or stop it with "
+                "stop_process."
+            )
+    if outcome.excerpt.cut_bytes:
+        begin = max(outcome.start, pane.log.kept_from)
+        remarks.append(f"The beginning is cut: use stream_logs_from_tab with from_byte {begin}.")
+        result |= {"truncated": True, "from_byte": begin, "next_byte": outcome.end}
+        if begin > outcome.start:
+            result["skipped_bytes"] = begin - outcome.start
+            remarks.append(f"The first {begin - outcome.start} bytes are no longer kept.")
+    remark = outcome.remark(timeout_s)
+    if remark and outcome.reason is not RunReason.INPUT:
+        remarks.append(f"{remark[0].upper()}{remark[1:]}.")
+    if not outcome.state.is_running:
+        remarks.append(f"The tab has ended: {outcome.state}.")
+    if remarks:
+        result["note"] = " ".join(remarks)
+    return result
+
+
+async def _clean_output(log: Log, start: int, end: int) -> Excerpt:
+    """Return the end of a command's output."""
+    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
+    return Excerpt(piece.text.split("\n"), [], piece.start - start)
+
+
+async def _raw_output(log: Log, start: int, end: int) -> Excerpt:
+    """Return the end of a command's output with escape sequences."""
+    piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
+    return Excerpt(piece.text.split("\n"), [], piece.start - start)
+
+
+@arguments
+class StartProcess:
+    window_id: str = _tab()
+    command: str = string("Shell command")
+    append_newline: bool = argument("Press Enter after it (default true)", default=True)
+
+
+@TOOLSET.tool(
+    "start_process",
+    "Type a command that goes on, such as a server, into a tab; returns at once. Read what it "
+    "prints with read_logs_from_tab.",
+    DESTROYS,
+    may_take_long=True,
+)
+async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.start_process(
+            arguments.window_id, arguments.command, append_newline=arguments.append_newline
+        )
+    check(NewPane(arguments.command))
+    pane = tabs.usable(arguments.window_id)
+    text = arguments.command.replace("\r\n", "\n").rstrip("\n")
+    lines = command_lines(text, enters=int(arguments.append_newline))
+    async with pane.shell.turn(_TURN_S):
+        foreground = (await pane.state()).foreground or "a program"
+        is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
+        sent = await send(pane, lines)
+    remarks = []
+    if sent.why_not:
+        remarks.append(f"Line {sent.done + 1} was not typed: {sent.why_not}.")
+    if not arguments.append_newline:
+        remarks.append("Enter was not pressed.")
+    if not is_shell:
+        remarks.append(f"It was typed into {foreground}, which is in the foreground.")
+    result: dict[str, Any] = {"started": True}
+    if remarks:
+        result["note"] = " ".join(remarks)
+    return json_answer(pane.window, result)
+
+
+@arguments
+class StopProcess:
+    window_id: str = _tab()
+    signal: Literal["SIGINT", "SIGTERM"] = argument(
+        "SIGINT, which is C-c (default), or SIGTERM", default="SIGINT"
+    )
+
+
+@TOOLSET.tool(
+    "stop_process",
+    "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
+    DESTROYS,
+)
+async def stop_process(tabs: Tabs, arguments: StopProcess) -> Answer:
+    number = signal.Signals[arguments.signal]
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.stop_process(arguments.window_id, number)
+    pane = tabs.usable(arguments.window_id)
+    reason = await stop(pane, number, advice(number))
+    if reason is None:
+        return json_answer(pane.window, {"success": True})
+    return json_answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})
+
+
+@arguments
+class StreamLogs:
+    window_id: str = _readable_tab()
+    from_byte: int = whole("Offset to start at (default 0)", default=0, minimum=0)
+    max_bytes: int = whole(
+        "Most bytes to read (default 65536)", default=65_536, minimum=1, maximum=MAX_CHUNK_BYTES
+    )
+    strip_ansi: bool = _strip_ansi()
+
+
+@TOOLSET.tool(
+    "stream_logs_from_tab",
+    "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay "
+    "good when the tab or the server ends.",
+    READS,
+    meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
+)
+async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
+    """Return the next bytes of a tab's log.
+
+    Raises:
+        ArgumentError: The offset is beyond the log's end.
     """
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.stream_logs(arguments.window_id)
+    start, max_bytes = arguments.from_byte, arguments.max_bytes
+    readable_id = tabs.readable_id(arguments.window_id)
+    async with tabs.engine.open_readable(readable_id) as tab:
+        gaps = await _gaps(tab)
+        state = await tab.state()
+        if start > tab.log.size:
+            raise ArgumentError(
+                f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
+                f"Give at most {state.cursor}."
+            )
+        if arguments.strip_ansi:
+            piece = await read_clean(tab.log, start, state.cursor, max_bytes)
+        else:
+            piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=state.is_final)
+    is_end = not piece.remaining_bytes
+    next_byte = piece.end
+    if state.is_final and is_end:  # what is unfinished when a program ends stays so
+        next_byte = max(next_byte, state.cursor)
+    result: dict[str, Any] = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
+    if piece.start > start:
+        result["skipped_bytes"] = piece.start - start
+    return json_answer(arguments.window_id, result | gaps, piece.text)
 
-    async def handle(tabs: Tabs, arguments: A) -> Answer:
-        is_kept = "/" in getattr(arguments, "window_id", "")
-        if tabs.users is None or is_kept:
-            return await own(tabs, arguments)
-        return await users(tabs.users, arguments)
 
-    return handle
+@arguments
+class SetHistoryLimit:
+    limit: int = whole("Lines", minimum=1, maximum=MAX_HISTORY_LINES)
 
 
-def _is_ours(settings: Settings) -> bool:
-    """Tell whether tabs are on our own tmux server, with logs and options of ours."""
-    return not settings.socket
-
-
-TOOLS = (
-    Tool(
-        "create_tab",
-        "Create a new terminal tab with a shell.",
-        _either(Tabs.create_tab, UsersTabs.create_tab),
-        CreateTab,
-        hints=CREATES,
-    ),
-    Tool(
-        "list_tabs",
-        "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
-        _either(Tabs.list_tabs, UsersTabs.list_tabs),
-        NoArguments,
-        hints=READS,
-    ),
-    Tool(
-        "read_logs_from_tab",
-        "Read the last lines that a tab printed, also after it ended.",
-        _either(Tabs.read_logs, UsersTabs.read_logs),
-        ReadLogs,
-        hints=READS,
-        meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
-    ),
-    Tool(
-        "execute_command",
-        "Run a command to its end in a tab's shell; return its output, without prompt or echo, "
-        "and its exit code. If it awaits input, the call returns with `awaits`: answer with "
-        "start_process, but have a person type what is hidden, as the note says. On timeout it is "
-        f"interrupted with C-c, and gets up to {MAX_INTERRUPTS_S:g} s to end. Commands for one tab "
-        "run one after the other.",
-        _either(Tabs.execute_command, UsersTabs.execute_command),
-        ExecuteCommand,
-        hints=DESTROYS,
-        is_offered=_is_ours,
-        may_take_long=lambda _arguments: True,
-    ),
-    Tool(
-        "start_process",
-        "Type a command that goes on, such as a server, into a tab; returns at once. Read what it "
-        "prints with read_logs_from_tab.",
-        _either(Tabs.start_process, UsersTabs.start_process),
-        StartProcess,
-        hints=DESTROYS,
-        may_take_long=lambda _arguments: True,
-    ),
-    Tool(
-        "stop_process",
-        "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
-        _either(Tabs.stop_process, UsersTabs.stop_process),
-        StopProcess,
-        hints=DESTROYS,
-    ),
-    Tool(
-        "stream_logs_from_tab",
-        "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay "
-        "good when the tab or the server ends.",
-        _either(Tabs.stream_logs, UsersTabs.stream_logs),
-        StreamLogs,
-        hints=READS,
-        meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
-    ),
-    Tool(
-        "set_history_limit",
-        "Set how many lines tmux keeps of each tab for a person who scrolls; logs are kept apart "
-        "from that. Holds for tabs created from then on.",
-        _either(Tabs.set_history_limit, UsersTabs.set_history_limit),
-        SetHistoryLimit,
-        hints=CREATES,
-        is_offered=_is_ours,
-    ),
-    Tool(
-        "close_tab",
-        "Close a tab and end all that runs in it. Its log can still be read.",
-        _either(Tabs.close_tab, UsersTabs.close_tab),
-        CloseTab,
-        hints=DESTROYS,
-        is_offered=may_kill,
-    ),
+@TOOLSET.tool(
+    "set_history_limit",
+    "Set how many lines tmux keeps of each tab for a person who scrolls; logs are kept apart "
+    "from that. Holds for tabs created from then on.",
+    CREATES,
+    is_offered=_is_ours,
 )
+async def set_history_limit(tabs: Tabs, arguments: SetHistoryLimit) -> Answer:
+    if tabs.users:
+        return await tabs.users.set_history_limit()
+    await tabs.engine.host.set_history_limit(arguments.limit)
+    note = "It holds for tabs that are created from now on."
+    return json_answer(None, {"success": True, "note": note})
 
-TOOLSET = Toolset(
-    "tabs",
-    Tabs,
-    TOOLS,
-    INSTRUCTIONS,
-    sentences.TABS,
-    users_instructions=USERS_INSTRUCTIONS,
-    keeps_logs=True,
-    uses_socket=True,
+
+@arguments
+class CloseTab:
+    window_id: str = _tab()
+
+
+@TOOLSET.tool(
+    "close_tab",
+    "Close a tab and end all that runs in it. Its log can still be read.",
+    DESTROYS,
+    is_offered=may_kill,
 )
+async def close_tab(tabs: Tabs, arguments: CloseTab) -> Answer:
+    users = tabs.users_for(arguments.window_id)
+    if users:
+        return await users.close_tab(arguments.window_id)
+    engine = tabs.engine
+    tab = tabs.usable(arguments.window_id)
+    state = await engine.kill(tab)
+    for pane in engine.panes_in(tab.window):  # of a window that was split
+        with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+            await engine.kill(pane)
+    result: dict[str, Any] = {"success": True, "ended": str(state)}
+    if engine.archive:
+        result["log"] = f"{engine.archive.run}/{tab.window}"
+    return json_answer(tab.window, result, outcome=came_out("killed", state))

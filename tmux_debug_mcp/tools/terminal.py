@@ -1,7 +1,8 @@
 """The toolset `terminal`: spec 003's terminal emulator, with the features it plans.
 
-A session is a pane by its name. The one called `default` is made when it is first used, and again
-when it was closed.
+Handlers raise ArgumentError for an argument that can't be used, LimitReachedError for a session or
+a recording that is there already, and ToolError for a picture or a recording that can't be had.
+What `Sessions` and `panes` raise comes through.
 """
 
 import contextlib
@@ -10,54 +11,101 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import anyio
 import anyio.to_thread
-import orjson
 
 from tmux_debug_mcp.errors import (
+    AmbiguousNameError,
     ArgumentError,
+    CommandError,
+    KeyboardHeldError,
     LimitReachedError,
+    PaneExitedError,
+    PaneLimitError,
+    PaneLostError,
     PaneNotFoundError,
+    TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.logs.archive import names_run
+from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
-from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
 from tmux_debug_mcp.vt.screen import Screen
-
-from . import sentences
-from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
-from .recordings import Recordings
-from .terminal_arguments import (
-    DEFAULT,
-    CreateSession,
-    GetContent,
-    OfSession,
-    Resize,
-    SendKey,
-    StartRecording,
-    TakeScreenshot,
-    TypeText,
+from tmux_debug_mcp.vt.sizes import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    MIN_SIZE,
+    SESSION_COLUMNS,
+    SESSION_ROWS,
 )
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Tool, Toolset, came_out, started
+
+from .arguments import (
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    argument,
+    arguments,
+    short_name,
+    string,
+    variables,
+)
+from .sessions import DEFAULT, Sessions, wait_for_first_look
+from .toolset import (
+    CREATES,
+    DESTROYS,
+    READS,
+    Answer,
+    NoArguments,
+    Toolset,
+    came_out,
+    compact,
+    started,
+    state_facts,
+)
 
 INSTRUCTIONS = (
     "A terminal emulator. type types text, sendKey presses a key such as Enter; getContent and "
     "takeScreenshot show what came of it. A session that is not named is the default one, a "
     "shell that is started when it is first used."
 )
+
+SENTENCES: Mapping[type[ToolError], str] = {
+    PaneNotFoundError: (
+        "Session '{session}' not found. Use listSessions to see the sessions, or createSession."
+    ),
+    AmbiguousNameError: (
+        "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead."
+    ),
+    PaneExitedError: (
+        "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
+        "createSession to start anew."
+    ),
+    PaneLostError: (
+        "Session '{session}' was lost: its tmux window or server ended from outside. Use "
+        "createSession to make another."
+    ),
+    PaneLimitError: (
+        "There are {most} sessions and all are running. Use closeSession to close those that are "
+        "no longer needed."
+    ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
+        "let go. Wait, or work in another session."
+    ),
+    CommandError: "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there.",
+    TmuxGoneError: (
+        "The tmux server has ended and its sessions with it. The next call starts a new one."
+    ),
+}
 
 _MAX_EARLIER_SESSIONS = 20
 # Timeout for a session to come to rest after keys.
@@ -69,280 +117,104 @@ _KEYS = (
 )
 
 
-class Terminal:
-    """The handlers of `terminal`.
+def _resources(sessions: Sessions) -> Mapping[str, Any]:
+    from .screens import Screens  # noqa: PLC0415  it imports the SDK's server
 
-    They raise ArgumentError for an argument that can't be used, LimitReachedError for a session or
-    a recording that is there already, and ToolError for a picture or a recording that can't be
-    had. What `find` and `panes` raise comes through.
+    return Screens(sessions, SENTENCES).handlers()
 
-    Args:
-        engine: The engine.
 
-    Attributes:
-        engine: The engine.
-    """
+TOOLSET = Toolset(
+    "terminal",
+    Sessions,
+    INSTRUCTIONS,
+    sentences=SENTENCES,
+    placeholders={"session": DEFAULT},
+    resources=_resources,
+    keeps_logs=True,
+    uses_size=True,
+)
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self._recordings = Recordings(engine)
-        self._drawing = anyio.CapacityLimiter(1)  # a picture takes memory
 
-    async def find(self, name: str, *, to_write: bool = False) -> Pane:
-        """Return a session; the default one is made when it is not there.
+def _session() -> Any:  # noqa: ANN401  as `argument`
+    return string("Session name (default: default)", default=DEFAULT)
 
-        Args:
-            name: Its name.
-            to_write: A default session that has ended is made again.
 
-        Raises:
-            ArgumentError: It is one of an earlier run.
-            PaneNotFoundError: There is none of this name.
-            AmbiguousNameError: There are several.
-        """
-        if name != DEFAULT:
-            return await self._find_named(name)
-        arguments = CreateSession(name=name)
-        async with self.engine.naming:
-            with contextlib.suppress(PaneNotFoundError):
-                pane = await self.engine.find(name)
-                state = await pane.state()
-                if state.is_running or not (to_write or state.is_lost):
-                    return pane
-            pane = await self._create(arguments)
-        await self._wait_for_first_look(pane, arguments)
-        return pane
+@arguments
+class TypeText:
+    text: str = string("Text to type")
+    session: str = _session()
 
-    async def _find_named(self, name: str) -> Pane:
-        try:
-            return await self.engine.find(name)
-        except PaneNotFoundError:
-            if not names_run(name):
-                raise
-            raise ArgumentError(
-                f"Session '{name[:80]}' has ended, and at best its log is left. Use getContent, or "
-                "createSession to make another."
-            ) from None
 
-    async def _create(self, arguments: CreateSession) -> Pane:
-        settings = self.engine.settings
-        shell = interactive_shell(settings)
-        columns, rows = settings.size
-        command = arguments.command
-        new = NewPane(
-            command or shell,
-            arguments.name,
-            cwd=arguments.cwd,
-            env=arguments.env or {},
-            program=() if command else (shell,),
-            columns=arguments.cols or columns,
-            rows=arguments.rows or rows,
-            is_shown=True,
+@TOOLSET.tool(
+    "type",
+    "Type text into the terminal, exactly; a line feed is Enter. Use sendKey for other keys.",
+    DESTROYS,
+)
+async def type_text(sessions: Sessions, arguments: TypeText) -> Answer:
+    text = arguments.text
+    size = len(text.encode())
+    if size > MAX_KEYS_BYTES:
+        raise ArgumentError(
+            f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
+            "it in parts."
         )
-        check(new)
-        return await self.engine.create(new)
+    pane = await sessions.find(arguments.session, to_write=True)
+    await send(pane, [typed_at_once(text)])
+    return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
-    async def _wait_for_first_look(self, pane: Pane, arguments: CreateSession) -> None:
-        """Wait for what a new session is expected to show: a prompt, or the end of its command."""
-        if arguments.command:
-            await rest(pane, EARLY_DEATH_S)
-        else:
-            await pane.terminal.prompt(PROMPT_SOON_S)
 
-    async def type(self, arguments: TypeText) -> Answer:
-        """Type text as it is."""
-        text = arguments.text
-        size = len(text.encode())
-        if size > MAX_KEYS_BYTES:
-            raise ArgumentError(
-                f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
-                "it in parts."
-            )
-        pane = await self.find(arguments.session, to_write=True)
-        await send(pane, [typed_at_once(text)])
-        return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
+@arguments
+class SendKey:
+    key: str = string("Key name, e.g. Ctrl+C")
+    session: str = _session()
 
-    async def send_key(self, arguments: SendKey) -> Answer:
-        """Press a key."""
-        key = arguments.key
-        name = key_name(key)
-        if name is None:
-            raise ArgumentError(
-                f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type "
-                "for text."
-            )
-        pane = await self.find(arguments.session, to_write=True)
-        await send(pane, [pressed((name,))])
-        return Answer([f"Sent key: {key}"], pane_id=pane.name)
 
-    async def get_content(self, arguments: GetContent) -> Answer:
-        """Return the text of a terminal, with its history unless told otherwise."""
-        target = arguments.session
-        if not names_run(target):
-            pane = await self.find(target)
-            await _rest_after_keys(pane)
-            target = pane.id
-        async with self.engine.open_readable(target) as readable:
-            name = readable.name
-            if arguments.visible_only:
-                text = await readable.screen()
-            else:
-                text = await readable.last_lines(MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
-        shown = end_of(text, MAX_TEXT_CHARACTERS)
-        blocks = [shown or "(empty terminal)"]
-        if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:
-            lines = shown.count("\n") + 1
-            blocks.append(f"[the last {lines} lines; what came before is left out]")
-        return Answer(blocks, pane_id=name, output=shown)
+@TOOLSET.tool("sendKey", f"Press a key: {_KEYS}.", DESTROYS)
+async def send_key(sessions: Sessions, arguments: SendKey) -> Answer:
+    key = arguments.key
+    name = key_name(key)
+    if name is None:
+        raise ArgumentError(
+            f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type "
+            "for text."
+        )
+    pane = await sessions.find(arguments.session, to_write=True)
+    await send(pane, [pressed((name,))])
+    return Answer([f"Sent key: {key}"], pane_id=pane.name)
 
-    async def take_screenshot(self, arguments: TakeScreenshot) -> Answer:
-        """Return the screen with cursor and size, and a picture of it if that is wanted."""
-        pane = await self.find(arguments.session)
+
+@arguments
+class GetContent:
+    visible_only: bool = argument(
+        "Only the visible screen (default false)", called="visibleOnly", default=False
+    )
+    session: str = _session()
+
+
+@TOOLSET.tool(
+    "getContent",
+    f"Return the terminal's text, the last {MAX_TEXT_LINES} lines with its scrollback, or only "
+    "the visible screen. Also of a session of an earlier run, RUN/NAME.",
+    READS,
+)
+async def get_content(sessions: Sessions, arguments: GetContent) -> Answer:
+    target = arguments.session
+    if not names_run(target):
+        pane = await sessions.find(target)
         await _rest_after_keys(pane)
-        screen = await capture_screen(pane)
-        (x, y), text = screen.cursor, screen.text()
-        result = {
-            "content": text,
-            "cursor": {"x": x, "y": y},
-            "dimensions": {"cols": screen.columns, "rows": screen.height},
-        }
-        image = await self._picture(screen) if arguments.format == "png" else None
-        block = orjson.dumps(result).decode()
-        return Answer([block], pane_id=pane.name, output=text, image=image)
-
-    async def _picture(self, screen: Screen) -> bytes:
-        """Return a PNG of a screen.
-
-        Raises:
-            ToolError: Pillow is not installed.
-        """
-        try:
-            from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it imports Pillow
-        except ImportError:
-            raise ToolError(
-                "A PNG needs Pillow, which the server's Python does not have. Ask the user to "
-                f"install it: {sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp "
-                "pillow; uvx --with pillow). Use format 'text'."
-            ) from None
-        return await anyio.to_thread.run_sync(draw, screen, limiter=self._drawing)
-
-    async def clear(self, arguments: OfSession) -> Answer:
-        """Clear the screen and its history."""
-        pane = await self.find(arguments.session, to_write=True)
-        await clear(pane)
-        return Answer(["Terminal cleared"], pane_id=pane.name)
-
-    async def resize(self, arguments: Resize) -> Answer:
-        """Change the size of a terminal."""
-        pane = await self.find(arguments.session)
-        await resize(pane, arguments.cols, arguments.rows)
-        return Answer([f"Terminal resized to {arguments.cols}x{arguments.rows}"], pane_id=pane.name)
-
-    async def create_session(self, arguments: CreateSession) -> Answer:
-        """Start a named session."""
-        name = arguments.name
-        async with self.engine.naming:
-            if await self.engine.running_pane(name):
-                raise LimitReachedError(
-                    f"Session '{name}' is there already. Use it, or closeSession first."
-                )
-            pane = await self._create(arguments)
-        await self._wait_for_first_look(pane, arguments)
-        state = await pane.state()
-        text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
-        if not state.is_running:
-            text += f"; it has ended: {state}"
-        return Answer([text], pane_id=name, outcome=started(state))
-
-    async def list_sessions(self, _arguments: NoArguments) -> Answer:
-        """Return the sessions, those of earlier runs behind the others, as JSON."""
-        rows = [self._row(pane, state) for pane, state in await self._sessions()]
-        rows += self._earlier_rows()[:_MAX_EARLIER_SESSIONS]
-        return Answer([orjson.dumps(rows).decode()])
-
-    async def _sessions(self) -> list[tuple[Pane, State]]:
-        """Return the running sessions, and the newest of each name that none of them has."""
-        states = [(pane, await pane.state()) for pane in self.engine.panes]
-        running = {pane.name for pane, state in states if state.is_running}
-        newest = {pane.name: pane for pane, _ in states}
-        return [
-            (pane, state)
-            for pane, state in states
-            if state.is_running or (pane.name not in running and newest[pane.name] is pane)
-        ]
-
-    def _row(self, pane: Pane, state: State) -> dict[str, Any]:
-        """Return a session as the list has it."""
-        recording = self._recordings.of(pane)
-        facts: dict[str, Any] = {
-            "session": pane.name,
-            "status": "running" if state.is_running else "exited",
-            "cols": pane.log.columns,
-            "rows": pane.log.rows,
-            "foreground": state.foreground,
-            "exit_code": state.exit_code,
-            "signal": state.signal,
-            "awaits": state.awaits and state.awaits.value,
-            "lost": state.is_lost or None,
-            "recording": str(recording.path) if recording else None,
-        }
-        return {key: value for key, value in facts.items() if value is not None}
-
-    def _earlier_rows(self) -> list[dict[str, Any]]:
-        """Return the sessions of earlier runs: by name, or by window where a newer one has that."""
-        if self.engine.archive is None:
-            return []
-        kept = list(self.engine.archive.earlier())
-        newest = {(run, entry.name): entry.window for run, entry in kept}
-        rows = []
-        for run, entry in kept:
-            if newest[run, entry.name] == entry.window:
-                rows.append({"session": f"{run}/{entry.name}", "status": "exited"})
-            else:
-                row = {"session": f"{run}/{entry.window}", "name": entry.name, "status": "exited"}
-                rows.append(row)
-        return rows
-
-    async def close_session(self, arguments: OfSession) -> Answer:
-        """End a session and all that runs in it."""
-        engine = self.engine
-        pane = await engine.find(arguments.session)
-        state = await engine.kill(pane)
-        for older in engine.panes:
-            if older.name == pane.name and not (await older.state()).is_running:
-                with contextlib.suppress(PaneNotFoundError):  # it was closed meanwhile
-                    await engine.kill(older)
-        text = f"Closed session '{pane.name}' ({state})"
-        return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
-
-    async def start_recording(self, arguments: StartRecording) -> Answer:
-        """Begin to record a session."""
-        pane = await self.find(arguments.session, to_write=True)
-        recording = await self._recordings.start(pane, self._recording_path(pane, arguments.path))
-        return Answer([f"Recording session '{pane.name}' to {recording.path}"], pane_id=pane.name)
-
-    def _recording_path(self, pane: Pane, given: str | None) -> Path:
-        """Return the file for a recording, `~` expanded."""
-        settings = self.engine.settings
-        if given is not None:
-            return settings.cwd / os.path.expanduser(given)
-        moment = f"{time.strftime('%Y%m%dT%H%M%S')}-{time.monotonic_ns() % 1000:03d}"
-        return settings.state_dir / "recordings" / f"{pane.id}-{moment}.cast"
-
-    async def stop_recording(self, arguments: OfSession) -> Answer:
-        """End a recording."""
-        name = arguments.session
-        recording = self._recordings.stop(name)
-        if recording is None:
-            await self.engine.find(name)
-            raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
-        if not recording.path.exists():
-            raise ToolError(
-                f"The recording is lost: its file {recording.path} was removed meanwhile."
-            )
-        cut = f" until {recording.reason}" if recording.reason else ""
-        text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "
-        return Answer([text + str(recording.path)], pane_id=name)
+        target = pane.id
+    async with sessions.engine.open_readable(target) as readable:
+        name = readable.name
+        if arguments.visible_only:
+            text = await readable.screen()
+        else:
+            text = await readable.last_lines(MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
+    shown = end_of(text, MAX_TEXT_CHARACTERS)
+    blocks = [shown or "(empty terminal)"]
+    if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:
+        lines = shown.count("\n") + 1
+        blocks.append(f"[the last {lines} lines; what came before is left out]")
+    return Answer(blocks, pane_id=name, output=shown)
 
 
 async def _rest_after_keys(pane: Pane) -> None:
@@ -352,90 +224,221 @@ async def _rest_after_keys(pane: Pane) -> None:
         await rest(pane, _REST_S)
 
 
-def _resources(terminal: Terminal) -> Mapping[str, Any]:
-    from .screens import Screens  # noqa: PLC0415  other toolsets need not import it
+@arguments
+class TakeScreenshot:
+    format: Literal["text", "png"] = argument("png adds a picture (default text)", default="text")
+    session: str = _session()
 
-    return Screens(terminal).handlers()
 
-
-TOOLS = (
-    Tool(
-        "type",
-        "Type text into the terminal, exactly; a line feed is Enter. Use sendKey for other keys.",
-        Terminal.type,
-        TypeText,
-        hints=DESTROYS,
-    ),
-    Tool("sendKey", f"Press a key: {_KEYS}.", Terminal.send_key, SendKey, hints=DESTROYS),
-    Tool(
-        "getContent",
-        f"Return the terminal's text, the last {MAX_TEXT_LINES} lines with its scrollback, or only "
-        "the visible screen. Also of a session of an earlier run, RUN/NAME.",
-        Terminal.get_content,
-        GetContent,
-        hints=READS,
-    ),
-    Tool(
-        "takeScreenshot",
-        "Return the visible screen with cursor position and dimensions, as text or also as a "
-        "picture with its colours.",
-        Terminal.take_screenshot,
-        TakeScreenshot,
-        hints=READS,
-    ),
-    Tool(
-        "clear",
-        "Clear the terminal's screen and scrollback.",
-        Terminal.clear,
-        OfSession,
-        hints=DESTROYS,
-    ),
-    Tool("resize", "Change the terminal's size.", Terminal.resize, Resize, hints=CREATES),
-    Tool(
-        "createSession",
-        "Start another terminal session, with a shell or a command.",
-        Terminal.create_session,
-        CreateSession,
-        hints=CREATES,
-    ),
-    Tool(
-        "listSessions",
-        "List the sessions as JSON, with size and what runs there.",
-        Terminal.list_sessions,
-        NoArguments,
-        hints=READS,
-    ),
-    Tool(
-        "closeSession",
-        "End a session and all that runs in it.",
-        Terminal.close_session,
-        OfSession,
-        hints=DESTROYS,
-    ),
-    Tool(
-        "startRecording",
-        "Record what a session prints to an asciicast file, which asciinema plays.",
-        Terminal.start_recording,
-        StartRecording,
-        hints=CREATES,
-    ),
-    Tool(
-        "stopRecording",
-        "End a recording; returns its file.",
-        Terminal.stop_recording,
-        OfSession,
-        hints=CREATES,
-    ),
+@TOOLSET.tool(
+    "takeScreenshot",
+    "Return the visible screen with cursor position and dimensions, as text or also as a "
+    "picture with its colours.",
+    READS,
 )
+async def take_screenshot(sessions: Sessions, arguments: TakeScreenshot) -> Answer:
+    pane = await sessions.find(arguments.session)
+    await _rest_after_keys(pane)
+    screen = await capture_screen(pane)
+    (x, y), text = screen.cursor, screen.text()
+    result = {
+        "content": text,
+        "cursor": {"x": x, "y": y},
+        "dimensions": {"cols": screen.columns, "rows": screen.height},
+    }
+    image = await _picture(sessions, screen) if arguments.format == "png" else None
+    return Answer([compact(result)], pane_id=pane.name, output=text, image=image)
 
-TOOLSET = Toolset(
-    "terminal",
-    Terminal,
-    TOOLS,
-    INSTRUCTIONS,
-    sentences.TERMINAL,
-    placeholders={"session": DEFAULT},
-    uses_size=True,
-    resources=_resources,
-    keeps_logs=True,
+
+async def _picture(sessions: Sessions, screen: Screen) -> bytes:
+    """Return a PNG of a screen.
+
+    Raises:
+        ToolError: Pillow is not installed.
+    """
+    try:
+        from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it imports Pillow
+    except ImportError:
+        raise ToolError(
+            "A PNG needs Pillow, which the server's Python does not have. Ask the user to "
+            f"install it: {sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp "
+            "pillow; uvx --with pillow). Use format 'text'."
+        ) from None
+    return await anyio.to_thread.run_sync(draw, screen, limiter=sessions.drawing)
+
+
+@arguments
+class OfSession:
+    session: str = _session()
+
+
+@TOOLSET.tool("clear", "Clear the terminal's screen and scrollback.", DESTROYS)
+async def clear_session(sessions: Sessions, arguments: OfSession) -> Answer:
+    pane = await sessions.find(arguments.session, to_write=True)
+    await clear(pane)
+    return Answer(["Terminal cleared"], pane_id=pane.name)
+
+
+@arguments
+class Resize:
+    cols: int = argument(minimum=MIN_SIZE, maximum=MAX_COLUMNS)
+    rows: int = argument(minimum=MIN_SIZE, maximum=MAX_ROWS)
+    session: str = _session()
+
+
+@TOOLSET.tool("resize", "Change the terminal's size.", CREATES)
+async def resize_session(sessions: Sessions, arguments: Resize) -> Answer:
+    pane = await sessions.find(arguments.session)
+    await resize(pane, arguments.cols, arguments.rows)
+    return Answer([f"Terminal resized to {arguments.cols}x{arguments.rows}"], pane_id=pane.name)
+
+
+@arguments
+class CreateSession:
+    name: str = short_name()
+    cols: int | None = argument(
+        f"Width (default {SESSION_COLUMNS}, or as configured)",
+        default=None,
+        minimum=MIN_SIZE,
+        maximum=MAX_COLUMNS,
+    )
+    rows: int | None = argument(
+        f"Height (default {SESSION_ROWS}, or as configured)",
+        default=None,
+        minimum=MIN_SIZE,
+        maximum=MAX_ROWS,
+    )
+    cwd: str | None = string("Directory to start in", default=None)
+    env: Mapping[str, str] | None = variables()
+    command: str | None = string("Command to run instead of a shell", default=None)
+
+
+@TOOLSET.tool(
+    "createSession",
+    "Start another terminal session, with a shell or a command.",
+    CREATES,
 )
+async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer:
+    name = arguments.name
+    async with sessions.engine.naming:
+        if await sessions.engine.running_pane(name):
+            raise LimitReachedError(
+                f"Session '{name}' is there already. Use it, or closeSession first."
+            )
+        pane = await sessions.create(
+            name,
+            arguments.command,
+            cwd=arguments.cwd,
+            env=arguments.env,
+            columns=arguments.cols,
+            rows=arguments.rows,
+        )
+    await wait_for_first_look(pane, arguments.command)
+    state = await pane.state()
+    text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
+    if not state.is_running:
+        text += f"; it has ended: {state}"
+    return Answer([text], pane_id=name, outcome=started(state))
+
+
+@TOOLSET.tool("listSessions", "List the sessions as JSON, with size and what runs there.", READS)
+async def list_sessions(sessions: Sessions, _arguments: NoArguments) -> Answer:
+    rows = [_row(sessions, pane, state) for pane, state in await _shown_sessions(sessions.engine)]
+    rows += _earlier_rows(sessions.engine.archive)[:_MAX_EARLIER_SESSIONS]
+    return Answer([compact(rows)])
+
+
+async def _shown_sessions(engine: Engine) -> list[tuple[Pane, State]]:
+    """Return the running sessions, and the newest of each name that none of them has."""
+    states = [(pane, await pane.state()) for pane in engine.panes]
+    running = {pane.name for pane, state in states if state.is_running}
+    newest = {pane.name: pane for pane, _ in states}
+    return [
+        (pane, state)
+        for pane, state in states
+        if state.is_running or (pane.name not in running and newest[pane.name] is pane)
+    ]
+
+
+def _row(sessions: Sessions, pane: Pane, state: State) -> dict[str, Any]:
+    """Return a session as the list has it."""
+    row: dict[str, Any] = {
+        "session": pane.name,
+        "status": "running" if state.is_running else "exited",
+        "cols": pane.log.columns,
+        "rows": pane.log.rows,
+        **state_facts(state),
+    }
+    recording = sessions.recordings.of(pane)
+    if recording:
+        row["recording"] = str(recording.path)
+    return row
+
+
+def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
+    """Return the sessions of earlier runs: by name, or by window where a newer one has that."""
+    if archive is None:
+        return []
+    kept = list(archive.earlier())
+    newest = {(run, entry.name): entry.window for run, entry in kept}
+    rows = []
+    for run, entry in kept:
+        if newest[run, entry.name] == entry.window:
+            rows.append({"session": f"{run}/{entry.name}", "status": "exited"})
+        else:
+            row = {"session": f"{run}/{entry.window}", "name": entry.name, "status": "exited"}
+            rows.append(row)
+    return rows
+
+
+@TOOLSET.tool("closeSession", "End a session and all that runs in it.", DESTROYS)
+async def close_session(sessions: Sessions, arguments: OfSession) -> Answer:
+    engine = sessions.engine
+    pane = await engine.find(arguments.session)
+    state = await engine.kill(pane)
+    for older in engine.panes:
+        if older.name == pane.name and not (await older.state()).is_running:
+            with contextlib.suppress(PaneNotFoundError):  # it was closed meanwhile
+                await engine.kill(older)
+    text = f"Closed session '{pane.name}' ({state})"
+    return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
+
+
+@arguments
+class StartRecording:
+    path: str | None = string("New file (default: a name of its own)", default=None)
+    session: str = _session()
+
+
+@TOOLSET.tool(
+    "startRecording",
+    "Record what a session prints to an asciicast file, which asciinema plays.",
+    CREATES,
+)
+async def start_recording(sessions: Sessions, arguments: StartRecording) -> Answer:
+    pane = await sessions.find(arguments.session, to_write=True)
+    path = _recording_path(sessions.engine.settings, pane, arguments.path)
+    recording = await sessions.recordings.start(pane, path)
+    return Answer([f"Recording session '{pane.name}' to {recording.path}"], pane_id=pane.name)
+
+
+def _recording_path(settings: Settings, pane: Pane, given: str | None) -> Path:
+    """Return the file for a recording, `~` expanded."""
+    if given is not None:
+        return settings.cwd / os.path.expanduser(given)
+    moment = f"{time.strftime('%Y%m%dT%H%M%S')}-{time.monotonic_ns() % 1000:03d}"
+    return settings.state_dir / "recordings" / f"{pane.id}-{moment}.cast"
+
+
+@TOOLSET.tool("stopRecording", "End a recording; returns its file.", CREATES)
+async def stop_recording(sessions: Sessions, arguments: OfSession) -> Answer:
+    name = arguments.session
+    recording = sessions.recordings.stop(name)
+    if recording is None:
+        await sessions.engine.find(name)
+        raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
+    if not recording.path.exists():
+        raise ToolError(f"The recording is lost: its file {recording.path} was removed meanwhile.")
+    cut = f" until {recording.reason}" if recording.reason else ""
+    text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "
+    return Answer([text + str(recording.path)], pane_id=name)

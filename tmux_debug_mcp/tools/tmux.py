@@ -2,15 +2,29 @@
 
 It works on our own tmux server, or with a socket on the user's. Results are the spec's texts; lists
 have a line for each thing, its fields separated by tabs.
+
+Handlers that take a target may raise TargetNotFoundError and AmbiguousTargetError. All may raise
+what the methods of `OwnServer` and `UsersServer` do.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from tmux_debug_mcp.errors import ArgumentError
+from tmux_debug_mcp.errors import (
+    AmbiguousNameError,
+    ArgumentError,
+    KeyboardHeldError,
+    MixedKeysError,
+    PaneExitedError,
+    PaneLimitError,
+    PaneLostError,
+    PaneNotFoundError,
+    TmuxGoneError,
+    ToolError,
+)
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check
-from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
@@ -19,34 +33,25 @@ from tmux_debug_mcp.tmux.targets import (
     find_session,
     names_less_than_session,
 )
-from tmux_debug_mcp.tmux.users_server import Made, escaped
+from tmux_debug_mcp.tmux.users_server import Made, UsersServer, escaped
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.steps import steps
 
-from . import sentences
-from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
-from .servers import OwnServer, TmuxServer
-from .tmux_arguments import (
-    CreateSession,
-    CreateWindow,
-    Kill,
-    ListPanes,
-    ListWindows,
-    ReadPane,
-    RenameSession,
-    RenameWindow,
-    ResizePane,
-    SelectPane,
-    SelectWindow,
-    SendKeys,
-    SplitWindow,
+from .arguments import (
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    argument,
+    arguments,
+    short_name,
+    string,
 )
+from .own_server import OwnServer
 from .toolset import (
     CREATES,
     DESTROYS,
     READS,
     Answer,
     NoArguments,
-    Tool,
     Toolset,
     came_out,
     may_kill,
@@ -58,268 +63,113 @@ INSTRUCTIONS = (
     "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
+SENTENCES: Mapping[type[ToolError], str] = {
+    PaneNotFoundError: (
+        "Target '{target:head}' is gone. Use tmux_list_panes to see what is there."
+    ),
+    AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
+    PaneExitedError: (
+        "Pane '{target}' has ended ({ending}): nothing there reads keys. Use tmux_read_pane to "
+        "read its last output or tmux_create_window to start anew."
+    ),
+    PaneLostError: (
+        "Pane '{target}' was lost: its window or the tmux server ended from outside. Use "
+        "tmux_list_panes to see what is there."
+    ),
+    MixedKeysError: (
+        "'{key:head}' is a key's name, and keys do not mix with text. Send these one after the "
+        "other: {steps}; or set literal to type all of it as text."
+    ),
+    KeyboardHeldError: (
+        "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
+        "pane takes no keys, and the panes of that window stay as they are. Wait, or work in "
+        "another window."
+    ),
+    PaneLimitError: (
+        "There are {most} panes and all are running. Use tmux_kill to end those that are no longer "
+        "needed."
+    ),
+    TmuxGoneError: (
+        "The tmux server has ended and its panes with it. The next tmux_create_session starts a "
+        "new one."
+    ),
+}
+
+Server = OwnServer | UsersServer
+
 _SIZE = re.compile(r"[1-9]\d{0,4}|(?:[1-9]\d?|100)%")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 
-
-class TmuxTools:
-    """The handlers of `tmux`.
-
-    Those that take a target may raise TargetNotFoundError and AmbiguousTargetError. All may raise
-    what `TmuxServer` does.
-
-    Args:
-        engine: The engine.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self._server: TmuxServer = engine.users_server or OwnServer(engine)
-
-    async def list_sessions(self, _arguments: NoArguments) -> Answer:
-        """Return the sessions."""
-        sessions: dict[str, list[PaneRow]] = {}
-        for row in await self._server.rows():
-            sessions.setdefault(row.session_id, []).append(row)
-        lines = []
-        for rows in sessions.values():
-            first = rows[0]
-            windows = len({row.window_index for row in rows})
-            words = [first.session_name, first.session_id, f"{windows} windows"]
-            lines.append("\t".join([*words, f"{first.session_attached} attached"]))
-        return _list(lines, "No sessions found.")
-
-    async def create_session(self, arguments: CreateSession) -> Answer:
-        """Make a session with a window.
-
-        Raises:
-            ArgumentError: A name or the command can't be used.
-        """
-        check_name(arguments.name, ids=_ANY_ID)
-        if arguments.window_name is not None:
-            check_name(arguments.window_name, "window_name", _ANY_ID)
-        _check_command(arguments.command)
-        made = await self._server.create_session(
-            arguments.name, arguments.window_name, arguments.command
-        )
-        ids = f"session_id={made.session_id} window_id={made.window_id} pane_id={made.pane_id}"
-        return _created(f"Session '{made.session_name}' created. {ids}", made)
-
-    async def rename_session(self, arguments: RenameSession) -> Answer:
-        """Give a session another name.
-
-        Raises:
-            ArgumentError: The name can't be used.
-        """
-        server, new = self._server, arguments.new_name
-        check_name(new, "new_name", _ANY_ID)
-        row = find_session(await server.rows(), arguments.old_name)
-        await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
-        name = find_session(await server.rows(), row.session_id).session_name
-        return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
-
-    async def kill(self, arguments: Kill) -> Answer:
-        """End a session, a window or a pane.
-
-        Raises:
-            ArgumentError: The target of a session is a part of one.
-        """
-        target, kind = arguments.target, arguments.kind
-        rows = await self._server.rows()
-        if kind == "session":
-            if names_less_than_session(rows, target):
-                session_name = find_session(rows, target).session_name
-                raise ArgumentError(
-                    f"Target '{target}' is no session but a part of session '{session_name}'. "
-                    "Give that."
-                )
-            row = find_session(rows, target)
-        else:
-            row = find_pane(rows, target)
-        state = await self._server.kill(kind, row)
-        pane_id = row.pane_id if kind == "pane" else None
-        outcome = came_out("killed", state) if state else {"reason": "killed"}
-        return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id, outcome=outcome)
-
-    async def list_windows(self, arguments: ListWindows) -> Answer:
-        """Return the windows of a session or of all."""
-        rows = await self._server.rows()
-        if arguments.session is not None:
-            session_id = find_session(rows, arguments.session).session_id
-            rows = [row for row in rows if row.session_id == session_id]
-        windows: dict[tuple[str, str], list[PaneRow]] = {}
-        for row in rows:
-            windows.setdefault((row.session_id, row.window_index), []).append(row)
-        return _list([_window_line(panes) for panes in windows.values()], "No windows found.")
-
-    async def create_window(self, arguments: CreateWindow) -> Answer:
-        """Make a window in a session."""
-        if arguments.name is not None:
-            check_name(arguments.name, ids=_ANY_ID)
-        _check_command(arguments.command)
-        row = find_session(await self._server.rows(), arguments.session)
-        made = await self._server.create_window(row, arguments.name, arguments.command)
-        ids = f"window_id={made.window_id} window_index={made.window_index} pane_id={made.pane_id}"
-        return _created(f"Window created in session '{arguments.session}'. {ids}", made)
-
-    async def select_window(self, arguments: SelectWindow) -> Answer:
-        """Make a window the one that is shown."""
-        rows = await self._server.rows()
-        row = find_pane(rows, arguments.target)
-        indexes = {
-            other.window_index
-            for other in rows
-            if other.session_id == row.session_id and other.window_id == row.window_id
-        }
-        # A window may be linked into a session twice; then only its index tells which is meant.
-        window = row.tmux_window if len(indexes) == 1 else row.window_index
-        await self._server.run("select-window", "-t", f"{row.tmux_session}:{window}")
-        return Answer([f"Selected window '{arguments.target}'."])
-
-    async def rename_window(self, arguments: RenameWindow) -> Answer:
-        """Give a window another name."""
-        server, target, new = self._server, arguments.target, arguments.new_name
-        check_name(new, "new_name", _ANY_ID)
-        row = find_pane(await server.rows(), target)
-        await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
-        name = find_pane(await server.rows(), row.window_id).window_name
-        return Answer([f"Window '{target}' renamed to '{name}'."])
-
-    async def list_panes(self, arguments: ListPanes) -> Answer:
-        """Return the panes of a window, of a session or of all."""
-        rows = await self._server.rows()
-        if arguments.target is not None:
-            rows = find_panes(rows, arguments.target)
-        lines = []
-        for row in rows:
-            size = f"{row.pane_width}x{row.pane_height}"
-            words = [row.session_name, row.window_index, row.pane_id, row.pane_index, size]
-            lines.append("\t".join([*words, row.pane_active, await self._server.command_of(row)]))
-        return _list(lines, "No panes found.")
-
-    async def split_window(self, arguments: SplitWindow) -> Answer:
-        """Split a pane in two.
-
-        Raises:
-            ArgumentError: The size or the command can't be used.
-        """
-        size = arguments.size
-        if size is not None and not _SIZE.fullmatch(size):
-            raise ArgumentError(
-                f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such "
-                "as '50%'."
-            )
-        _check_command(arguments.command)
-        row = find_pane(await self._server.rows(), arguments.target)
-        flags = ["-v" if arguments.horizontal else "-h"]
-        if size:
-            flags += ["-l", size]
-        made = await self._server.split(row, flags, arguments.command)
-        return _created(f"Pane created. pane_id={made.pane_id}", made)
-
-    async def select_pane(self, arguments: SelectPane) -> Answer:
-        """Make a pane the active one of its window."""
-        row = find_pane(await self._server.rows(), arguments.target)
-        await self._server.select_pane(row)
-        return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
-
-    async def resize_pane(self, arguments: ResizePane) -> Answer:
-        """Resize a pane, by a direction or to a size.
-
-        Raises:
-            ArgumentError: Neither is given, or there is no room for that.
-        """
-        flags = _resize_flags(arguments)
-        row = find_pane(await self._server.rows(), arguments.target)
-        await self._server.resize(row, flags)
-        after = find_pane(await self._server.rows(), row.pane_id)
-        before, size = _size_of(row), _size_of(after)
-        wanted = arguments.width or size[0], arguments.height or size[1]
-        names_size = arguments.width is not None or arguments.height is not None
-        has_wanted = names_size and size == wanted
-        if size == before and not has_wanted:
-            raise ArgumentError(
-                f"Pane '{arguments.target}' stays {size[0]}x{size[1]}: its window has no room for "
-                "that, or no other pane to take it from."
-            )
-        text = f"Pane '{arguments.target}' resized. It is {size[0]}x{size[1]} now"
-        text += "." if size == wanted else ", which is what its window has room for."
-        return Answer([text], pane_id=row.pane_id)
-
-    async def send_keys(self, arguments: SendKeys) -> Answer:
-        """Type and press what `keys` says.
-
-        Raises:
-            KeysError: The keys can't be typed.
-        """
-        parts = steps(arguments.keys, literal=arguments.literal)
-        row = find_pane(await self._server.rows(), arguments.target)
-        text = await self._server.send(row, arguments.target, parts)
-        return Answer([text], pane_id=row.pane_id)
-
-    async def read_pane(self, arguments: ReadPane) -> Answer:
-        """Return what a pane shows."""
-        row = find_pane(await self._server.rows(), arguments.target)
-        if arguments.start_line is not None:
-            return await self._read_rows(row, arguments.start_line, arguments.line_count)
-        asked = arguments.line_count
-        if asked is None:
-            text = await self._server.capture_screen(row)
-        else:
-            text = await self._server.capture_lines(row, min(asked, MAX_TEXT_LINES))
-        shown = end_of(text, MAX_TEXT_CHARACTERS)
-        has_all_lines = (asked or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
-        blocks = [shown]
-        if len(shown) < len(text) or not has_all_lines:
-            blocks.append("[what came before is left out]")
-        return Answer(blocks, pane_id=row.pane_id, output=shown)
-
-    async def _read_rows(self, row: PaneRow, first: int, count: int | None) -> Answer:
-        """Return rows of the screen and its history from one on."""
-        start = max(first, -int(row.history_size))
-        last = int(row.pane_height) - 1
-        if count is not None:
-            last = min(start + count - 1, last)
-        end = min(start + MAX_TEXT_LINES - 1, last)
-        text = await self._server.capture_rows(row, start, end) if start <= end else ""
-        shown, after = text, end + 1
-        if len(text) > MAX_TEXT_CHARACTERS:
-            head = text[:MAX_TEXT_CHARACTERS]
-            shown = head.rpartition("\n")[0] or head
-            after = start + shown.count("\n") + 1
-        blocks = [shown]
-        if len(shown) < len(text) or end < last:
-            blocks.append(f"[go on with start_line {after}]")
-        return Answer(blocks, pane_id=row.pane_id, output=shown)
+TOOLSET = Toolset(
+    "tmux",
+    lambda engine: engine.users_server or OwnServer(engine),
+    INSTRUCTIONS,
+    sentences=SENTENCES,
+    placeholders={"target": "it"},
+    uses_socket=True,
+)
 
 
-def _window_line(panes: Sequence[PaneRow]) -> str:
-    """Return the line of a list for the window of these panes."""
-    active = next((row for row in panes if row.pane_active == "1"), panes[0])
-    words = [active.session_name, active.window_index, active.window_id, active.window_name]
-    return "\t".join([*words, active.window_active, f"{len(panes)} panes", active.pane_id])
+def _pane() -> Any:  # noqa: ANN401  as `argument`
+    return string("Pane: %3 or session:window.pane")
 
 
-def _resize_flags(arguments: ResizePane) -> Sequence[str]:
-    """Return the flags of resize-pane. A size comes before a direction.
+def _window() -> Any:  # noqa: ANN401
+    return string("Window: @1 or session:window")
+
+
+def _command() -> Any:  # noqa: ANN401
+    return string("Command to run instead of a shell", default=None)
+
+
+@TOOLSET.tool(
+    "tmux_list_sessions",
+    "List all sessions: name, id, number of windows, clients attached.",
+    READS,
+)
+async def list_sessions(server: Server, _arguments: NoArguments) -> Answer:
+    sessions: dict[str, list[PaneRow]] = {}
+    for row in await server.rows():
+        sessions.setdefault(row.session_id, []).append(row)
+    lines = []
+    for rows in sessions.values():
+        first = rows[0]
+        windows = len({row.window_index for row in rows})
+        words = [first.session_name, first.session_id, f"{windows} windows"]
+        lines.append("\t".join([*words, f"{first.session_attached} attached"]))
+    return _list(lines, "No sessions found.")
+
+
+def _list(lines: Sequence[str], nothing: str) -> Answer:
+    return Answer(["\n".join(lines) or nothing])
+
+
+@arguments
+class CreateSession:
+    name: str = short_name("Name for the session")
+    command: str | None = _command()
+    window_name: str | None = short_name("Name for its window", default=None)
+
+
+@TOOLSET.tool(
+    "tmux_create_session",
+    "Create a session with a window. Returns the ids of session, window and pane.",
+    CREATES,
+)
+async def create_session(server: Server, arguments: CreateSession) -> Answer:
+    """Make a session with a window.
 
     Raises:
-        ArgumentError: Neither is given.
+        ArgumentError: A name or the command can't be used.
     """
-    flags = []
-    if arguments.width is not None:
-        flags += ["-x", str(arguments.width)]
-    if arguments.height is not None:
-        flags += ["-y", str(arguments.height)]
-    if flags:
-        return flags
-    if arguments.direction is None:
-        raise ArgumentError("Give 'direction', or 'width' or 'height'.")
-    return [_FLAGS[arguments.direction], str(arguments.amount)]
-
-
-def _size_of(row: PaneRow) -> tuple[int, int]:
-    return int(row.pane_width), int(row.pane_height)
+    check_name(arguments.name, ids=_ANY_ID)
+    if arguments.window_name is not None:
+        check_name(arguments.window_name, "window_name", _ANY_ID)
+    _check_command(arguments.command)
+    made = await server.create_session(arguments.name, arguments.window_name, arguments.command)
+    ids = f"session_id={made.session_id} window_id={made.window_id} pane_id={made.pane_id}"
+    return _created(f"Session '{made.session_name}' created. {ids}", made)
 
 
 def _created(text: str, made: Made) -> Answer:
@@ -344,115 +194,359 @@ def _check_command(command: str | None) -> None:
         check(NewPane(command))
 
 
-def _list(lines: Sequence[str], nothing: str) -> Answer:
-    return Answer(["\n".join(lines) or nothing])
+@arguments
+class RenameSession:
+    old_name: str = string("Session: name or $0")
+    new_name: str = short_name("New name")
 
 
-TOOLS = (
-    Tool(
-        "tmux_list_sessions",
-        "List all sessions: name, id, number of windows, clients attached.",
-        TmuxTools.list_sessions,
-        NoArguments,
-        hints=READS,
-    ),
-    Tool(
-        "tmux_create_session",
-        "Create a session with a window. Returns the ids of session, window and pane.",
-        TmuxTools.create_session,
-        CreateSession,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_rename_session",
-        "Rename a session.",
-        TmuxTools.rename_session,
-        RenameSession,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_kill",
-        "End a session, window or pane with all that runs in it.",
-        TmuxTools.kill,
-        Kill,
-        hints=DESTROYS,
-        is_offered=may_kill,
-    ),
-    Tool(
-        "tmux_list_windows",
-        "List windows: session name, index, id, name, active (1 or 0), number of panes, active "
-        "pane.",
-        TmuxTools.list_windows,
-        ListWindows,
-        hints=READS,
-    ),
-    Tool(
-        "tmux_create_window",
-        "Create a window in a session. Returns the ids of window and pane.",
-        TmuxTools.create_window,
-        CreateWindow,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_select_window",
-        "Switch to a window.",
-        TmuxTools.select_window,
-        SelectWindow,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_rename_window",
-        "Rename a window.",
-        TmuxTools.rename_window,
-        RenameWindow,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_list_panes",
-        "List panes: session name, window index, id, index, size, active (1 or 0), command or "
-        "how it ended.",
-        TmuxTools.list_panes,
-        ListPanes,
-        hints=READS,
-    ),
-    Tool(
-        "tmux_split_window",
-        "Split a pane in two. Returns the new pane's id.",
-        TmuxTools.split_window,
-        SplitWindow,
-        hints=CREATES,
-    ),
-    Tool("tmux_select_pane", "Focus a pane.", TmuxTools.select_pane, SelectPane, hints=CREATES),
-    Tool(
-        "tmux_resize_pane",
-        "Resize a pane: by direction and amount, or to a width or height.",
-        TmuxTools.resize_pane,
-        ResizePane,
-        hints=CREATES,
-    ),
-    Tool(
-        "tmux_send_keys",
-        "Type into a pane. Key names alone are pressed: 'C-c', 'Up Enter'. Anything else is typed "
-        "exactly; end it with ' Enter' to press Enter after it: 'ls -la Enter'.",
-        TmuxTools.send_keys,
-        SendKeys,
-        hints=DESTROYS,
-    ),
-    Tool(
-        "tmux_read_pane",
-        "Read a pane's screen, or its last lines, or lines from one on.",
-        TmuxTools.read_pane,
-        ReadPane,
-        hints=READS,
-    ),
+@TOOLSET.tool("tmux_rename_session", "Rename a session.", CREATES)
+async def rename_session(server: Server, arguments: RenameSession) -> Answer:
+    """Give a session another name.
+
+    Raises:
+        ArgumentError: The name can't be used.
+    """
+    new = arguments.new_name
+    check_name(new, "new_name", _ANY_ID)
+    row = find_session(await server.rows(), arguments.old_name)
+    await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
+    name = find_session(await server.rows(), row.session_id).session_name
+    return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
+
+
+@arguments
+class Kill:
+    target: str = string("Target of that type")
+    kind: Literal["session", "window", "pane"] = argument(
+        "What to end (default pane)", called="type", default="pane"
+    )
+
+
+@TOOLSET.tool(
+    "tmux_kill",
+    "End a session, window or pane with all that runs in it.",
+    DESTROYS,
+    is_offered=may_kill,
 )
+async def kill(server: Server, arguments: Kill) -> Answer:
+    """End a session, a window or a pane.
 
-TOOLSET = Toolset(
-    "tmux",
-    TmuxTools,
-    TOOLS,
-    INSTRUCTIONS,
-    sentences.TMUX,
-    placeholders={"target": "it"},
-    uses_socket=True,
+    Raises:
+        ArgumentError: The target of a session is a part of one.
+    """
+    target, kind = arguments.target, arguments.kind
+    rows = await server.rows()
+    if kind == "session":
+        if names_less_than_session(rows, target):
+            session_name = find_session(rows, target).session_name
+            raise ArgumentError(
+                f"Target '{target}' is no session but a part of session '{session_name}'. "
+                "Give that."
+            )
+        row = find_session(rows, target)
+    else:
+        row = find_pane(rows, target)
+    state = await server.kill(kind, row)
+    pane_id = row.pane_id if kind == "pane" else None
+    outcome = came_out("killed", state) if state else {"reason": "killed"}
+    return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id, outcome=outcome)
+
+
+@arguments
+class ListWindows:
+    session: str | None = string("Only those of this session", default=None)
+
+
+@TOOLSET.tool(
+    "tmux_list_windows",
+    "List windows: session name, index, id, name, active (1 or 0), number of panes, active pane.",
+    READS,
 )
+async def list_windows(server: Server, arguments: ListWindows) -> Answer:
+    rows = await server.rows()
+    if arguments.session is not None:
+        session_id = find_session(rows, arguments.session).session_id
+        rows = [row for row in rows if row.session_id == session_id]
+    windows: dict[tuple[str, str], list[PaneRow]] = {}
+    for row in rows:
+        windows.setdefault((row.session_id, row.window_index), []).append(row)
+    lines = []
+    for panes in windows.values():
+        active = next((row for row in panes if row.pane_active == "1"), panes[0])
+        words = [active.session_name, active.window_index, active.window_id, active.window_name]
+        words += [active.window_active, f"{len(panes)} panes", active.pane_id]
+        lines.append("\t".join(words))
+    return _list(lines, "No windows found.")
+
+
+@arguments
+class CreateWindow:
+    session: str = string("Session: name or $0")
+    name: str | None = short_name("Name for the window", default=None)
+    command: str | None = _command()
+
+
+@TOOLSET.tool(
+    "tmux_create_window",
+    "Create a window in a session. Returns the ids of window and pane.",
+    CREATES,
+)
+async def create_window(server: Server, arguments: CreateWindow) -> Answer:
+    if arguments.name is not None:
+        check_name(arguments.name, ids=_ANY_ID)
+    _check_command(arguments.command)
+    row = find_session(await server.rows(), arguments.session)
+    made = await server.create_window(row, arguments.name, arguments.command)
+    ids = f"window_id={made.window_id} window_index={made.window_index} pane_id={made.pane_id}"
+    return _created(f"Window created in session '{arguments.session}'. {ids}", made)
+
+
+@arguments
+class SelectWindow:
+    target: str = _window()
+
+
+@TOOLSET.tool("tmux_select_window", "Switch to a window.", CREATES)
+async def select_window(server: Server, arguments: SelectWindow) -> Answer:
+    rows = await server.rows()
+    row = find_pane(rows, arguments.target)
+    indexes = {
+        other.window_index
+        for other in rows
+        if other.session_id == row.session_id and other.window_id == row.window_id
+    }
+    # A window may be linked into a session twice; then only its index tells which is meant.
+    window = row.tmux_window if len(indexes) == 1 else row.window_index
+    await server.run("select-window", "-t", f"{row.tmux_session}:{window}")
+    return Answer([f"Selected window '{arguments.target}'."])
+
+
+@arguments
+class RenameWindow:
+    target: str = _window()
+    new_name: str = short_name("New name")
+
+
+@TOOLSET.tool("tmux_rename_window", "Rename a window.", CREATES)
+async def rename_window(server: Server, arguments: RenameWindow) -> Answer:
+    target, new = arguments.target, arguments.new_name
+    check_name(new, "new_name", _ANY_ID)
+    row = find_pane(await server.rows(), target)
+    await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
+    name = find_pane(await server.rows(), row.window_id).window_name
+    return Answer([f"Window '{target}' renamed to '{name}'."])
+
+
+@arguments
+class ListPanes:
+    target: str | None = string("Only those of this session or window", default=None)
+
+
+@TOOLSET.tool(
+    "tmux_list_panes",
+    "List panes: session name, window index, id, index, size, active (1 or 0), command or "
+    "how it ended.",
+    READS,
+)
+async def list_panes(server: Server, arguments: ListPanes) -> Answer:
+    rows = await server.rows()
+    if arguments.target is not None:
+        rows = find_panes(rows, arguments.target)
+    lines = []
+    for row in rows:
+        size = f"{row.pane_width}x{row.pane_height}"
+        words = [row.session_name, row.window_index, row.pane_id, row.pane_index, size]
+        lines.append("\t".join([*words, row.pane_active, await server.command_of(row)]))
+    return _list(lines, "No panes found.")
+
+
+@arguments
+class SplitWindow:
+    target: str = string("Pane or window to split")
+    horizontal: bool = argument(
+        "Divide by a horizontal line, top and bottom (default false: left and right)", default=False
+    )
+    size: str | None = argument(
+        "Size of the new pane: '50%', or lines or columns '20'", default=None
+    )
+    command: str | None = _command()
+
+
+@TOOLSET.tool("tmux_split_window", "Split a pane in two. Returns the new pane's id.", CREATES)
+async def split_window(server: Server, arguments: SplitWindow) -> Answer:
+    """Split a pane in two.
+
+    Raises:
+        ArgumentError: The size or the command can't be used.
+    """
+    size = arguments.size
+    if size is not None and not _SIZE.fullmatch(size):
+        raise ArgumentError(
+            f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such "
+            "as '50%'."
+        )
+    _check_command(arguments.command)
+    row = find_pane(await server.rows(), arguments.target)
+    flags = ["-v" if arguments.horizontal else "-h"]
+    if size:
+        flags += ["-l", size]
+    made = await server.split(row, flags, arguments.command)
+    return _created(f"Pane created. pane_id={made.pane_id}", made)
+
+
+@arguments
+class SelectPane:
+    target: str = _pane()
+
+
+@TOOLSET.tool("tmux_select_pane", "Focus a pane.", CREATES)
+async def select_pane(server: Server, arguments: SelectPane) -> Answer:
+    row = find_pane(await server.rows(), arguments.target)
+    await server.select_pane(row)
+    return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
+
+
+@arguments
+class ResizePane:
+    target: str = _pane()
+    direction: Literal["up", "down", "left", "right"] | None = argument(
+        "Direction to grow", default=None
+    )
+    amount: int = argument(
+        "Cells to grow by (default 5)", default=5, minimum=1, maximum=MAX_COLUMNS
+    )
+    width: int | None = argument(
+        "Columns to have, instead", default=None, minimum=1, maximum=MAX_COLUMNS
+    )
+    height: int | None = argument(
+        "Rows to have, instead", default=None, minimum=1, maximum=MAX_ROWS
+    )
+
+
+@TOOLSET.tool(
+    "tmux_resize_pane",
+    "Resize a pane: by direction and amount, or to a width or height.",
+    CREATES,
+)
+async def resize_pane(server: Server, arguments: ResizePane) -> Answer:
+    """Resize a pane, by a direction or to a size.
+
+    Raises:
+        ArgumentError: Neither is given, or there is no room for that.
+    """
+    flags = _resize_flags(arguments)
+    row = find_pane(await server.rows(), arguments.target)
+    await server.resize(row, flags)
+    after = find_pane(await server.rows(), row.pane_id)
+    before, size = _size_of(row), _size_of(after)
+    wanted = arguments.width or size[0], arguments.height or size[1]
+    names_size = arguments.width is not None or arguments.height is not None
+    has_wanted = names_size and size == wanted
+    if size == before and not has_wanted:
+        raise ArgumentError(
+            f"Pane '{arguments.target}' stays {size[0]}x{size[1]}: its window has no room for "
+            "that, or no other pane to take it from."
+        )
+    text = f"Pane '{arguments.target}' resized. It is {size[0]}x{size[1]} now"
+    text += "." if size == wanted else ", which is what its window has room for."
+    return Answer([text], pane_id=row.pane_id)
+
+
+def _resize_flags(arguments: ResizePane) -> Sequence[str]:
+    """Return the flags of resize-pane. A size comes before a direction.
+
+    Raises:
+        ArgumentError: Neither is given.
+    """
+    flags = []
+    if arguments.width is not None:
+        flags += ["-x", str(arguments.width)]
+    if arguments.height is not None:
+        flags += ["-y", str(arguments.height)]
+    if flags:
+        return flags
+    if arguments.direction is None:
+        raise ArgumentError("Give 'direction', or 'width' or 'height'.")
+    return [_FLAGS[arguments.direction], str(arguments.amount)]
+
+
+def _size_of(row: PaneRow) -> tuple[int, int]:
+    return int(row.pane_width), int(row.pane_height)
+
+
+@arguments
+class SendKeys:
+    target: str = _pane()
+    keys: str = argument("Text to type, or keys to press")
+    literal: bool = argument(
+        "Type exactly this, key names too; a line feed is Enter", default=False
+    )
+
+
+@TOOLSET.tool(
+    "tmux_send_keys",
+    "Type into a pane. Key names alone are pressed: 'C-c', 'Up Enter'. Anything else is typed "
+    "exactly; end it with ' Enter' to press Enter after it: 'ls -la Enter'.",
+    DESTROYS,
+)
+async def send_keys(server: Server, arguments: SendKeys) -> Answer:
+    """Type and press what `keys` says.
+
+    Raises:
+        KeysError: The keys can't be typed.
+    """
+    parts = steps(arguments.keys, literal=arguments.literal)
+    row = find_pane(await server.rows(), arguments.target)
+    text = await server.send(row, arguments.target, parts)
+    return Answer([text], pane_id=row.pane_id)
+
+
+@arguments
+class ReadPane:
+    target: str = _pane()
+    line_count: int | None = argument(f"How many (max {MAX_TEXT_LINES})", default=None, minimum=1)
+    start_line: int | None = argument(
+        "First line: 0 is the top of the screen, -1 the last of the history", default=None
+    )
+
+
+@TOOLSET.tool(
+    "tmux_read_pane",
+    "Read a pane's screen, or its last lines, or lines from one on.",
+    READS,
+)
+async def read_pane(server: Server, arguments: ReadPane) -> Answer:
+    row = find_pane(await server.rows(), arguments.target)
+    if arguments.start_line is not None:
+        return await _read_rows(server, row, arguments.start_line, arguments.line_count)
+    asked = arguments.line_count
+    if asked is None:
+        text = await server.capture_screen(row)
+    else:
+        text = await server.capture_lines(row, min(asked, MAX_TEXT_LINES))
+    shown = end_of(text, MAX_TEXT_CHARACTERS)
+    has_all_lines = (asked or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
+    blocks = [shown]
+    if len(shown) < len(text) or not has_all_lines:
+        blocks.append("[what came before is left out]")
+    return Answer(blocks, pane_id=row.pane_id, output=shown)
+
+
+async def _read_rows(server: Server, row: PaneRow, first: int, count: int | None) -> Answer:
+    """Return rows of the screen and its history from one on."""
+    start = max(first, -int(row.history_size))
+    last = int(row.pane_height) - 1
+    if count is not None:
+        last = min(start + count - 1, last)
+    end = min(start + MAX_TEXT_LINES - 1, last)
+    text = await server.capture_rows(row, start, end) if start <= end else ""
+    shown, after = text, end + 1
+    if len(text) > MAX_TEXT_CHARACTERS:
+        head = text[:MAX_TEXT_CHARACTERS]
+        shown = head.rpartition("\n")[0] or head
+        after = start + shown.count("\n") + 1
+    blocks = [shown]
+    if len(shown) < len(text) or end < last:
+        blocks.append(f"[go on with start_line {after}]")
+    return Answer(blocks, pane_id=row.pane_id, output=shown)

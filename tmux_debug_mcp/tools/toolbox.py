@@ -16,17 +16,10 @@ from typing import Any
 import anyio
 import mcp_types as types
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-    OutOfFilesError,
-    StorageError,
-    ToolError,
-    UnknownToolError,
-)
+from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.panes.engine import Engine
 
-from .arguments import Parser
 from .records import Arguments, Call, Records
 from .toolset import Answer, Tool, Toolset
 
@@ -38,12 +31,11 @@ _PROGRESS_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tool with its toolset, the object whose method answers calls, and their parser."""
+    """A tool with its toolset, and what the toolset's handlers work with."""
 
     tool: Tool[Any, Any]
     toolset: Toolset[Any]
-    owner: Any
-    parser: Parser[Any]
+    opened: Any
 
 
 class Toolbox:
@@ -66,12 +58,11 @@ class Toolbox:
         self._entries: dict[str, _Entry] = {}
         self._resources: list[Callable[[], Mapping[str, Any]]] = []
         for toolset in toolsets:
-            owner = toolset.open(engine)
+            opened = toolset.open(engine)
             for tool in toolset.tools:
-                parser = Parser(tool.name, tool.arguments)
-                self._entries[tool.name] = _Entry(tool, toolset, owner, parser)
+                self._entries[tool.name] = _Entry(tool, toolset, opened)
             if toolset.resources:
-                self._resources.append(partial(toolset.resources, owner))
+                self._resources.append(partial(toolset.resources, opened))
 
     def definitions(self) -> list[types.Tool]:
         """Return the tools as tools/list shows them.
@@ -135,17 +126,14 @@ class Toolbox:
     async def _answer(self, name: str, arguments: Arguments, report: Report) -> Answer:
         entry = self._entries.get(name)
         if entry is None:
-            raise UnknownToolError(name, list(self._entries))
+            raise UnknownToolError(name, ", ".join(self._entries))
         tool = entry.tool
-        for argument, instead in tool.removed.items():
-            if argument in arguments:
-                raise ArgumentError(f"{name} has no parameter '{argument}'. {instead}")
-        given = entry.parser.parse(arguments)
+        given = tool.parser.parse(arguments)
         try:
-            if not tool.may_take_long(given):
-                return await tool.handler(entry.owner, given)
+            if not tool.may_take_long:
+                return await tool.handler(entry.opened, given)
             async with _reporting(report):
-                return await tool.handler(entry.owner, given)
+                return await tool.handler(entry.opened, given)
         except Exception as error:
             if _is_out_of_files(error):
                 raise OutOfFilesError from error

@@ -1,19 +1,21 @@
-"""What a toolset is made of: a table of tools, and sentences of its own."""
+"""What a toolset is made of: tools, each declared where it is answered, and words of its own."""
 
 import importlib
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import mcp_types as types
+import orjson
 
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.settings import Settings
 
-from .schema import arguments, parameters_of, schema_of
+from .arguments import Parser, arguments
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
@@ -22,7 +24,7 @@ READS: Mapping[str, bool] = {"read_only_hint": True}
 CREATES: Mapping[str, bool] = {"destructive_hint": False}
 DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
 
-# The object whose methods are a toolset's handlers, and the class of a tool's arguments.
+# What a toolset's handlers work with, and the class of a tool's arguments.
 T = TypeVar("T")
 A = TypeVar("A")
 
@@ -67,31 +69,48 @@ def started(state: State) -> Mapping[str, Any]:
     return came_out("started" if state.is_running else "exited", state)
 
 
+def json_answer(
+    pane_id: str | None,
+    result: Mapping[str, Any],
+    output: str | None = None,
+    outcome: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Return an answer whose one block is compact JSON."""
+    return Answer([compact(result)], pane_id=pane_id, output=output, outcome=outcome or {})
+
+
+def compact(value: object) -> str:
+    """Return compact JSON."""
+    return orjson.dumps(value).decode()
+
+
+def state_facts(state: State) -> dict[str, Any]:
+    """Return what lists of tabs and sessions say of a pane's state, as far as it applies."""
+    facts = {
+        "foreground": state.foreground,
+        "exit_code": state.exit_code,
+        "signal": state.signal,
+        "awaits": state.awaits and state.awaits.value,
+        "lost": state.is_lost or None,
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+Handler = Callable[[T, A], Awaitable[Answer]]
+
+
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[T, A]):
-    """A row of a toolset's table.
-
-    Attributes:
-        name: The tool's name.
-        description: What the model reads of it.
-        handler: The method that answers calls. It raises a ToolError for the model to read.
-        arguments: The class of its arguments, which gives the schema; see `schema`.
-        hints: MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`.
-        may_take_long: Tells whether to report progress of a call with these arguments.
-        meta: The tool's `_meta`, for clients.
-        removed: Arguments that the tool once had, with what to do instead.
-        is_offered: Tells whether a server with these settings offers it.
-    """
+    """A tool; `Toolset.tool` says what its attributes are."""
 
     name: str
     description: str
-    handler: Callable[[T, A], Awaitable[Answer]]
-    arguments: type[A]
-    hints: Mapping[str, bool] = field(default_factory=dict)
-    may_take_long: Callable[[A], bool] = lambda _arguments: False
-    meta: Mapping[str, Any] | None = None
-    removed: Mapping[str, str] = field(default_factory=dict)
-    is_offered: Callable[[Settings], bool] = lambda _settings: True
+    hints: Mapping[str, bool]
+    handler: Handler[T, A]
+    parser: Parser[A]
+    may_take_long: bool
+    meta: Mapping[str, Any] | None
+    is_offered: Callable[[Settings], bool]
 
     @property
     def title(self) -> str:
@@ -109,7 +128,7 @@ class Tool(Generic[T, A]):
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=schema_of(parameters_of(self.arguments)),
+            input_schema=self.parser.schema,
             annotations=types.ToolAnnotations.model_validate(hints),
             _meta=dict(self.meta) if self.meta else None,
         )
@@ -126,8 +145,7 @@ class Toolset(Generic[T]):
 
     Attributes:
         name: One of `TOOLSETS`.
-        open: Makes the object whose methods are the handlers; one for each server.
-        tools: Its tools.
+        open: Makes what the handlers work with; once for each server.
         instructions: What the server's instructions say of it.
         users_instructions: What they say instead where it works on the user's own tmux server.
         sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
@@ -137,19 +155,55 @@ class Toolset(Generic[T]):
         keeps_logs: Logs are kept after the end even where nobody says where.
         uses_socket: It can work on the user's own tmux server.
         uses_size: Its terminals have the size that the server's option says.
+        tools: Its tools, in the order of their declarations.
     """
 
     name: str
     open: Callable[[Engine], T]
-    tools: Sequence[Tool[T, Any]]
     instructions: str
+    users_instructions: str = ""
     sentences: Mapping[type[ToolError], str] = field(default_factory=dict)
     placeholders: Mapping[str, str] = field(default_factory=dict)
-    users_instructions: str = ""
     resources: Callable[[T], Mapping[str, Any]] | None = None
     keeps_logs: bool = False
     uses_socket: bool = False
     uses_size: bool = False
+    tools: list[Tool[T, Any]] = field(default_factory=list, init=False)
+
+    def tool(
+        self,
+        name: str,
+        description: str,
+        hints: Mapping[str, bool],
+        *,
+        may_take_long: bool = False,
+        meta: Mapping[str, Any] | None = None,
+        is_offered: Callable[[Settings], bool] = lambda _settings: True,
+    ) -> Callable[[Handler[T, A]], Handler[T, A]]:
+        """Declare a tool that the decorated function answers.
+
+        The function takes what `open` made and the arguments of the call. The annotation of the
+        latter gives the tool's schema. It raises a ToolError for the model to read.
+
+        Args:
+            name: The tool's name.
+            description: What the model reads of it.
+            hints: MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`.
+            may_take_long: Calls report progress.
+            meta: The tool's `_meta`, for clients.
+            is_offered: Tells whether a server with these settings offers it.
+        """
+
+        def declare(handler: Handler[T, A]) -> Handler[T, A]:
+            _, given = inspect.signature(handler).parameters.values()
+            parser = Parser(name, given.annotation)
+            declared = Tool(
+                name, description, hints, handler, parser, may_take_long, meta, is_offered
+            )
+            self.tools.append(declared)
+            return handler
+
+        return declare
 
     def instructions_for(self, settings: Settings) -> str:
         """Return what the instructions of a server with these settings say of it."""
@@ -178,13 +232,8 @@ def choose(names: str) -> list[Toolset[Any]]:
         raise StartError(f"No toolset is chosen. Choose of {', '.join(TOOLSETS)}.")
     package = __name__.rpartition(".")[0]
     chosen = [importlib.import_module(f"{package}.{name}").TOOLSET for name in wanted]
-    _check_distinct(chosen)
-    return chosen
-
-
-def _check_distinct(toolsets: Sequence[Toolset[Any]]) -> None:
     owners: dict[str, str] = {}
-    for toolset in toolsets:
+    for toolset in chosen:
         for tool in toolset.tools:
             other = owners.setdefault(tool.name, toolset.name)
             if other != toolset.name:
@@ -192,3 +241,4 @@ def _check_distinct(toolsets: Sequence[Toolset[Any]]) -> None:
                     f"Toolsets '{other}' and '{toolset.name}' both have a tool '{tool.name}'. "
                     "Choose one of the two."
                 )
+    return chosen

@@ -6,6 +6,7 @@ and what needs a log is refused with a sentence.
 """
 
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,20 +33,9 @@ from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, esc
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.steps import command_lines
 
-from .tabs_arguments import (
-    TAB_ID,
-    CloseTab,
-    CreateTab,
-    ExecuteCommand,
-    ReadLogs,
-    SetHistoryLimit,
-    StartProcess,
-    StopProcess,
-    StreamLogs,
-)
-from .tabs_results import advice, answer, compact
-from .toolset import Answer, NoArguments
+from .toolset import Answer, json_answer
 
+TAB_ID = re.compile(r"@\d+")
 MAX_LOG_CHARACTERS = 400_000
 # Time for a shell to draw its prompt again, which takes some milliseconds.
 _CLEAR_S = 0.2
@@ -67,39 +57,41 @@ class UsersTabs:
         self._server = server
         self._settings = settings
 
-    async def create_tab(self, arguments: CreateTab) -> Answer:
+    async def create_tab(
+        self, name: str | None, cwd: str | None, env: Mapping[str, str], *, login: bool | None
+    ) -> Answer:
         """Make a window in the background, in the session that is attached or the only one.
 
         Raises:
             ArgumentError: The name, the directory or the variables can't be used.
             ToolError: There is no session, or it is not known which is meant.
         """
-        server, name, env = self._server, arguments.name, arguments.env or {}
+        server = self._server
         check(NewPane("a shell of the user's", env=env))
         if name is not None:
             check_name(name, ids=TAB_ID)
-        cwd = directory(self._settings, arguments.cwd)
-        flags = ("-c", escaped(str(cwd)), *_words(env))
+        start = directory(self._settings, cwd)
+        flags = ("-c", escaped(str(start)), *_words(env))
         row = _session_for_tabs(await server.rows(), self._settings.socket)
         made = await server.create_window(row, name, None, flags)
         remarks = []
         if made.is_gone:
             remarks.append("It has ended already.")
-        if arguments.login is not None:
+        if login is not None:
             remarks.append("The user's tmux decides whether shells are login shells.")
         windows = {row.window_id: row.window_name for row in await server.rows()}
         result = {"window_id": made.window_id, "name": windows.get(made.window_id, "")}
         outcome = {"reason": "exited" if made.is_gone else "started"}
-        return answer(made.window_id, result | _remarked(remarks), outcome=outcome)
+        return json_answer(made.window_id, result | _remarked(remarks), outcome=outcome)
 
-    async def list_tabs(self, _arguments: NoArguments) -> Answer:
+    async def list_tabs(self) -> Answer:
         """Return the windows of all sessions."""
         found: dict[str, PaneRow] = {}
         for row in await self._server.rows():
             if row.pane_active == "1":
                 found.setdefault(row.window_id, row)  # a window may be in several sessions
         tabs = [await self._row(row) for row in found.values()]
-        return Answer([compact({"tabs": tabs, "socket": self._settings.socket})])
+        return json_answer(None, {"tabs": tabs, "socket": self._settings.socket})
 
     async def _row(self, row: PaneRow) -> dict[str, Any]:
         """Return a tab as the list has it."""
@@ -113,11 +105,10 @@ class UsersTabs:
             return tab | {"status": "exited"}
         return tab | {"status": "running", "foreground": await self._server.command_of(row)}
 
-    async def read_logs(self, arguments: ReadLogs) -> Answer:
+    async def read_logs(self, window_id: str, lines: int, *, strip_ansi: bool) -> Answer:
         """Return the last lines that tmux keeps of a tab."""
-        lines = arguments.lines
-        row = await self._tab(arguments.window_id)
-        text = await self._server.capture_lines(row, lines + 1, ansi=not arguments.strip_ansi)
+        row = await self._tab(window_id)
+        text = await self._server.capture_lines(row, lines + 1, ansi=not strip_ansi)
         last = "\n".join(text.split("\n")[-lines:])
         content = end_of(last, MAX_LOG_CHARACTERS)
         result = {
@@ -125,34 +116,34 @@ class UsersTabs:
             "returned_lines": len(content.split("\n")) if content else 0,
             "truncated": len(content) < len(text),
         }
-        return answer(row.window_id, result, content)
+        return json_answer(row.window_id, result, content)
 
-    async def execute_command(self, arguments: ExecuteCommand) -> Answer:
+    async def execute_command(self, window_id: str) -> Answer:
         """Refuse: what a command prints is not logged.
 
         Raises:
             ToolError: Always.
         """
-        await self._tab(arguments.window_id)
+        await self._tab(window_id)
         reason = "what a command prints, and its exit code, can't be told there"
-        raise _no_log(arguments.window_id, reason)
+        raise _no_log(window_id, reason)
 
-    async def start_process(self, arguments: StartProcess) -> Answer:
+    async def start_process(self, window_id: str, command: str, *, append_newline: bool) -> Answer:
         """Type a command into a tab."""
-        check(NewPane(arguments.command))
-        row = await self._tab(arguments.window_id)
-        text = arguments.command.replace("\r\n", "\n").rstrip("\n")
-        lines = command_lines(text, enters=int(arguments.append_newline))
-        await self._server.send(row, arguments.window_id, lines)
+        check(NewPane(command))
+        row = await self._tab(window_id)
+        text = command.replace("\r\n", "\n").rstrip("\n")
+        lines = command_lines(text, enters=int(append_newline))
+        await self._server.send(row, window_id, lines)
         remarks = []
-        if not arguments.append_newline:
+        if not append_newline:
             remarks.append("Enter was not pressed.")
         if row.pane_current_command not in _SHELLS:
             foreground = row.pane_current_command
             remarks.append(f"It was typed into {foreground}, which is in the foreground.")
-        return answer(row.window_id, {"started": True} | _remarked(remarks))
+        return json_answer(row.window_id, {"started": True} | _remarked(remarks))
 
-    async def stop_process(self, arguments: StopProcess) -> Answer:
+    async def stop_process(self, window_id: str, number: signal.Signals) -> Answer:
         """Stop what runs in the foreground of a tab.
 
         Raises:
@@ -160,24 +151,23 @@ class UsersTabs:
                 close, and the server was started without --allow-kill.
             PaneExitedError: The tab's program has ended.
         """
-        row = await self._tab(arguments.window_id)
-        number = signal.Signals[arguments.signal]
+        row = await self._tab(window_id)
         may_close = self._settings.allows_kill
         reason = await _Stop(self._server, row, number, may_close=may_close).run()
         if reason is None:
-            return answer(row.window_id, {"success": True})
-        return answer(row.window_id, {"success": False, "note": f"Not stopped: {reason}."})
+            return json_answer(row.window_id, {"success": True})
+        return json_answer(row.window_id, {"success": False, "note": f"Not stopped: {reason}."})
 
-    async def stream_logs(self, arguments: StreamLogs) -> Answer:
+    async def stream_logs(self, window_id: str) -> Answer:
         """Refuse: there is no log.
 
         Raises:
             ToolError: Always.
         """
-        await self._tab(arguments.window_id)
-        raise _no_log(arguments.window_id, "there are no offsets to read from")
+        await self._tab(window_id)
+        raise _no_log(window_id, "there are no offsets to read from")
 
-    async def set_history_limit(self, _arguments: SetHistoryLimit) -> Answer:
+    async def set_history_limit(self) -> Answer:
         """Refuse: it would change the user's options.
 
         Raises:
@@ -188,15 +178,15 @@ class UsersTabs:
             "left alone."
         )
 
-    async def close_tab(self, arguments: CloseTab) -> Answer:
+    async def close_tab(self, window_id: str) -> Answer:
         """End a window.
 
         Raises:
             KillNotAllowedError: The server was started without --allow-kill.
         """
-        row = await self._tab(arguments.window_id)
+        row = await self._tab(window_id)
         await self._server.kill("window", row)
-        return answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
+        return json_answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
 
     async def _tab(self, window_id: str) -> PaneRow:
         """Return the active pane of the window of this id.
@@ -354,6 +344,13 @@ def _is_shell(pid: int) -> bool:
     if process is None or process.is_fork or process.comm not in _SHELLS:
         return False
     return Shell(pid, process.comm, (0, 0)).is_interactive()
+
+
+def advice(number: signal.Signals) -> str:
+    """Return what to try next when a signal did not stop a program."""
+    if number == signal.SIGINT:
+        return "SIGTERM may help"
+    return "close_tab ends all that runs there"
 
 
 def _no_log(window_id: str, reason: str) -> ToolError:

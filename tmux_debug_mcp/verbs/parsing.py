@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from tmux_debug_mcp.tools.arguments import Parser
-from tmux_debug_mcp.tools.schema import Parameter
+from tmux_debug_mcp.tools.arguments import Parameter, Parser
 
 from .table import BY_NAME, VERBS, Verb, flag_of
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tmux_debug_mcp.tools import debug_arguments
-from tmux_debug_mcp.tools.schema import Parameter, parameters_of
+from tmux_debug_mcp.tools.arguments import Parameter, parameters_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,11 +292,12 @@ class PaneShell:
             await pane.check_running()
             foreground = (await pane.state()).foreground
             if foreground or anyio.current_time() > deadline:
-                return NotAtPromptError(pane.id, foreground)
+                return NotAtPromptError(pane.id, foreground or "a program")
             await anyio.sleep(_HOOK_S)
         if shell.is_interactive():
             return ShellNotReadyError(pane.id, shell.name)
-        return NotAtPromptError(pane.id, (await pane.state()).foreground)
+        foreground = (await pane.state()).foreground
+        return NotAtPromptError(pane.id, foreground or "a program")
 
     async def _clear_line(self) -> None:
         """Press C-c at a prompt until it works; a shell that just got Escape may eat one."""

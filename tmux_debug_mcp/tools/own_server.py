@@ -1,14 +1,10 @@
-"""The tmux servers that the toolset `tmux` works on: our own, and through `UsersServer` the user's.
-
-On our own server every pane is one of the engine's, with its log.
-"""
+"""Our own tmux server as the toolset `tmux` uses it; it has the methods of `UsersServer`."""
 
 import contextlib
 import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
@@ -28,100 +24,14 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.steps import confirmation
 
 
-class TmuxServer(Protocol):
-    """A tmux server, as the tools need it. Rows are those that `rows` has returned.
-
-    Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
-    has ended, and TmuxStuckError where it does not answer. On our own server, those that make, type
-    or read may also raise PaneNotFoundError, PaneLostError where the pane is gone, and StorageError
-    where there is no room for a file.
-    """
-
-    async def rows(self) -> list[PaneRow]:
-        """Return all panes in tmux's order, none if no server runs."""
-
-    async def command_of(self, row: PaneRow) -> str:
-        """Return the name of a pane's foreground program, or how its program ended."""
-
-    async def run(self, *words: str) -> None:
-        """Run a tmux command."""
-
-    async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
-        """Resize a pane by flags of resize-pane.
-
-        Raises:
-            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
-        """
-
-    async def select_pane(self, row: PaneRow) -> None:
-        """Make a pane the active one of its window.
-
-        Raises:
-            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
-        """
-
-    async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
-        """Make a session.
-
-        Raises:
-            ArgumentError: The name or the command can't be used.
-            PaneLimitError: It is ours, and has as many panes as there may be.
-        """
-
-    async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
-        """Make a window in the session of a row.
-
-        Raises:
-            ArgumentError: The name or the command can't be used.
-            PaneLimitError: It is ours, and has as many panes as there may be.
-        """
-
-    async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
-        """Split a pane.
-
-        Raises:
-            ArgumentError: The command can't be used.
-            KeyboardHeldError: It is ours, and a person has a keyboard in its window.
-            PaneLimitError: It is ours, and has as many panes as there may be.
-        """
-
-    async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
-        """Send steps to a pane, and return the confirmation.
-
-        Args:
-            row: The pane.
-            target: What the call names it.
-            steps: The steps.
-
-        Raises:
-            PaneExitedError: The pane's program has ended.
-            SignalError: A signal can't be sent.
-        """
-
-    async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
-        """Return rows of a pane; row 0 is the screen's first, row -1 the history's last."""
-
-    async def capture_lines(self, row: PaneRow, lines: int) -> str:
-        """Return the last logical lines of a pane."""
-
-    async def capture_screen(self, row: PaneRow) -> str:
-        """Return what a pane's screen shows."""
-
-    async def kill(self, kind: str, row: PaneRow) -> State | None:
-        """End a session, window or pane.
-
-        Returns:
-            How a pane of ours ended; None of everything else.
-
-        Raises:
-            KeyboardHeldError: It is a pane of ours, and a person has the keyboard of another pane
-                of its window.
-            KillNotAllowedError: It is the user's server, and that was not allowed.
-        """
-
-
 class OwnServer:
     """Our own tmux server. Its panes are the engine's; a window without one is not shown.
+
+    Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
+    has ended, and TmuxStuckError where it does not answer. Those that make, type or read may also
+    raise PaneNotFoundError, PaneLostError where the pane is gone, and StorageError where there is
+    no room for a file; those that make, PaneLimitError. Those that change the panes of a window
+    raise KeyboardHeldError while a person has a keyboard there.
 
     Args:
         engine: The engine.
@@ -131,6 +41,7 @@ class OwnServer:
         self._engine = engine
 
     async def rows(self) -> list[PaneRow]:
+        """Return all panes in tmux's order, none if no server runs."""
         client = self._engine.host.client
         if client is None:
             return []
@@ -142,6 +53,7 @@ class OwnServer:
         return [_without_our_client(row, client.session) for row in rows]
 
     async def command_of(self, row: PaneRow) -> str:
+        """Return the name of a pane's foreground program, or how its program ended."""
         try:
             state = await self._pane(row).state()
         except PaneNotFoundError:  # it was killed meanwhile
@@ -151,11 +63,13 @@ class OwnServer:
         return _ending(state)
 
     async def run(self, *words: str) -> None:
+        """Run a tmux command."""
         client = self._engine.host.client
         if client:
             await client.run(words)
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
+        """Resize a pane, by flags of resize-pane."""
         panes = [other for other in await self.rows() if other.window_id == row.window_id]
         command = "resize-pane"
         if len(panes) == 1 and flags[0] in ("-x", "-y"):
@@ -165,10 +79,12 @@ class OwnServer:
         await self._take_sizes()
 
     async def select_pane(self, row: PaneRow) -> None:
+        """Make a pane the active one of its window."""
         async with arranging(self._engine, row.window_id):
             await self.run("select-pane", "-t", row.tmux_pane)
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
+        """Make a session."""
         client = await self._engine.host.connected()
         keeper = self._engine.host.session
         if name == keeper:
@@ -193,11 +109,13 @@ class OwnServer:
             raise CommandError("new-session", error.reason) from error
 
     async def create_window(self, row: PaneRow, name: str | None, command: str | None) -> Made:
+        """Make a window in the session of a row."""
         title = escaped(name or _title(self._engine.settings, command))
         words = ["new-window", "-n", title, "-t", f"{row.tmux_session}:"]
         return await self._create(name, command, Destination(words, f"{row.tmux_session}:"))
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
+        """Split a pane, by flags of split-window."""
         destination = Destination(["split-window", *flags, "-t", row.tmux_pane], row.tmux_window)
         async with arranging(self._engine, row.window_id):
             made = await self._create(None, command, destination)
@@ -205,19 +123,29 @@ class OwnServer:
         return made
 
     async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
+        """Send steps to a pane, which the call names `target`, and return the confirmation.
+
+        Raises:
+            PaneExitedError: The pane's program has ended.
+            SignalError: A signal can't be sent.
+        """
         sent = await send(self._pane(row), steps)
         return confirmation(target, steps, sent.done, sent.why_not, sent.signalled)
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
+        """Return rows of a pane: 0 is the screen's first, -1 the history's last."""
         return await capture_rows(self._pane(row), start, end)
 
     async def capture_lines(self, row: PaneRow, lines: int) -> str:
+        """Return the last lines; a line that the terminal wrapped is one."""
         return await capture(self._pane(row), lines)
 
     async def capture_screen(self, row: PaneRow) -> str:
+        """Return the rows of the screen."""
         return await capture_rows(self._pane(row), 0, int(row.pane_height) - 1)
 
     async def kill(self, kind: str, row: PaneRow) -> State | None:
+        """End a `session`, `window` or `pane`; return how a pane ended."""
         if kind == "pane":
             for neighbour in self._engine.panes_in(row.window_id):
                 if neighbour.target != row.tmux_pane:

@@ -1,0 +1,193 @@
+"""The sessions of the toolset `terminal`: panes by their names, and what is recorded of them.
+
+The session called `default` is made when it is first used, and again when it was closed.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    LimitReachedError,
+    PaneNotFoundError,
+    StorageError,
+)
+from tmux_debug_mcp.logs.archive import names_run
+from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.recording import Recording
+from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+
+DEFAULT = "default"
+
+
+class Sessions:
+    """Finds sessions, and makes them.
+
+    Args:
+        engine: The engine.
+
+    Attributes:
+        engine: The engine.
+        recordings: What is recorded.
+        drawing: Lets one picture be drawn at a time, since that takes memory.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.recordings = Recordings(engine)
+        self.drawing = anyio.CapacityLimiter(1)
+
+    async def find(self, name: str, *, to_write: bool = False) -> Pane:
+        """Return a session; the default one is made when it is not there.
+
+        Args:
+            name: Its name.
+            to_write: A default session that has ended is made again.
+
+        Raises:
+            ArgumentError: It is one of an earlier run.
+            PaneNotFoundError: There is none of this name.
+            AmbiguousNameError: There are several.
+        """
+        if name != DEFAULT:
+            return await self._find_named(name)
+        async with self.engine.naming:
+            with contextlib.suppress(PaneNotFoundError):
+                pane = await self.engine.find(name)
+                state = await pane.state()
+                if state.is_running or not (to_write or state.is_lost):
+                    return pane
+            pane = await self.create(name)
+        await wait_for_first_look(pane)
+        return pane
+
+    async def _find_named(self, name: str) -> Pane:
+        try:
+            return await self.engine.find(name)
+        except PaneNotFoundError:
+            if not names_run(name):
+                raise
+            raise ArgumentError(
+                f"Session '{name[:80]}' has ended, and at best its log is left. Use getContent, or "
+                "createSession to make another."
+            ) from None
+
+    async def create(
+        self,
+        name: str,
+        command: str | None = None,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        columns: int | None = None,
+        rows: int | None = None,
+    ) -> Pane:
+        """Make a session with a command or a shell; of the configured size unless told otherwise.
+
+        Raises:
+            ArgumentError: The name, the command, the directory or the variables can't be used.
+            PaneLimitError: There are as many sessions as there may be, and all run.
+        """
+        settings = self.engine.settings
+        shell = interactive_shell(settings)
+        configured_columns, configured_rows = settings.size
+        new = NewPane(
+            command or shell,
+            name,
+            cwd=cwd,
+            env=env or {},
+            program=() if command else (shell,),
+            columns=columns or configured_columns,
+            rows=rows or configured_rows,
+            is_shown=True,
+        )
+        check(new)
+        return await self.engine.create(new)
+
+
+async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:
+    """Wait for what a new session is expected to show: a prompt, or the end of its command."""
+    if command:
+        await rest(pane, EARLY_DEATH_S)
+    else:
+        await pane.terminal.prompt(PROMPT_SOON_S)
+
+
+class Recordings:
+    """The last recording of each pane, until it is stopped.
+
+    Args:
+        engine: The engine, at whose end the recordings get the last output.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._tasks = engine.tasks
+        self._recordings: dict[str, Recording] = {}
+        engine.at_end(self._finish)
+
+    async def start(self, pane: Pane, path: Path) -> Recording:
+        """Begin to record a pane.
+
+        Raises:
+            ArgumentError: There is such a file already, or it can't be written.
+            LimitReachedError: The pane is being recorded already.
+            PaneExitedError: Its program has ended.
+            PaneLostError: It is gone.
+            StorageError: There is no room in the file.
+        """
+        await pane.check_running()
+        # Nothing is awaited between this check and the entry: of several calls, one gets through.
+        other = self.of(pane)
+        if other:
+            raise LimitReachedError(f"'{pane.name}' is being recorded already, to {other.path}.")
+        recording = Recording(pane, path)
+        self._recordings[pane.id] = recording
+        try:
+            await recording.begin()
+        except BaseException:  # also when the call is cancelled
+            self._discard(recording)
+            raise
+        self._tasks.start_soon(recording.serve)
+        return recording
+
+    def _discard(self, recording: Recording) -> None:
+        """Remove a recording that could not begin, unless another call has stopped it already."""
+        pane_id = recording.pane.id
+        if self._recordings.get(pane_id) is not recording:
+            return
+        del self._recordings[pane_id]
+        recording.stop()
+        recording.path.unlink(missing_ok=True)
+
+    def of(self, pane: Pane) -> Recording | None:
+        """Return the recording of a pane that goes on, None if there is none."""
+        recording = self._recordings.get(pane.id)
+        return None if recording is None or recording.is_over else recording
+
+    def stop(self, target: str) -> Recording | None:
+        """End the last recording of a pane of this id or name, and return it.
+
+        Raises:
+            StorageError: There is no room for the last output.
+        """
+        for pane_id, recording in reversed(self._recordings.items()):
+            if target in (pane_id, recording.pane.name):
+                del self._recordings[pane_id]
+                if not recording.is_over:
+                    recording.take()
+                    recording.stop()
+                return recording
+        return None
+
+    def _finish(self) -> None:
+        """Record the last output."""
+        for recording in self._recordings.values():
+            if not recording.is_over:
+                with contextlib.suppress(StorageError):
+                    recording.take()
