@@ -45,12 +45,10 @@ def test_marks_under_code_need_not_be_as_shown() -> None:
 
 
 @pytest.mark.parametrize("name", recipes.names())
-def test_recipe_is_short(name: str) -> None:
+def test_recipe_has_few_commands(name: str) -> None:
     page = (recipes.PAGES / f"{name}.md").read_text()
 
     assert 2 <= len(recipes.commands_of(page)) <= recipes.MAX_COMMANDS
-    assert len(page.splitlines()) <= 120
-    assert max(map(len, page.splitlines())) <= 120
 
 
 @pytest.mark.parametrize("name", ["ssh", "container"])
