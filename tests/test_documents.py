@@ -140,6 +140,7 @@ async def repeated(
         await anyio.sleep(0.01)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("name", "toolset"), SESSIONS)
 async def test_sessions_are_what_happens(
     name: str,

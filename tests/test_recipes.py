@@ -14,6 +14,8 @@ from sessions import facts_of, fenced
 
 from tmux_debug_mcp.tools import debug
 
+pytestmark = pytest.mark.alone
+
 
 @contextlib.contextmanager
 def place(name: str, page: str, root: Path) -> Iterator[recipes.Place]:
