@@ -1,9 +1,9 @@
 """The recipes in `docs/recipes`: pages with programs, commands and what these print.
 
 A page's programs are blocks whose fence names a file: ```` ```python shop.py ````. Blocks of the
-language `console` have commands behind `$ `, each with its output as a terminal shows it. A line
-`…` stands for any lines, `…` in a line for any text. Times, sizes in KiB, process ids and cursors
-differ from run to run. Ports do, too; pages call them 40371, 40372 and so on.
+language `console` have commands behind `$ `, each with the lines of its output that matter
+(`sessions.py` says how they are compared). Times, sizes in KiB, process ids and cursors differ from
+run to run. Ports do, too; pages call them 40371, 40372 and so on.
 
 Run as a program with the names of pages, or none for all, this runs their commands, and writes the
 output of those whose output is another one into the pages.

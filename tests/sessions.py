@@ -1,8 +1,12 @@
 """Sessions as pages show them: calls, each with the result that it returns.
 
-A call begins with `> `, its result is indented by two blanks. A line `…` stands for any lines, `…`
-in a line for any text. What differs from run to run (times, process ids, ports, cursors) need not
-be equal, nor do the marks under code in a traceback, which each Python sets in its own way.
+A call begins with `> `, its result is indented by two blanks. `…` in a line stands for any text.
+
+A result is as shown if it has the lines that are shown, in their order, and ends with the last of
+them, which is the status. Programs word things differently from version to version: a result may
+have other lines between these, whether or not the page has a line `…` there, and the page has only
+those that it talks about. What differs from run to run (times, process ids, ports, cursors) need
+not be equal, nor do the marks under code in a traceback.
 """
 
 import ast
@@ -66,14 +70,28 @@ def with_facts(arguments: Mapping[str, Any], facts: Mapping[str, str]) -> dict[s
 
 
 def facts_of(shown: str, actual: str) -> dict[str, str] | None:
-    """Return a result's values of the shown cursors and ports, None if it is another result."""
-    names: list[str] = []
-    lines = (
-        r"(?:.*\n)*?" if line == "…" else _pattern(line, names) + r" *\n"
-        for line in _MARKS.sub("", shown).splitlines()
-    )
-    found = re.fullmatch("".join(lines), _MARKS.sub("", actual))
-    return dict(zip(names, found.groups(), strict=True)) if found else None
+    """Return a result's values of the shown cursors and ports, None if it is another result.
+
+    Nothing is shown to have come where no line is shown. Behind a last line `…` any lines may come.
+    """
+    wanted = [line for line in _MARKS.sub("", shown).splitlines() if line]
+    left = actual.splitlines()
+    if not wanted:
+        return None if left else {}
+    facts: dict[str, str] = {}
+    if wanted[-1] != "…":
+        found = _found(wanted.pop(), left[-1:])
+        if found is None:
+            return None
+        facts |= found[0]
+        left.pop()
+    for line in wanted:
+        found = _found(line, left) if line != "…" else ({}, 0)
+        if found is None:
+            return None
+        facts |= found[0]
+        left = left[found[1] :]
+    return facts
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -88,6 +106,17 @@ def _parsed(call: str) -> tuple[str, dict[str, Any]]:
     assert isinstance(tree, ast.Call), call
     arguments = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in tree.keywords}
     return ast.unparse(tree.func), arguments
+
+
+def _found(line: str, left: Sequence[str]) -> tuple[dict[str, str], int] | None:
+    """Return the facts of the first line that is as shown, and how many lines end with it."""
+    names: list[str] = []
+    pattern = re.compile(_pattern(line, names) + " *")
+    for number, actual in enumerate(left, 1):
+        found = pattern.fullmatch(actual)
+        if found:
+            return dict(zip(names, found.groups(), strict=True)), number
+    return None
 
 
 def _pattern(line: str, names: list[str]) -> str:

@@ -5,22 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.alone
 TESTS = Path(__file__).parent
 
 
 def test_benchmark_tells_samples_and_budgets() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "bench",
-        "--json",
-        "--rounds",
-        "2",
-        "--starts",
-        "1",
-        "--idle",
-        "0.1",
-    ]
+    few = ["--rounds", "2", "--starts", "1", "--idle", "0.1", "--no-stories"]
+    command = [sys.executable, "-m", "bench", "--json", *few]
     done = subprocess.run(
         command, cwd=TESTS, capture_output=True, text=True, timeout=120, check=False
     )
@@ -33,4 +26,3 @@ def test_benchmark_tells_samples_and_budgets() -> None:
     assert all(sample >= 0 for samples in told["samples"].values() for sample in samples)
     assert {type(budget["held"]) for budget in told["budgets"]} == {bool}
     assert len(told["budgets"]) == 16
-    assert all(cost["calls"] and cost["bytes"] for cost in told["stories"].values())

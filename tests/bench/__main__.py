@@ -313,6 +313,7 @@ def main() -> int:
     parser.add_argument(
         "--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)"
     )
+    parser.add_argument("--no-stories", action="store_true", help="leave out the stories")
     options = parser.parse_args()
     for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
         del os.environ[variable]
@@ -329,7 +330,7 @@ def main() -> int:
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
     held = budgets(figures)
-    costs = measure_stories()
+    costs = {} if options.no_stories else measure_stories()
     if options.json:
         told = {name: vars(cost) for name, cost in costs.items()}
         rows = [vars(budget) | {"held": budget.is_held} for budget in held]

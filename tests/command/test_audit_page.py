@@ -12,8 +12,7 @@ from .conftest import Shell
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ViewportSize
 
-# One browser for all tests of this file.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.alone
 
 EVIL = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>\u202e"
 DESKTOP: "ViewportSize" = {"width": 1280, "height": 800}

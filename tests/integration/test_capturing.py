@@ -159,10 +159,10 @@ async def test_captures_do_not_grow_the_tmux_server(tools: Tools) -> None:
         with open(f"/proc/{server}/smaps_rollup") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("Rss"))
 
-    for _ in range(200):
+    for _ in range(100):
         await tools.capture(pane_id, lines=1000)
     before = resident_kb()
-    for _ in range(2000):
+    for _ in range(300):
         await tools.capture(pane_id, lines=1000)
 
     # The leak that captures through control mode have is 80 kB each.

@@ -19,6 +19,7 @@ from support import Tools, eventually, in_process, python
 
 from tmux_debug_mcp.settings import Settings
 
+pytestmark = pytest.mark.alone
 # So long may a turn take.
 LONGEST_S = 0.05
 MAX_RUNS = 3

@@ -178,17 +178,3 @@ def test_package_brings_its_tmux_and_nothing_of_its_tests(package: Path) -> None
 
     assert {"tmux", "mcp", "orjson"} <= names
     assert not {"pytest", "hypothesis", "fish", "zsh", "flit"} & names
-
-
-def test_flake_only_wires_and_the_servers_know_nothing_of_the_sandbox() -> None:
-    assert len((ROOT / "flake.nix").read_text().splitlines()) <= 90
-    for path in (ROOT / "lib" / "mcp").rglob("*.nix"):
-        assert "sandbox" not in path.read_text(), path
-
-
-def test_nothing_but_these_tests_refers_to_the_stand_in() -> None:
-    found = subprocess.run(
-        ["git", "grep", "-l", "hostpkgs"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-
-    assert {path for path in found.split() if not path.startswith("tests/nix/")} == set()

@@ -1,4 +1,8 @@
-"""The wheel has all that the package needs, says whose work that is, and runs once installed."""
+"""The source distribution is the whole project, and the wheel that it makes runs once installed.
+
+Whoever has the source distribution has what git has, so the tests that pass in a checkout pass in
+it. The wheel has all that the package needs, and says whose work that is.
+"""
 
 import configparser
 import email
@@ -12,8 +16,8 @@ from pathlib import Path
 import manual
 import pytest
 from mcp import Client, StdioServerParameters
+from packages import checkout, install, run_uv, tracked
 from packages import environment as clean_environment
-from packages import install, run_uv
 from support import texts
 
 from tmux_debug_mcp import __version__
@@ -26,14 +30,35 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory that the source distribution unpacks to."""
+    directory = tmp_path_factory.mktemp("sdist")
+    has_git = (ROOT / ".git").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(checkout(tmp_path_factory.mktemp("checkout")) if has_git else ROOT)
+        sdist = directory / str(flit.build_sdist(str(directory)))
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    subprocess.run(["tar", "-xf", sdist, "-C", unpacked], check=True)
+    [project] = unpacked.iterdir()
+    return project
+
+
+@pytest.fixture(scope="module")
+def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Return the wheel that the source distribution makes."""
     directory = tmp_path_factory.mktemp("wheel")
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
+        patch.chdir(unpacked)
         return zipfile.ZipFile(directory / flit.build_wheel(str(directory)))
 
 
-def test_every_file_of_the_package_is_in_it(wheel: zipfile.ZipFile) -> None:
+def test_source_distribution_has_all_that_git_has(unpacked: Path) -> None:
+    files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
+
+    assert files - {"PKG-INFO"} == set(tracked())
+
+
+def test_every_file_of_the_package_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     package = ROOT / "tmux_debug_mcp"
     files = {
         str(path.relative_to(ROOT))
@@ -46,7 +71,7 @@ def test_every_file_of_the_package_is_in_it(wheel: zipfile.ZipFile) -> None:
     assert files <= set(wheel.namelist())
 
 
-def test_both_commands_are_in_it(wheel: zipfile.ZipFile) -> None:
+def test_both_commands_are_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     [name] = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
     scripts = configparser.ConfigParser()
     scripts.read_string(wheel.read(name).decode())
