@@ -29,7 +29,7 @@ from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
 from tmux_debug_mcp.viewing.sources import merged
 from tmux_debug_mcp.viewing.table import Clock, duration
-from tmux_debug_mcp.viewing.visible import visible, visible_json
+from tmux_debug_mcp.vt.printable import visible, visible_json
 
 AUDIT = Path("audit.log")
 NOW = datetime(2026, 1, 30, 12, 0, tzinfo=UTC)

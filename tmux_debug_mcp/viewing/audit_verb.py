@@ -11,13 +11,13 @@ from datetime import datetime
 from rich.console import Console
 
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Damage, Line
 from .filters import Filter, PaneNames, time_of, tools_of
 from .page_verb import add_page_options, write_page
 from .sources import Growth, Source, merged
 from .table import JsonOutput, Output, PlainOutput, TableOutput
-from .visible import visible
 
 _ALL_READ = 0
 _DAMAGED = 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 from .audits import OK, Line, Record
-from .visible import visible
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.servers import CommandError
-
-from .visible import visible
+from tmux_debug_mcp.vt.printable import visible
 
 _MAX_SHOWN = 60
 _AFTER = "--at {} is after the pane's last output. This is its end."

@@ -24,12 +24,12 @@ import orjson
 
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 from .audits import OK, Line
 from .casts import Cast
 from .filters import MAKING
 from .phrases import describe
-from .visible import visible
 
 # Records in each part of the page. A part is parsed when one of its records is shown.
 _PER_PART = 500

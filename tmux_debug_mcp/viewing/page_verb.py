@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tmux_debug_mcp.options import path_of, state_directory, value_of
+from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Line
 from .logs import KeptCasts
 from .page import Extras, write
-from .visible import visible
 
 
 def add_page_options(parser: argparse.ArgumentParser) -> None:

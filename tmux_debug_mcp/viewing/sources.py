@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Damage, Line, Parser
-from .visible import visible
 
 STANDARD_INPUT = "-"
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY

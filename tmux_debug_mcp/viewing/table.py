@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tmux_debug_mcp.vt.printable import visible, visible_json
+
 from .audits import OK, Line, Record
 from .filters import PaneNames
 from .phrases import describe
-from .visible import visible, visible_json
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
 _PLAIN = "{:<19}  {}  {:>7}  {:<9}  {}\n"

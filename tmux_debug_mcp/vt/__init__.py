@@ -3,6 +3,7 @@
 - To type: `key_names`, `key_codes`, `keys`, `steps`.
 - To read output as lines: `transcript`, on top of `interpreter`, `grid`, `history` and `rows`.
 - To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`, `drawing`.
+- To print what programs chose: `printable`.
 - To read captures and draw them: `screen`, `styles`, `theme`, `picture`, `glyphs`.
 
 Nothing here opens a file (but fonts), waits, asks the clock or knows what a pane is.

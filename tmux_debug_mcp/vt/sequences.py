@@ -101,9 +101,6 @@ _UNFINISHED = re.compile(
     re.VERBOSE,
 )
 
-# Characters that names of programs do not have. Some have blanks, such as `tmux: server`.
-_NOT_IN_NAME = re.compile(r"[^\w .:+@%~/#=-]")
-
 # The lowest lead byte of characters in UTF-8, to their number of bytes. Source: RFC 3629.
 _CHARACTER_BYTES = ((0xF0, 4), (0xE0, 3), (0xC0, 2))
 
@@ -178,11 +175,3 @@ def _character_bytes(lead: int) -> int:
         if lead >= lowest_lead:
             return count
     return 1
-
-
-def plain_name(name: str) -> str:
-    """Return a program's name with `?` for each character that names don't have.
-
-    A program can choose any name, so this makes it safe to show.
-    """
-    return _NOT_IN_NAME.sub("?", name)
