@@ -15,6 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"errors", "linux", "wire"},
     {"vt"},
+    {"pictures"},
     {"settings", "audit", "sockets", "streams", "lease"},
     {"tmux", "logs"},
     {"panes"},
@@ -33,7 +34,7 @@ LAYERS = (
 RESERVED = {
     "mcp": {"tools", "server", "demo"},
     "mcp_types": {"tools", "verbs", "server", "wire", "demo"},
-    "PIL": {"vt", "viewing"},
+    "PIL": {"pictures", "viewing"},
     "re2": {"logs"},
     "jsonschema": {"tools"},
     "rich": {"viewing", "doctor"},
@@ -43,10 +44,11 @@ RESERVED = {
 # What a room may not import: `vt` does no I/O, and `linux` runs without our dependencies.
 FORBIDDEN = {
     "vt": {"anyio", "mcp", "mcp_types", "os", "socket", "time", "tmux_debug_mcp.linux"},
+    "pictures": {"anyio", "os", "socket", "subprocess", "time", "tmux_debug_mcp.linux"},
     "linux": {"anyio", "mcp", "mcp_types", "orjson", "tmux_debug_mcp.errors"},
 }
 # Glyphs come from font files and fontconfig.
-DOES_IO = {"vt/glyphs.py"}
+DOES_IO = {"pictures/glyphs.py"}
 # Pure modules in rooms that do I/O.
 PURE = {
     "tmux/control_mode.py",
@@ -122,7 +124,7 @@ def test_only_the_command_line_reads_the_environment(path: Path) -> None:
 @pytest.mark.parametrize(
     "room",
     [
-        *("linux", "vt", "sockets", "tmux", "logs", "panes", "tools", "verbs"),
+        *("linux", "vt", "pictures", "sockets", "tmux", "logs", "panes", "tools", "verbs"),
         *("viewing", "clients", "doctor", "command"),
     ],
 )

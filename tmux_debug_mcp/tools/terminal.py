@@ -33,9 +33,9 @@ from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
-from tmux_debug_mcp.vt.screen import Screen
 
 from . import sentences
 from .limits import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -217,7 +217,7 @@ class Terminal:
             ToolError: Pillow is not installed.
         """
         try:
-            from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it imports Pillow
+            from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it imports Pillow
         except ImportError:
             raise ToolError(
                 "A PNG needs Pillow, which the server's Python does not have. Ask the user to "

@@ -178,11 +178,11 @@ async def _show_moment(wish: _Wish) -> int:
         await replay.advance(wish.cursor)
         screen = await capture_screen(replay.pane)
         if arguments.png:
-            from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it needs Pillow
+            from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it needs Pillow
 
             _write(arguments.png, draw(screen))
         elif arguments.svg:
-            from .svg import svg  # noqa: PLC0415
+            from tmux_debug_mcp.pictures.svg import svg  # noqa: PLC0415
 
             _write(arguments.svg, svg(screen, title=wish.found.name).encode())
         else:
@@ -218,7 +218,7 @@ def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
 
 
 async def _animate(wish: _Wish) -> int:
-    from .svg import animation  # noqa: PLC0415
+    from tmux_debug_mcp.pictures.svg import animation  # noqa: PLC0415
 
     frames = []
     log, arguments = wish.found.log, wish.arguments

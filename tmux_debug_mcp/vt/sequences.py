@@ -25,6 +25,9 @@ STRING = re.compile(
     """,
     re.VERBOSE,
 )
+# All sequences that tmux(1) writes into a capture with attributes: SGR, and links (OSC 8).
+SGR = r"\033\[[0-9;:]*m"
+LINK = r"\033\][^\a\033]*(?:\a|\033\\)"
 # ASCII's control characters.
 CONTROLS = re.compile("[\0-\037\177]+")
 # What stands for a string once it is removed: like a string, it ends a sequence, and shows nothing.
