@@ -14,7 +14,7 @@ from tmux_debug_mcp.panes.display import resize
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.viewing.casts import cast
+from tmux_debug_mcp.viewing.logs import cast
 from tmux_debug_mcp.viewing.replaying import open_replay
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))

@@ -11,8 +11,8 @@ import pytest
 
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.viewing import page
-from tmux_debug_mcp.viewing.audits import Line, Parser
-from tmux_debug_mcp.viewing.casts import Cast
+from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.logs import Cast
 from tmux_debug_mcp.viewing.page import Extras, write
 
 HOSTILE = [
@@ -39,11 +39,11 @@ def record(**fields: object) -> dict[str, object]:
     return facts | fields
 
 
-def lines(*records: dict[str, object]) -> list[Line]:
+def lines(*records: dict[str, object]) -> list[Record]:
     data = "".join(json.dumps(one) + "\n" for one in records)
     found = list(Parser(Path("a.jsonl")).feed(data.encode()))
-    assert all(isinstance(one, Line) for one in found)
-    return [one for one in found if isinstance(one, Line)]
+    assert all(isinstance(one, Record) for one in found)
+    return [one for one in found if isinstance(one, Record)]
 
 
 class Scripts(HTMLParser):
@@ -203,7 +203,7 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
     out = tmp_path / "out.html"
     out.write_text("old")
 
-    def failing() -> list[Line]:
+    def failing() -> list[Record]:
         raise CommandError("It went away.")
 
     with pytest.raises(CommandError, match="It went away"):
