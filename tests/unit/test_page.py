@@ -177,15 +177,14 @@ def test_captures_are_embedded_as_far_as_there_is_room(
     assert json.loads(scripts.data["data"])["captures"] == {"0": 0, "2": 1}
 
 
-class Kept:
-    def cast_of(self, run: str, pane: str) -> Cast | None:
-        if (run, pane) != (RUN, "debug-1"):
-            return None
-        return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
+def cast_of(run: str, pane: str) -> Cast | None:
+    if (run, pane) != (RUN, "debug-1"):
+        return None
+    return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
 
 
 def test_recordings_come_with_their_player(tmp_path: Path) -> None:
-    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(casts=Kept()))
+    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(cast_of=cast_of))
 
     assert json.loads(scripts.data["cast-0"])["text"].endswith('"</script>"]\n')
     lanes = json.loads(scripts.data["data"])["lanes"]

@@ -94,57 +94,43 @@ def animation(
     for frame, (_, screen) in enumerate(frames):
         for number in range(screen.height):
             shown.setdefault((number, _row(screen, number)), []).append(frame)
-    reel = _Reel(starts, length_s)
-    rows = [
-        reel.row(number, row, numbers) for (number, row), numbers in sorted(shown.items()) if row
-    ]
-    return _framed(reel.style() + "".join(rows), (columns, height), title)
+    names: dict[str, str] = {}  # of classes, by their keyframes
+    rows = []
+    for (number, row), shown_in in sorted(shown.items()):
+        if not row:
+            continue
+        attributes = _at(number)
+        if len(shown_in) < len(frames):
+            steps = _keyframes(shown_in, starts, length_s)
+            name = names.setdefault(steps, f"a{len(names)}")
+            hidden = "" if shown_in[-1] == len(frames) - 1 else ' visibility="hidden"'
+            attributes += f'{hidden} class="{name}"'
+        rows.append(f"<g{attributes}>{row}</g>")
+    timing = f"{length_s:g}s step-end infinite"
+    rules = [f"@keyframes {name}{{{steps}}}" for steps, name in names.items()]
+    rules += [f".{name}{{animation:{name} {timing}}}" for name in names.values()]
+    rules.append("@media(prefers-reduced-motion:reduce){g{animation:none!important}}")
+    return _framed(f"<style>{''.join(rules)}</style>{''.join(rows)}", (columns, height), title)
 
 
-class _Reel:
-    """The times at which rows of an animation are shown.
+def _keyframes(shown_in: Sequence[int], starts: Sequence[float], length_s: float) -> str:
+    """Return the keyframes of a row that is shown in some frames, and hidden in others.
 
     Args:
+        shown_in: The numbers of the frames that show it.
         starts: When each frame begins, in seconds.
         length_s: The length of the animation.
     """
-
-    def __init__(self, starts: Sequence[float], length_s: float) -> None:
-        self._starts = starts
-        self._length_s = length_s
-        self._classes: dict[str, str] = {}
-
-    def row(self, number: int, row: str, frames: Sequence[int]) -> str:
-        """Return a row that is shown in some frames, and hidden in others."""
-        is_last = frames[-1] == len(self._starts) - 1
-        if len(frames) == len(self._starts):
-            return f"<g{_at(number)}>{row}</g>"
-        steps = self._steps(frames)
-        name = self._classes.setdefault(steps, f"a{len(self._classes)}")
-        hidden = "" if is_last else ' visibility="hidden"'
-        return f'<g{_at(number)}{hidden} class="{name}">{row}</g>'
-
-    def _steps(self, frames: Sequence[int]) -> str:
-        """Return the keyframes of a row that is shown in these frames."""
-        shown = set(frames)
-        steps = []
-        was_shown = None
-        for frame, start_s in enumerate(self._starts):
-            is_shown = frame in shown
-            if is_shown != was_shown:
-                share = f"{100 * start_s / self._length_s:.3f}".rstrip("0").rstrip(".")
-                steps.append(f"{share}%{{visibility:{'visible' if is_shown else 'hidden'}}}")
-            was_shown = is_shown
-        end = "visible" if was_shown else "hidden"
-        return "".join(steps) + f"to{{visibility:{end}}}"
-
-    def style(self) -> str:
-        """Return the style sheet of all rows so far."""
-        rules = [f"@keyframes {name}{{{steps}}}" for steps, name in self._classes.items()]
-        timing = f"{self._length_s:g}s step-end infinite"
-        rules += [f".{name}{{animation:{name} {timing}}}" for name in self._classes.values()]
-        rules.append("@media(prefers-reduced-motion:reduce){g{animation:none!important}}")
-        return f"<style>{''.join(rules)}</style>"
+    numbers = set(shown_in)
+    steps = ""
+    before = state = ""
+    for frame, start_s in enumerate(starts):
+        state = "visible" if frame in numbers else "hidden"
+        if state != before:
+            share = f"{100 * start_s / length_s:.3f}".rstrip("0").rstrip(".")
+            steps += f"{share}%{{visibility:{state}}}"
+        before = state
+    return f"{steps}to{{visibility:{state}}}"
 
 
 def _framed(body: str, size: tuple[int, int], title: str) -> str:

@@ -211,7 +211,7 @@ def _write_page(
     """
     captures = path_of(options.captures or value_of("audit-full", environ))
     logs = path_of(options.log_dir or value_of("log-dir", environ))
-    extras = Extras(captures, KeptCasts(logs or state_directory(environ) / "logs"))
+    extras = Extras(captures, KeptCasts(logs or state_directory(environ) / "logs").cast_of)
     out = Path(options.html)
     title = ", ".join(os.path.basename(file) for file in options.files)
     count = write(records, out, title, extras)

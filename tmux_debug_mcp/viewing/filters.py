@@ -16,7 +16,7 @@ _TIME_OF_DAY = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 # The tools that make a pane and may name it.
 MAKING = frozenset({"create_pane", "create_tab"})
-# What the tools of `debug` are called on the command record, where it is not the tool's own name.
+# What the tools of `debug` are called on the command line, where it is not the tool's own name.
 _VERBS = {
     "create": "create_pane",
     "send": "send_keys",

@@ -14,11 +14,11 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import orjson
 
@@ -89,32 +89,17 @@ class _Columns:
         )
 
 
-class Casts(Protocol):
-    """Where recordings of panes come from."""
-
-    def cast_of(self, run: str, pane: str) -> Cast | None:
-        """Return the recording of a pane.
-
-        Args:
-            run: The server run.
-            pane: The pane's id.
-
-        Returns:
-            None if there is none.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Extras:
     """What is kept beside audits.
 
     Attributes:
         captures: The directory of full captures, None without one.
-        casts: Where recordings come from, None without any.
+        cast_of: Returns the recording of a pane of a server run, None if there is none.
     """
 
     captures: Path | None = None
-    casts: Casts | None = None
+    cast_of: Callable[[str, str], Cast | None] | None = None
 
 
 def write(records: Iterable[Record], out: Path, title: str, extras: Extras) -> int:
@@ -284,8 +269,8 @@ class _Page:
         for lane in self._columns.lanes:
             run, pane = lane.pop("key")
             found = None
-            if self._extras.casts and pane:
-                found = self._extras.casts.cast_of(run, pane)
+            if self._extras.cast_of and pane:
+                found = self._extras.cast_of(run, pane)
             if found is None:
                 continue
             if self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:
