@@ -2,9 +2,9 @@
 
 from PIL import Image
 
-from tmux_debug_mcp.vt.glyphs import CELL_HEIGHT, CELL_WIDTH
-from tmux_debug_mcp.vt.screen import Cell, Screen
-from tmux_debug_mcp.vt.theme import rgb
+from tmux_debug_mcp.pictures.glyphs import CELL_HEIGHT, CELL_WIDTH
+from tmux_debug_mcp.pictures.screen import Cell, Screen
+from tmux_debug_mcp.pictures.styles import rgb
 
 WHITE, BLACK = (229, 229, 229), (0, 0, 0)
 

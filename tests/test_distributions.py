@@ -66,7 +66,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: zipfile.ZipFile) -> No
         if path.is_file() and path.suffix != ".pyc"
     }
 
-    names = ("py.typed", "panes/pane.sh", "tmux/tmux.conf", "vt/fonts/unifont.hex.xz")
+    names = ("py.typed", "panes/pane.sh", "tmux/tmux.conf", "pictures/fonts/unifont.hex.xz")
     assert {f"tmux_debug_mcp/{name}" for name in names} <= files
     assert files <= set(wheel.namelist())
 
@@ -90,9 +90,9 @@ def test_licences_are_those_of_the_code_and_the_fonts(wheel: zipfile.ZipFile) ->
     licences = metadata.get_all("License-File") or []
     assert sorted(licences) == [
         "LICENSE",
+        "tmux_debug_mcp/pictures/fonts/LICENSE-DejaVu",
+        "tmux_debug_mcp/pictures/fonts/LICENSE-Unifont",
         "tmux_debug_mcp/viewing/assets/LICENSE-asciinema-player",
-        "tmux_debug_mcp/vt/fonts/LICENSE-DejaVu",
-        "tmux_debug_mcp/vt/fonts/LICENSE-Unifont",
     ]
     for licence in licences:
         assert name.replace("METADATA", f"licenses/{licence}") in wheel.namelist()

@@ -16,8 +16,8 @@ from support import ask_until, wait_until
 from wire import Server
 
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.viewing.box_drawing import CELL_HEIGHT, CELL_WIDTH
-from tmux_debug_mcp.viewing.moments import cursor_of
+from tmux_debug_mcp.pictures.svg import CELL_HEIGHT, CELL_WIDTH
+from tmux_debug_mcp.viewing.replay_verb import cursor_of
 
 from .conftest import Shell
 from .test_people import Person

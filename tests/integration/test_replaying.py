@@ -12,10 +12,10 @@ from support import PATIENCE_S, Tools, python
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.display import resize
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.viewing.casts import cast
+from tmux_debug_mcp.viewing.logs import cast
 from tmux_debug_mcp.viewing.replaying import open_replay
-from tmux_debug_mcp.vt.screen import Screen
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 # REPLAY_EVERY=1 replays all programs; each one takes half a second.

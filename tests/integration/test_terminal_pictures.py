@@ -11,8 +11,8 @@ from support import python
 from toolsets import Terminal
 
 from tmux_debug_mcp.panes.capturing import capture_screen
+from tmux_debug_mcp.pictures.styles import rgb
 from tmux_debug_mcp.vt.rows import cell_width
-from tmux_debug_mcp.vt.theme import rgb
 
 # Characters at and around all widths that differ from Unicode's tables. They have been in Unicode
 # since 2015, so that every libc has them. What tmux drops is not here: that depends on its version.
@@ -128,7 +128,7 @@ async def test_characters_are_as_wide_as_in_tmux(term: Terminal, tmp_path: Path)
 async def test_without_pillow_the_error_says_what_to_install(
     term: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "tmux_debug_mcp.vt.picture")
+    monkeypatch.delitem(sys.modules, "tmux_debug_mcp.pictures.png")
     monkeypatch.setitem(sys.modules, "PIL", None)
     error = await term.error("takeScreenshot", format="png")
     assert f"{sys.executable} -m pip install pillow" in error

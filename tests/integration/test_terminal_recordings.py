@@ -13,8 +13,8 @@ from toolsets import Terminal, open_terminal
 
 from tmux_debug_mcp.panes import recording
 from tmux_debug_mcp.panes.capturing import capture_screen
+from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.vt.screen import Screen
 
 
 async def screen_after(term: Terminal, name: str, command: str, end: bytes) -> Screen:

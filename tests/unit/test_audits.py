@@ -1,8 +1,8 @@
 """Audits: reading them, what is wanted of them, and the words for calls."""
 
-import io
 import itertools
 import json
+import re
 import string
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,34 +16,21 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.verbs.table import VERBS
 from tmux_debug_mcp.viewing import filters, phrases
-from tmux_debug_mcp.viewing.audits import (
-    MAX_LINE_BYTES,
-    Damage,
-    Line,
-    Parser,
-    Record,
-    parse,
-    read,
-)
+from tmux_debug_mcp.viewing.audits import MAX_LINE_BYTES, Damage, Parser, Record, merged
 from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
-from tmux_debug_mcp.viewing.sources import merged
 from tmux_debug_mcp.viewing.table import Clock, duration
-from tmux_debug_mcp.viewing.visible import visible, visible_json
+from tmux_debug_mcp.vt.printable import visible, visible_json
 
 AUDIT = Path("audit.log")
 NOW = datetime(2026, 1, 30, 12, 0, tzinfo=UTC)
 
 
-def record_of(tool: str, **fields: Any) -> Record:  # noqa: ANN401
-    return line_of(tool, **fields).record()
-
-
-def line_of(tool: str, path: Path = AUDIT, **fields: Any) -> Line:  # noqa: ANN401
-    record = {"ts": "2026-01-30T10:15:46.120Z", "tool": tool, **fields}
-    [line] = Parser(path).feed(json.dumps(record).encode() + b"\n")
-    assert isinstance(line, Line)
-    return line
+def record_of(tool: str, path: Path = AUDIT, **fields: Any) -> Record:  # noqa: ANN401
+    given = {"ts": "2026-01-30T10:15:46.120Z", "tool": tool, **fields}
+    [record] = Parser(path).feed(json.dumps(given).encode() + b"\n")
+    assert isinstance(record, Record)
+    return record
 
 
 def local(*parts: int) -> datetime:
@@ -55,7 +42,8 @@ def local(*parts: int) -> datetime:
 
 
 def read_all(data: bytes) -> list[Record | Damage]:
-    return list(read(io.BytesIO(data), AUDIT))
+    parser = Parser(AUDIT)
+    return [*parser.feed(data), *parser.finish()]
 
 
 GOOD = b'{"ts":"2026-01-30T10:15:46.120Z","tool":"run","command":"ls"}'
@@ -100,10 +88,10 @@ class TestReading:
         ],
     )
     def test_result_is_how_a_call_came_out(self, result: str, fields: dict[str, Any]) -> None:
-        line = line_of("run", **fields)
+        record = record_of("run", **fields)
 
-        assert line.result == line.record().result == result
-        assert Filter(failed_only=True).accepts(line, PaneNames()) == (result != "ok")
+        assert record.result == result
+        assert Filter(failed_only=True).accepts(record, PaneNames()) == (result != "ok")
 
     def test_what_came_out_is_no_argument(self) -> None:
         stopped = record_of("stop_process", window_id="@1", signal="SIGTERM")
@@ -149,7 +137,7 @@ class TestReading:
         whole = line if line.endswith(b"\n") else line + b"\n"
         damage, record = read_all(whole + GOOD)
 
-        assert parse(line, AUDIT, 1) == Damage(AUDIT, 1, reason)
+        assert read_all(line) == [Damage(AUDIT, 1, reason)]
         assert isinstance(damage, Damage)
         assert isinstance(record, Record)
         assert record.line == 2
@@ -183,7 +171,7 @@ class TestReading:
     def test_lines_are_the_same_however_they_are_cut(self, cuts: list[int]) -> None:
         data = GOOD + b"\njunk\n\n" + GOOD + b"\r\n" + GOOD + b"\n" + GOOD[:20]
         parser = Parser(AUDIT)
-        lines: list[Line | Damage] = []
+        lines: list[Record | Damage] = []
         places = sorted({0, *cuts, len(data)})
         for begin, end in itertools.pairwise(places):
             lines += parser.feed(data[begin:end])
@@ -191,7 +179,7 @@ class TestReading:
 
         whole = Parser(AUDIT)
         assert lines == [*whole.feed(data), *whole.finish()]
-        assert [isinstance(line, Line) for line in lines] == [True, False, True, True, False]
+        assert [isinstance(line, Record) for line in lines] == [True, False, True, True, False]
 
     @given(
         st.recursive(
@@ -209,19 +197,18 @@ class TestReading:
     def test_fields_may_have_any_type(self, value: object, field: str) -> None:
         for tool in ("create_pane", "send_keys", "unknown"):
             fields: dict[str, Any] = {field: value}
-            line = line_of(tool, **fields)
+            record = record_of(tool, **fields)
             names = PaneNames()
-            names.note(line)
-            Filter(panes=("web",), caller="me").accepts(line, names)
-            record = line.record()
+            names.note(record)
+            Filter(panes=("web",), caller="me").accepts(record, names)
             assert visible(describe(record)).isprintable() or record
             assert duration(record.duration_s).isascii()
 
 
 def test_audits_are_merged_by_time() -> None:
-    def lines(path: str, *seconds: int) -> list[Line]:
+    def lines(path: str, *seconds: int) -> list[Record]:
         return [
-            line_of("run", Path(path), ts=f"2026-01-30T10:15:{second:02d}Z") for second in seconds
+            record_of("run", Path(path), ts=f"2026-01-30T10:15:{second:02d}Z") for second in seconds
         ]
 
     shown = merged([iter(lines("a", 1, 4, 5)), iter(lines("b", 2, 3)), iter(lines("c"))])
@@ -262,6 +249,14 @@ class TestWords:
             ("kill", "kill_pane", {}),
             ("attach with the keyboard", "attach", {"write": True}),
             ("create tab build", "create_tab", {"name": "build"}),
+            ("send 'ls' Enter, target=%1", "send_keys", {"target": "%1", "keys": "ls\n"}),
+            (
+                "split work:0, one above the other, command=top",
+                "split_window",
+                {"target": "work:0", "horizontal": True, "command": "top"},
+            ),
+            ("type 'a b'", "type", {"text": "a b", "session": "s"}),
+            ("create session top, cols=80", "createSession", {"command": "top", "cols": 80}),
             ("resize cols=80, rows=24", "resize", {"cols": 80, "rows": 24}),
             ('later frob={"a":1}', "later", {"frob": {"a": 1}}),
         ],
@@ -274,12 +269,13 @@ class TestWords:
         assert describe(record_of("kill_pane"), "web") == "kill web"
         assert describe(record_of("wait", pattern="a"), "web") == "wait web for /a/"
 
-    def test_every_tool_and_every_argument_has_words(self) -> None:
+    def test_every_tool_is_told_in_words(self) -> None:
         tools = {
             tool.name.removeprefix("tmux_") for name in TOOLSETS for tool in choose(name)[0].tools
         }
 
-        assert tools | {"attach", "secret", "replay"} == phrases._WORDINGS.keys()
+        assert all(re.fullmatch("[a-z ]+", describe(record_of(tool))) for tool in tools)
+        assert phrases._VERBS.keys() <= tools | {"secret"}
 
     def test_verbs_are_those_of_the_command_line(self) -> None:
         tools = {verb.name: verb.tool.removeprefix("tmux_") for verb in VERBS}
@@ -290,47 +286,47 @@ class TestWords:
 class TestNames:
     def test_pane_is_meant_by_its_id_and_by_its_name(self) -> None:
         names = PaneNames()
-        names.note(line_of("create_pane", pane_id="debug-1", name="web"))
+        names.note(record_of("create_pane", pane_id="debug-1", name="web"))
         wants = Filter(panes=("web",))
 
-        assert wants.accepts(line_of("kill_pane", pane_id="debug-1"), names)
-        assert wants.accepts(line_of("kill_pane", pane_id="web"), names)
-        assert wants.accepts(line_of("wait", pane_id=["db", "web"]), names)
-        assert not wants.accepts(line_of("kill_pane", pane_id="debug-2"), names)
-        assert not wants.accepts(line_of("list_panes"), names)
+        assert wants.accepts(record_of("kill_pane", pane_id="debug-1"), names)
+        assert wants.accepts(record_of("kill_pane", pane_id="web"), names)
+        assert wants.accepts(record_of("wait", pane_id=["db", "web"]), names)
+        assert not wants.accepts(record_of("kill_pane", pane_id="debug-2"), names)
+        assert not wants.accepts(record_of("list_panes"), names)
         # A call that failed has the name, as it was given.
-        assert Filter(panes=("debug-1",)).accepts(line_of("send_keys", pane_id="web"), names)
-        assert not Filter(panes=("debug-2",)).accepts(line_of("send_keys", pane_id="web"), names)
+        assert Filter(panes=("debug-1",)).accepts(record_of("send_keys", pane_id="web"), names)
+        assert not Filter(panes=("debug-2",)).accepts(record_of("send_keys", pane_id="web"), names)
 
     def test_names_of_other_audits_count_where_an_audit_has_none(self) -> None:
         names = PaneNames()
-        names.note(line_of("create_pane", Path("b"), pane_id="debug-1"))
-        names.note(line_of("create_pane", Path("a.1"), pane_id="debug-1", name="web"))
+        names.note(record_of("create_pane", Path("b"), pane_id="debug-1"))
+        names.note(record_of("create_pane", Path("a.1"), pane_id="debug-1", name="web"))
 
-        assert names.of(line_of("run", Path("a")), "debug-1") == "web"
-        assert names.of(line_of("run", Path("b")), "debug-1") == ""
+        assert names.of(record_of("run", Path("a")), "debug-1") == "web"
+        assert names.of(record_of("run", Path("b")), "debug-1") == ""
 
     def test_servers_that_share_an_audit_have_panes_of_their_own(self) -> None:
         names = PaneNames()
-        names.note(line_of("create_pane", pane_id="debug-1", name="web", run="20260130T101546-1"))
-        names.note(line_of("create_pane", pane_id="debug-1", name="db", run="20260130T101546-2"))
+        names.note(record_of("create_pane", pane_id="debug-1", name="web", run="20260130T101546-1"))
+        names.note(record_of("create_pane", pane_id="debug-1", name="db", run="20260130T101546-2"))
 
-        assert names.of(line_of("run", run="20260130T101546-1"), "debug-1") == "web"
-        assert names.of(line_of("run", run="20260130T101546-2"), "debug-1") == "db"
-        assert names.of(line_of("run", run="20260130T101546-3"), "debug-1") == ""
+        assert names.of(record_of("run", run="20260130T101546-1"), "debug-1") == "web"
+        assert names.of(record_of("run", run="20260130T101546-2"), "debug-1") == "db"
+        assert names.of(record_of("run", run="20260130T101546-3"), "debug-1") == ""
 
     def test_name_goes_to_the_newest_pane_and_not_to_one_that_failed(self) -> None:
         names = PaneNames()
-        names.note(line_of("create_pane", pane_id="debug-1", name="web"))
-        names.note(line_of("create_pane", pane_id="debug-1", name="db"))
-        names.note(line_of("create_pane", pane_id="debug-1", name="no", ok=False))
+        names.note(record_of("create_pane", pane_id="debug-1", name="web"))
+        names.note(record_of("create_pane", pane_id="debug-1", name="db"))
+        names.note(record_of("create_pane", pane_id="debug-1", name="no", ok=False))
 
-        assert names.of(line_of("run"), "debug-1") == "db"
+        assert names.of(record_of("run"), "debug-1") == "db"
 
 
 class TestFilters:
     def test_each_filter_takes_some_calls_away(self) -> None:
-        line = line_of("run", pane_id="debug-1", caller="bash (pid 4711)", ok=False)
+        line = record_of("run", pane_id="debug-1", caller="bash (pid 4711)", ok=False)
         names = PaneNames()
 
         for accepts in (
@@ -346,7 +342,7 @@ class TestFilters:
             Filter(since=line.ended_at + 0.001),
         ):
             assert not rejects.accepts(line, names)
-        assert not Filter(failed_only=True).accepts(line_of("run"), names)
+        assert not Filter(failed_only=True).accepts(record_of("run"), names)
 
     def test_tools_may_be_verbs_or_names_of_any_toolset(self) -> None:
         assert tools_of(["tmux_run", "send"]) == {"run", "send", "send_keys"}

@@ -33,7 +33,7 @@ def begin(command: str) -> str:
         ("echo 'one'; printf \"%s\\n\" *", "echo 'one'; printf \"%s\\n\" *"),
         ("for i in 1 2\ndo echo $i\ndone\n", "for i in 1 2 ⏎ do echo $i ⏎ done"),
         ("echo Grüße 世界 🎉", "echo Grüße 世界 🎉"),
-        ("echo \033[31m\a\t", "echo ?[31m??"),
+        ("echo \033[31m\a\t", r"echo \x1b[31m\x07\t"),
         ("x" * 400, "x" * 300 + "…"),
     ],
 )

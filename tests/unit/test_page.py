@@ -11,8 +11,8 @@ import pytest
 
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.viewing import page
-from tmux_debug_mcp.viewing.audits import Line, Parser
-from tmux_debug_mcp.viewing.casts import Cast
+from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.logs import Cast
 from tmux_debug_mcp.viewing.page import Extras, write
 
 HOSTILE = [
@@ -39,11 +39,11 @@ def record(**fields: object) -> dict[str, object]:
     return facts | fields
 
 
-def lines(*records: dict[str, object]) -> list[Line]:
+def lines(*records: dict[str, object]) -> list[Record]:
     data = "".join(json.dumps(one) + "\n" for one in records)
     found = list(Parser(Path("a.jsonl")).feed(data.encode()))
-    assert all(isinstance(one, Line) for one in found)
-    return [one for one in found if isinstance(one, Line)]
+    assert all(isinstance(one, Record) for one in found)
+    return [one for one in found if isinstance(one, Record)]
 
 
 class Scripts(HTMLParser):
@@ -177,15 +177,14 @@ def test_captures_are_embedded_as_far_as_there_is_room(
     assert json.loads(scripts.data["data"])["captures"] == {"0": 0, "2": 1}
 
 
-class Kept:
-    def cast_of(self, run: str, pane: str) -> Cast | None:
-        if (run, pane) != (RUN, "debug-1"):
-            return None
-        return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
+def cast_of(run: str, pane: str) -> Cast | None:
+    if (run, pane) != (RUN, "debug-1"):
+        return None
+    return Cast('{"version":2}\n[0.5,"o","</script>"]\n', 1769768146.0, [0.5])
 
 
 def test_recordings_come_with_their_player(tmp_path: Path) -> None:
-    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(casts=Kept()))
+    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(cast_of=cast_of))
 
     assert json.loads(scripts.data["cast-0"])["text"].endswith('"</script>"]\n')
     lanes = json.loads(scripts.data["data"])["lanes"]
@@ -203,7 +202,7 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
     out = tmp_path / "out.html"
     out.write_text("old")
 
-    def failing() -> list[Line]:
+    def failing() -> list[Record]:
         raise CommandError("It went away.")
 
     with pytest.raises(CommandError, match="It went away"):

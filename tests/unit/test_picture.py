@@ -10,13 +10,12 @@ import pytest
 from PIL import Image, ImageChops
 
 import tmux_debug_mcp
-from tmux_debug_mcp.vt.glyphs import CELL_HEIGHT, CELL_WIDTH, Unifont
-from tmux_debug_mcp.vt.picture import draw
-from tmux_debug_mcp.vt.screen import Cell, Screen, captured_cells
-from tmux_debug_mcp.vt.styles import Style
-from tmux_debug_mcp.vt.theme import rgb
+from tmux_debug_mcp.pictures.glyphs import CELL_HEIGHT, CELL_WIDTH
+from tmux_debug_mcp.pictures.png import draw
+from tmux_debug_mcp.pictures.screen import Cell, Screen, captured_cells
+from tmux_debug_mcp.pictures.styles import Style, rgb
 
-FONTS = Path(tmux_debug_mcp.__file__).parent / "vt" / "fonts"
+FONTS = Path(tmux_debug_mcp.__file__).parent / "pictures" / "fonts"
 
 
 def drawn(text: str, columns: int = 20) -> Image.Image:
@@ -113,20 +112,13 @@ def test_what_only_tells_how_to_draw_and_marks_of_no_font_are_not_drawn(unseen: 
     assert drawn(f"x{unseen}|").tobytes() == drawn("x|").tobytes()
 
 
-def test_each_bitmap_of_unifont_is_found_and_no_other() -> None:
+def test_character_that_only_unifont_has_is_its_bitmap() -> None:
     lines = lzma.decompress((FONTS / "unifont.hex.xz").read_bytes()).split()
-    bitmaps = {
-        int(number, 16): bytes.fromhex(bits.decode())
-        for number, _, bits in (line.partition(b":") for line in lines)
-    }
-    unifont = Unifont()
-    there = [*list(bitmaps)[::50], *list(bitmaps)[-2:]]
+    [bits] = [bytes.fromhex(line[5:].decode()) for line in lines if line.startswith(b"65E5:")]
+    bitmap = Image.frombytes("1", (16, 16), bits).convert("L")
 
-    assert list(bitmaps) == sorted(bitmaps)  # which a search relies on
-    for number in {here + step for here in there for step in (-1, 0, 1)}:
-        found = unifont.bitmap(chr(number))
-        assert (found and found.tobytes()) == bitmaps.get(number), f"{number:X}"
-    assert unifont.bitmap("\0") is unifont.bitmap("\U0010ffff") is None
+    shown = drawn("日").convert("L").point(lambda level: 255 if level else 0)
+    assert shown.crop((2, 2, 18, 18)).tobytes() == bitmap.tobytes()
 
 
 def test_what_no_font_has_is_a_box() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.vt.screen import Cell, Screen, captured_cells
-from tmux_debug_mcp.vt.styles import Style
+from tmux_debug_mcp.pictures.screen import Cell, Screen, captured_cells
+from tmux_debug_mcp.pictures.styles import Style
 
 
 def cells(text: str, *, widens_emoji: bool = True) -> list[Cell]:

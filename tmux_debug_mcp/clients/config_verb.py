@@ -87,9 +87,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             setup.show()
     except FormatError as error:
         place = f":{error.line}:{error.column}" if error.line else ""
-        raise CommandError(
-            files.shown(f"{setup.path}{place} {error.reason}. It stays as it was.")
-        ) from None
+        raise CommandError(f"{setup.path}{place} {error.reason}. It stays as it was.") from None
     sys.stdout.flush()  # `tmux-debug` ends without it
     return 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tmux_debug_mcp.linux.files import open_file
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 # `~/.claude.json` also has the history of the client.
 _MAX_MIB = 32
@@ -53,7 +54,7 @@ def read(path: Path, project: Path | None = None) -> File:
     target = Path(os.path.realpath(path))
     if project is not None and not target.is_relative_to(os.path.realpath(project)):
         raise CommandError(
-            shown(f"{path} leads to {target}, outside the project. Put a file in its place.")
+            f"{path} leads to {target}, outside the project. Put a file in its place."
         )
     try:
         data, status = read_data(target)
@@ -138,15 +139,9 @@ def diff(path: Path, before: str, after: str) -> str:
     """Return the difference between two texts, for a terminal. Long lines are cut."""
     old, new = (text.removesuffix("\n").split("\n") if text else [] for text in (before, after))
     lines = list(difflib.unified_diff(old, new, str(path), str(path), n=2, lineterm=""))
-    header = "".join(f"{shown(line)}\n" for line in lines[:2])  # the path is not cut
-    return header + "".join(f"{_cut(shown(line.removesuffix(chr(13))))}\n" for line in lines[2:])
-
-
-def shown(text: str) -> str:
-    """Return a text without characters that a terminal would act on."""
-    return "".join(
-        one if one.isprintable() or one in "\n\t" else "\N{REPLACEMENT CHARACTER}" for one in text
-    )
+    header = [visible(line) for line in lines[:2]]  # the path is not cut
+    changes = [_cut(visible(line.removesuffix("\r"), keep="\t")) for line in lines[2:]]
+    return "".join(f"{line}\n" for line in header + changes)
 
 
 def _replace(file: File, data: bytes) -> None:

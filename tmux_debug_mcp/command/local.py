@@ -139,7 +139,7 @@ def _list(*, follows: bool) -> int:
 
 
 def _described(server: Server) -> str:
-    from tmux_debug_mcp.viewing.visible import visible  # noqa: PLC0415  verbs don't need it
+    from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  verbs don't need it
 
     lines = [str(server)]
     for pane in _panes(server):

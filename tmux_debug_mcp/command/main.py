@@ -215,9 +215,9 @@ def _directory() -> str:
 
 def _printable(error: CommandError) -> str:
     """Return the text of an error, which may name words, paths and directories of servers."""
-    from tmux_debug_mcp.viewing.visible import visible  # noqa: PLC0415  only errors need it
+    from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
 
-    return "\n".join(map(visible, str(error).split("\n")))
+    return visible(str(error), keep="\n")
 
 
 def _write(fd: int, text: object) -> None:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tmux_debug_mcp.vt.printable import visible
+
 from .finding import Finding, State
 
 _ORDER = (State.OK, State.WARNING, State.PROBLEM)
@@ -75,14 +77,11 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, with `?` for each character that is no visible one.
-
-    Files and programs chose it, and it must not act on the terminal.
-    """
+    """Return a text on one line, safe to print: files and programs chose it."""
     line = " ".join(text[: _MAX_CHARACTERS + 1].split())
     if len(line) > _MAX_CHARACTERS:
         line = f"{line[:_MAX_CHARACTERS]}..."
-    return "".join(one if one.isprintable() else "?" for one in line)
+    return visible(line)
 
 
 def _counted(number: int, noun: str) -> str:

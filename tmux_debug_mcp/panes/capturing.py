@@ -11,16 +11,11 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
+from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import first_rows, is_enough, more_rows
 from tmux_debug_mcp.tmux.client import Command
+from tmux_debug_mcp.vt.captured import captured_lines, row_alone, with_line_drawing
 from tmux_debug_mcp.vt.marks import with_commands
-from tmux_debug_mcp.vt.screen import (
-    Screen,
-    captured_cells,
-    captured_lines,
-    row_alone,
-    with_line_drawing,
-)
 
 from .pane import Pane
 

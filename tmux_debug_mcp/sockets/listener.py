@@ -22,7 +22,7 @@ import orjson
 
 from tmux_debug_mcp.errors import StartError, first_of
 from tmux_debug_mcp.linux import files, processes
-from tmux_debug_mcp.vt.sequences import plain_name
+from tmux_debug_mcp.vt.printable import plain_name
 
 from . import servers
 from .connection import Connection, ServerGoneError, peer_of

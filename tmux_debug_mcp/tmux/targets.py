@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
-from tmux_debug_mcp.vt.sequences import plain_name
+from tmux_debug_mcp.vt.printable import plain_name
 
 _PANE = re.compile(r"(.*)\.(\d+|%\d+)", re.DOTALL)
 _PANE_ID = re.compile(r"%\d+")

@@ -24,8 +24,8 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
-from tmux_debug_mcp.vt.screen import captured_lines
 from tmux_debug_mcp.vt.steps import confirmation
 
 from .captures import first_rows, is_enough, more_rows

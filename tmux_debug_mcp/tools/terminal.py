@@ -37,10 +37,10 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
-from tmux_debug_mcp.vt.screen import Screen
 from tmux_debug_mcp.vt.sizes import (
     MAX_COLUMNS,
     MAX_ROWS,
@@ -257,7 +257,7 @@ async def _picture(sessions: Sessions, screen: Screen) -> bytes:
         ToolError: Pillow is not installed.
     """
     try:
-        from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it imports Pillow
+        from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it imports Pillow
     except ImportError:
         raise ToolError(
             "A PNG needs Pillow, which the server's Python does not have. Ask the user to "

@@ -11,7 +11,7 @@ from tmux_debug_mcp.panes.people import check_hidden_input, session_for, type_se
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer
-from tmux_debug_mcp.vt.sequences import plain_name
+from tmux_debug_mcp.vt.printable import plain_name
 
 from .answers import DONE, REFUSED, Output, in_verbs, send
 from .parsing import Request

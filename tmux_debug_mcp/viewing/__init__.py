@@ -1,5 +1,9 @@
 """What a person looks at afterwards: the audit as a table and as a page, and replays of panes.
 
-`audits` reads the records of audits, one line at a time. Everything that comes from a file is
-untrusted: an audit, a capture or a log may hold anything that a pane has printed.
+- `audits` reads records, one line at a time; `filters` chooses among them, `phrases` tells a call.
+- `audit_verb` shows them with `table`, or writes a `page`.
+- `replay_verb` shows a pane as it was: `logs` finds its log, `replaying` has a terminal show it.
+
+Everything that comes from a file is untrusted: an audit, a capture or a log may hold anything that
+a pane has printed.
 """

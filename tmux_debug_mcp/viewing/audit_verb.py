@@ -2,22 +2,25 @@
 
 import argparse
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from rich.console import Console
 
+from tmux_debug_mcp.options import path_of, state_directory, value_of
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
-from .audits import Damage, Line
+from .audits import Damage, Growth, Record, Source, merged
 from .filters import Filter, PaneNames, time_of, tools_of
-from .page_verb import add_page_options, write_page
-from .sources import Growth, Source, merged
+from .logs import KeptCasts
+from .page import Extras, write
 from .table import JsonOutput, Output, PlainOutput, TableOutput
-from .visible import visible
 
 _ALL_READ = 0
 _DAMAGED = 1
@@ -76,7 +79,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--json", action="store_true", help="print the records as they are, as lines of JSON"
     )
-    add_page_options(made)
+    page = made.add_argument_group("with --html")
+    page.add_argument(
+        "--captures",
+        metavar="DIR",
+        help="embed the full captures of this directory (TMUX_DEBUG_AUDIT_FULL)",
+    )
+    page.add_argument(
+        "--log-dir",
+        metavar="DIR",
+        help="embed replays of the panes whose logs are kept there (TMUX_DEBUG_LOG_DIR)",
+    )
     return made
 
 
@@ -97,7 +110,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         if options.html:
             for source in sources:
                 source.check_is_not(options.html)
-            write_page(view.all_wanted(), options, environ)
+            _write_page(view.all_wanted(), options, environ)
         elif options.follow:
             view.follow()
         else:
@@ -113,10 +126,10 @@ class _Damages:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
-    def sound(self, lines: Iterator[Line | Damage]) -> Iterator[Line]:
+    def sound(self, lines: Iterator[Record | Damage]) -> Iterator[Record]:
         """Yield the lines that are records, and report the others."""
         for line in lines:
-            if isinstance(line, Line):
+            if isinstance(line, Record):
                 yield line
             else:
                 self._report(line)
@@ -157,7 +170,7 @@ class _View:
         """Show the audits to their ends."""
         self._show(source.to_end() for source in self.sources)
 
-    def all_wanted(self) -> Iterator[Line]:
+    def all_wanted(self) -> Iterator[Record]:
         """Yield what is wanted of the audits, by time."""
         return self._wanted(source.to_end() for source in self.sources)
 
@@ -176,16 +189,33 @@ class _View:
             growth.watch()
             is_read = growth.wait()
 
-    def _show(self, audits: Iterable[Iterator[Line | Damage]]) -> None:
-        for line in self._wanted(audits):
-            self.output.show(line)
+    def _show(self, audits: Iterable[Iterator[Record | Damage]]) -> None:
+        for record in self._wanted(audits):
+            self.output.show(record)
         self.output.flush()
 
-    def _wanted(self, audits: Iterable[Iterator[Line | Damage]]) -> Iterator[Line]:
-        for line in merged(self.damages.sound(lines) for lines in audits):
-            self.names.note(line)
-            if self.wanted.accepts(line, self.names):
-                yield line
+    def _wanted(self, audits: Iterable[Iterator[Record | Damage]]) -> Iterator[Record]:
+        for record in merged(self.damages.sound(lines) for lines in audits):
+            self.names.note(record)
+            if self.wanted.accepts(record, self.names):
+                yield record
+
+
+def _write_page(
+    records: Iterable[Record], options: argparse.Namespace, environ: Mapping[str, str]
+) -> None:
+    """Write the page, and say on standard error what it has.
+
+    Raises:
+        CommandError: The page can't be written.
+    """
+    captures = path_of(options.captures or value_of("audit-full", environ))
+    logs = path_of(options.log_dir or value_of("log-dir", environ))
+    extras = Extras(captures, KeptCasts(logs or state_directory(environ) / "logs").cast_of)
+    out = Path(options.html)
+    title = ", ".join(os.path.basename(file) for file in options.files)
+    count = write(records, out, title, extras)
+    sys.stderr.write(f"{visible(str(out))}: {count} calls\n")
 
 
 def _filter_of(options: argparse.Namespace) -> Filter:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
-from .audits import OK, Line, Record
-from .visible import visible
+from .audits import OK, Record
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")
@@ -38,36 +38,36 @@ class PaneNames:
         # Of all audits without runs, as one that was rotated has the beginning of its successor.
         self._without_run: dict[str, str] = {}
 
-    def note(self, line: Line) -> None:
-        """Remember the name of a pane, if the call made one. Call it with every line, in order."""
-        if line.tool not in MAKING or not line.is_answered:
+    def note(self, record: Record) -> None:
+        """Remember the name of a pane that a call made. Call it with every record, in order."""
+        if record.tool not in MAKING or not record.is_answered:
             return
-        name = line.fields.get("name")
+        name = record.fields.get("name")
         if not isinstance(name, str):
             name = ""
-        for pane in line.panes:
-            self._names[line.run or str(line.path), pane] = name
-            if not line.run:
+        for pane in record.panes:
+            self._names[record.run or str(record.path), pane] = name
+            if not record.run:
                 self._without_run[pane] = name
 
-    def of(self, call: Line | Record, pane: str) -> str:
+    def of(self, record: Record, pane: str) -> str:
         """Return the name of a pane, "" if it has none.
 
         Args:
-            call: A call of the server that has the pane.
+            record: A call of the server that has the pane.
             pane: The pane's id.
         """
-        name = self._names.get((call.run or str(call.path), pane))
-        if name is None and not call.run:
+        name = self._names.get((record.run or str(record.path), pane))
+        if name is None and not record.run:
             name = self._without_run.get(pane)
         return name or ""
 
-    def are_same(self, line: Line, pane: str, wanted: str) -> bool:
+    def are_same(self, record: Record, pane: str, wanted: str) -> bool:
         """Tell whether a pane of a call is the one that an id or a name means."""
-        if wanted in (pane, self.of(line, pane)):
+        if wanted in (pane, self.of(record, pane)):
             return True
         # A call that failed has the pane as the caller gave it, perhaps by name.
-        return pane != "" and self.of(line, wanted) == pane
+        return pane != "" and self.of(record, wanted) == pane
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,21 @@ class Filter:
     since: float = 0.0
     failed_only: bool = False
 
-    def accepts(self, line: Line, names: PaneNames) -> bool:
+    def accepts(self, record: Record, names: PaneNames) -> bool:
         """Tell whether a call is wanted."""
-        if line.ended_at < self.since:
+        if record.ended_at < self.since:
             return False
-        if self.failed_only and line.result == OK:
+        if self.failed_only and record.result == OK:
             return False
-        if self.tools and line.tool not in self.tools:
+        if self.tools and record.tool not in self.tools:
             return False
-        if self.caller and self.caller not in line.caller:
+        if self.caller and self.caller not in record.caller:
             return False
-        return not self.panes or self._concerns(line, names)
+        return not self.panes or self._concerns(record, names)
 
-    def _concerns(self, line: Line, names: PaneNames) -> bool:
+    def _concerns(self, record: Record, names: PaneNames) -> bool:
         return any(
-            names.are_same(line, pane, wanted) for pane in line.panes for wanted in self.panes
+            names.are_same(record, pane, wanted) for pane in record.panes for wanted in self.panes
         )
 
 

@@ -14,22 +14,22 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import orjson
 
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
-from .audits import OK, Line
-from .casts import Cast
+from .audits import OK, Record
 from .filters import MAKING
+from .logs import Cast
 from .phrases import describe
-from .visible import visible
 
 # Records in each part of the page. A part is parsed when one of its records is shown.
 _PER_PART = 500
@@ -89,39 +89,24 @@ class _Columns:
         )
 
 
-class Casts(Protocol):
-    """Where recordings of panes come from."""
-
-    def cast_of(self, run: str, pane: str) -> Cast | None:
-        """Return the recording of a pane.
-
-        Args:
-            run: The server run.
-            pane: The pane's id.
-
-        Returns:
-            None if there is none.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Extras:
     """What is kept beside audits.
 
     Attributes:
         captures: The directory of full captures, None without one.
-        casts: Where recordings come from, None without any.
+        cast_of: Returns the recording of a pane of a server run, None if there is none.
     """
 
     captures: Path | None = None
-    casts: Casts | None = None
+    cast_of: Callable[[str, str], Cast | None] | None = None
 
 
-def write(lines: Iterable[Line], out: Path, title: str, extras: Extras) -> int:
+def write(records: Iterable[Record], out: Path, title: str, extras: Extras) -> int:
     """Write a page.
 
     Args:
-        lines: The records, ordered by time.
+        records: What to show, ordered by time.
         out: The file. It has the page when that is complete: a regular file is replaced, anything
             else, such as a pipe or what a symbolic link leads to, is written to.
         title: The title of the page.
@@ -136,7 +121,7 @@ def write(lines: Iterable[Line], out: Path, title: str, extras: Extras) -> int:
     try:
         with _written(out) as file:
             page = _Page(file, extras)
-            page.write(lines, title)
+            page.write(records, title)
     except OSError as error:
         raise CommandError(
             f"The page {out} can't be written: {error.strerror}. Name another file."
@@ -197,7 +182,7 @@ class _Page:
         self._cast_bytes = 0
         self._casts = 0
 
-    def write(self, lines: Iterable[Line], title: str) -> None:
+    def write(self, records: Iterable[Record], title: str) -> None:
         """Write the whole page."""
         scripts = [_asset("page.js")]
         player = [_asset("asciinema-player.min.js")]
@@ -211,8 +196,8 @@ class _Page:
         # In one pass: a title may look like another part's place.
         head = re.sub("@([A-Z]+)@", lambda place: parts[place[1]], head)
         self._file.write(head.encode())
-        for line in lines:
-            self._add(line)
+        for record in records:
+            self._add(record)
         self._end_part()
         self._add_casts()
         self._data("data", self._columns.as_json())
@@ -221,10 +206,9 @@ class _Page:
             self._file.write(f"<script>{script}</script>\n".encode())
         self._file.write(b"</body>\n</html>\n")
 
-    def _add(self, line: Line) -> None:
-        record = line.record()
+    def _add(self, record: Record) -> None:
         columns = self._columns
-        lane = self._lane(record.run, line)
+        lane = self._lane(record)
         columns.began.append(record.began_at * 1000)
         took = -1.0 if record.duration_s is None else record.duration_s * 1000
         columns.took.append(took)
@@ -234,22 +218,23 @@ class _Page:
         columns.error.append(self._text(error))
         if record.capture:
             self._add_capture(record.capture)
-        self._part.append(line.data.strip())
+        self._part.append(record.data.strip())
         self.count += 1
         if len(self._part) == _PER_PART:
             self._end_part()
 
-    def _lane(self, run: str, line: Line) -> int:
+    def _lane(self, record: Record) -> int:
         """Return the place of the pane that a call concerned, and make a lane for a new one."""
-        pane = line.panes[0] if len(line.panes) == 1 else ""
+        run = record.run
+        pane = record.pane if len(record.panes) == 1 else ""
         # A call that failed has the pane as the caller gave it, perhaps by name.
         number = self._lanes.get((run, pane), self._named.get((run, pane)))
         if number is None:
             number = len(self._columns.lanes)
             self._lanes[run, pane] = number
             self._columns.lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
-        name = line.fields.get("name")
-        if pane and line.is_answered and line.tool in MAKING and isinstance(name, str):
+        name = record.fields.get("name")
+        if pane and record.is_answered and record.tool in MAKING and isinstance(name, str):
             self._columns.lanes[number]["name"] = visible(name)
             self._named[run, name] = number
         return number
@@ -284,8 +269,8 @@ class _Page:
         for lane in self._columns.lanes:
             run, pane = lane.pop("key")
             found = None
-            if self._extras.casts and pane:
-                found = self._extras.casts.cast_of(run, pane)
+            if self._extras.cast_of and pane:
+                found = self._extras.cast_of(run, pane)
             if found is None:
                 continue
             if self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:

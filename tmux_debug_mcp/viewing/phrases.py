@@ -5,13 +5,15 @@ A phrase is a verb, the pane's name, what the call was mainly about, and the res
     create web: python3 app.py, until /listening/
     send web: 'GET /' Enter, then C-c
 
+The verb is the tool's name in words, unless there is a shorter one.
 The arguments of a failed call may have any type: they are on record as the client sent them. The
 text of a phrase is not safe to print before it went through `visible`.
 """
 
+import re
 import signal
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -37,20 +39,6 @@ def _text(value: object) -> str:
         return repr(value)
 
 
-class _Wording(NamedTuple):
-    """How the calls of a tool are told.
-
-    Attributes:
-        verb: What it does.
-        main: The argument that it is mainly about, "" for none.
-        shown: Returns the text of that argument.
-    """
-
-    verb: str
-    main: str = ""
-    shown: Callable[[object], str] = _text
-
-
 def describe(record: Record, name: str = "") -> str:
     """Return what a call did.
 
@@ -59,24 +47,30 @@ def describe(record: Record, name: str = "") -> str:
         name: The name of its pane, "" if it has none or the pane stands beside the phrase.
     """
     arguments = record.arguments
-    wording = _WORDINGS.get(record.tool, _Wording(record.tool))
-    head = wording.verb
+    head = _VERBS.get(record.tool) or _words(record.tool)
     name = name or _name(arguments)
     if name:
         head = f"{head} {name}"
+    main = next((argument for argument in _MAIN if argument in arguments), "")
     details = [
         _detail(argument, value)
         for argument, value in arguments.items()
-        if argument not in _SAID and argument != wording.main
+        if argument not in _SAID and argument != main
     ]
     if arguments.get("secret"):
         details.insert(0, "a secret")
-    if wording.main in arguments:
-        main = wording.shown(arguments[wording.main])
+    if main:
+        shown = _MAIN[main](arguments[main])
         joint = ": " if name else " "
-        head = f"{head}{joint}{main}"
-        return ", ".join([head, *details])
+        return ", ".join([f"{head}{joint}{shown}", *details])
     return " ".join([head, ", ".join(details)]).rstrip(" ")
+
+
+def _words(tool: str) -> str:
+    """Return the name of a tool in words, whether it is written as `list_tabs` or `listTabs`."""
+    return re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", tool).replace(
+        "_", " "
+    )
 
 
 def _name(arguments: Mapping[str, Any]) -> str:
@@ -148,53 +142,33 @@ _DETAILS = {
     "timeout_s": "at most {} s",
     "timeout_ms": "at most {} ms",
 }
-# By the names on record. Tools of two toolsets may share a name; then they do the same.
-_WORDINGS = {
-    # debug
-    "create_pane": _Wording("create", "command"),
-    "send_keys": _Wording("send", "keys", _keys),
-    "capture_pane": _Wording("capture"),
-    "run": _Wording("run", "command"),
-    "wait": _Wording("wait"),
-    "kill_pane": _Wording("kill"),
-    "list_panes": _Wording("list panes", "target"),
-    # people
-    "attach": _Wording("attach"),
-    "secret": _Wording("type a secret into"),
-    "replay": _Wording("replay"),
-    # tabs
-    "create_tab": _Wording("create tab"),
-    "list_tabs": _Wording("list tabs"),
-    "read_logs_from_tab": _Wording("read"),
-    "execute_command": _Wording("run", "command"),
-    "start_process": _Wording("start", "command"),
-    "stop_process": _Wording("stop"),
-    "stream_logs_from_tab": _Wording("read"),
-    "set_history_limit": _Wording("set history limit", "limit"),
-    "close_tab": _Wording("close tab"),
-    # terminal
-    "type": _Wording("type", "text", _quoted),
-    "sendKey": _Wording("press", "key"),
-    "getContent": _Wording("read"),
-    "takeScreenshot": _Wording("take screenshot"),
-    "clear": _Wording("clear"),
-    "resize": _Wording("resize"),
-    "createSession": _Wording("create session", "command"),
-    "listSessions": _Wording("list sessions"),
-    "closeSession": _Wording("close session"),
-    "startRecording": _Wording("start recording", "path"),
-    "stopRecording": _Wording("stop recording"),
-    # tmux
-    "list_sessions": _Wording("list sessions"),
-    "create_session": _Wording("create session", "command"),
-    "rename_session": _Wording("rename session", "old_name"),
-    "kill": _Wording("kill", "target"),
-    "list_windows": _Wording("list windows", "session"),
-    "create_window": _Wording("create window", "command"),
-    "select_window": _Wording("select window", "target"),
-    "rename_window": _Wording("rename window", "target"),
-    "split_window": _Wording("split", "target"),
-    "select_pane": _Wording("select", "target"),
-    "resize_pane": _Wording("resize", "target"),
-    "read_pane": _Wording("read", "target"),
+# What a call is mainly about, the first of these that it has.
+_MAIN: Mapping[str, Callable[[object], str]] = {
+    "keys": _keys,
+    "text": _quoted,
+    "key": _text,
+    "target": _text,
+    "command": _text,
+    "path": _text,
+    "limit": _text,
+    "old_name": _text,
+}
+# Shorter words for tools, by their names on record.
+_VERBS = {
+    "create_pane": "create",
+    "send_keys": "send",
+    "capture_pane": "capture",
+    "kill_pane": "kill",
+    "secret": "type a secret into",
+    "read_logs_from_tab": "read",
+    "stream_logs_from_tab": "read",
+    "execute_command": "run",
+    "start_process": "start",
+    "stop_process": "stop",
+    "sendKey": "press",
+    "getContent": "read",
+    "split_window": "split",
+    "select_pane": "select",
+    "resize_pane": "resize",
+    "read_pane": "read",
 }

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,21 +18,31 @@ import orjson
 
 from tmux_debug_mcp.errors import ToolError, first_of
 from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.options import pane_environment, path_of, state_directory, value_of
 from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
 from tmux_debug_mcp.panes.people import session_for
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
-from . import logs
-from .casts import cast, steps
-from .moments import cursor_of
+from .logs import FoundLog, cast, find, steps
 from .replaying import Replay, open_replay
 
 _DESCRIPTION = """\
 Show a pane as it was at a moment, or play what it has printed. The pane is one of a running server,
 or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere its end is printed.
 """
+# A moment, as a person gives it: what is said of it, and its forms.
+_MAX_SHOWN = 60
+_AFTER = "--at {} is after the pane's last output. This is its end."
+_BEFORE = "--at {} is before the pane's start. This is its start."
+_CURSOR = re.compile(r"[0-9]{1,18}")
+_AGE = re.compile(r"([+-]?)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_ADVICE = (
+    "Give a cursor such as 4711, a time since the start such as 12.5s or 1m30s, one before the end "
+    "such as -5s, or a time of day such as 14:05:30."
+)
 # The number of pictures that an animation has at most.
 _MAX_FRAMES = 400
 _MAX_NUMBER = 1e6
@@ -50,7 +61,7 @@ class _Wish:
         settings: The configuration for tmux.
     """
 
-    found: logs.FoundLog
+    found: FoundLog
     cursor: int
     arguments: argparse.Namespace
     settings: Settings
@@ -105,7 +116,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     arguments = parser().parse_args(_joined(words))
     given = arguments.log_dir or value_of("log-dir", environ)
     directory = path_of(given) or state_directory(environ) / "logs"
-    found = logs.find(arguments.pane, directory, user_name(), environ)
+    found = find(arguments.pane, directory, user_name(), environ)
     cursor = found.log.size
     if arguments.at is not None:
         cursor, remark = cursor_of(arguments.at, found.timing, cursor)
@@ -133,6 +144,63 @@ def _joined(words: list[str]) -> list[str]:
         return words
     place = words.index("--at")
     return [*words[:place], f"--at={words[place + 1]}", *words[place + 2 :]]
+
+
+def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
+    """Return the cursor of a moment, and what is to be said of it, "" for nothing.
+
+    Args:
+        moment: What a person gave: `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
+        timing: The timing of the log.
+        end: The cursor of its end.
+
+    Raises:
+        CommandError: It is no moment.
+    """
+    given = visible(moment)
+    if _CURSOR.fullmatch(moment):
+        cursor = int(moment)
+        return min(cursor, end), _AFTER.format(given) if cursor > end else ""
+    seconds = _seconds(moment, timing)
+    if seconds is None:
+        seconds = _time_of_day(moment, timing)
+    remark = ""
+    if seconds > _last_s(timing):
+        remark = _AFTER.format(given)
+    elif seconds < 0:
+        remark = _BEFORE.format(given)
+    return min(timing.cursor_at(seconds), end), remark
+
+
+def _last_s(timing: Timing) -> float:
+    return timing.times[-1] if timing.times else 0.0
+
+
+def _seconds(moment: str, timing: Timing) -> float | None:
+    """Return a time since the beginning, None if the moment is given otherwise."""
+    found = _AGE.fullmatch(moment)
+    if not found or not any(found.groups()[1:]):
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups()[1:])
+    duration_s = hours * 3600 + minutes * 60 + seconds
+    if found[1] == "-":
+        return _last_s(timing) - duration_s
+    return duration_s
+
+
+def _time_of_day(moment: str, timing: Timing) -> float:
+    began = datetime.fromtimestamp(timing.began_at).astimezone()
+    try:
+        if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
+            # On the day of the beginning.
+            hours, _, others = moment.partition(":")
+            given = datetime.fromisoformat(f"{began:%Y-%m-%d}T{hours:0>2}:{others}")
+        else:
+            given = datetime.fromisoformat(moment)
+        return given.astimezone().timestamp() - timing.began_at
+    except (ValueError, OverflowError):  # the latter before the year 1 or behind 9999
+        shown = visible(moment[:_MAX_SHOWN])
+        raise CommandError(f"--at is '{shown}', which is no moment. {_ADVICE}") from None
 
 
 def _settings(environ: Mapping[str, str]) -> Settings:
@@ -178,11 +246,11 @@ async def _show_moment(wish: _Wish) -> int:
         await replay.advance(wish.cursor)
         screen = await capture_screen(replay.pane)
         if arguments.png:
-            from tmux_debug_mcp.vt.picture import draw  # noqa: PLC0415  it needs Pillow
+            from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it needs Pillow
 
             _write(arguments.png, draw(screen))
         elif arguments.svg:
-            from .svg import svg  # noqa: PLC0415
+            from tmux_debug_mcp.pictures.svg import svg  # noqa: PLC0415
 
             _write(arguments.svg, svg(screen, title=wish.found.name).encode())
         else:
@@ -218,7 +286,7 @@ def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
 
 
 async def _animate(wish: _Wish) -> int:
-    from .svg import animation  # noqa: PLC0415
+    from tmux_debug_mcp.pictures.svg import animation  # noqa: PLC0415
 
     frames = []
     log, arguments = wish.found.log, wish.arguments

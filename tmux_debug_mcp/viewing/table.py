@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .audits import OK, Line, Record
+from tmux_debug_mcp.vt.printable import visible, visible_json
+
+from .audits import OK, Record
 from .filters import PaneNames
 from .phrases import describe
-from .visible import visible, visible_json
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
 _PLAIN = "{:<19}  {}  {:>7}  {:<9}  {}\n"
@@ -34,7 +35,7 @@ _MINUTE_S = 60
 class Output(Protocol):
     """Prints calls."""
 
-    def show(self, line: Line) -> None:
+    def show(self, record: Record) -> None:
         """Print a call, or keep it for a moment."""
 
     def flush(self) -> None:
@@ -52,9 +53,9 @@ class JsonOutput:
         self._file = file
         self._is_terminal = file.isatty()
 
-    def show(self, line: Line) -> None:
+    def show(self, record: Record) -> None:
         """Print a call."""
-        data = line.data
+        data = record.data
         if self._is_terminal:
             data = visible_json(data.decode()).encode()
         self._file.write(data + b"\n")
@@ -78,12 +79,11 @@ class PlainOutput:
         self._clock = Clock()
         self._has_head = False
 
-    def show(self, line: Line) -> None:
+    def show(self, record: Record) -> None:
         """Print a call."""
         if not self._has_head:
             self._has_head = True
             self._write_row(*_COLUMNS)
-        record = line.record()
         day, moment = self._clock.local(record.ended_at)
         phrase = visible(_phrase(record, self._names))
         if record.caller:
@@ -119,9 +119,8 @@ class TableOutput:
         self._columns: list[str] = []
         self._table: Table | None = None
 
-    def show(self, line: Line) -> None:
+    def show(self, record: Record) -> None:
         """Keep a call for the next piece of the table."""
-        record = line.record()
         if self._table is None:
             width = self._console.width
             self._columns = [name for name in _COLUMNS if width >= _NEEDED.get(name, 0)]

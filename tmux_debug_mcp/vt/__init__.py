@@ -1,9 +1,10 @@
-"""What a terminal is: keys, rows of cells, character sets, control sequences, pictures. No I/O.
+"""What a terminal is: keys, rows of cells, character sets, control sequences. No I/O.
 
 - To type: `key_names`, `key_codes`, `keys`, `steps`.
 - To read output as lines: `transcript`, on top of `interpreter`, `grid`, `history` and `rows`.
 - To recognise parts of output: `sequences`, `charsets`, `marks`, `echo`, `drawing`.
-- To read captures and draw them: `screen`, `styles`, `theme`, `picture`, `glyphs`.
+- To print what programs chose: `printable`.
+- To read captures as text: `captured`.
 
-Nothing here opens a file (but fonts), waits, asks the clock or knows what a pane is.
+Nothing here opens a file, waits, asks the clock or knows what a pane is.
 """

@@ -19,6 +19,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote_to_bytes
 
+from .printable import visible
+
 # No mark is longer.
 MAX_MARK_BYTES = 1024
 
@@ -105,21 +107,16 @@ def _joined(command: str) -> str:
 
 
 def decoded(text: str) -> str:
-    """Return the command in a mark, without control characters."""
-    return _printable(unquote_to_bytes(text).decode(errors="replace"))
+    """Return the command in a mark, safe to print."""
+    return visible(unquote_to_bytes(text).decode(errors="replace"))
 
 
 def one_line(command: str) -> str:
-    """Return a command in one line, shortened, without control characters."""
+    """Return a command in one line, shortened, safe to print."""
     line = _joined(command)
     if len(line) > _MAX_SHOWN_CHARACTERS:
         line = line[:_MAX_SHOWN_CHARACTERS] + "…"
-    return _printable(line)
-
-
-def _printable(command: str) -> str:
-    """Return a command with `?` for characters that are not printable."""
-    return "".join(character if character.isprintable() else "?" for character in command)
+    return visible(line)
 
 
 def with_command(line: str, text: str) -> str | None:

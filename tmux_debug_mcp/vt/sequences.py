@@ -25,6 +25,9 @@ STRING = re.compile(
     """,
     re.VERBOSE,
 )
+# All sequences that tmux(1) writes into a capture with attributes: SGR, and links (OSC 8).
+SGR = r"\033\[[0-9;:]*m"
+LINK = r"\033\][^\a\033]*(?:\a|\033\\)"
 # ASCII's control characters.
 CONTROLS = re.compile("[\0-\037\177]+")
 # What stands for a string once it is removed: like a string, it ends a sequence, and shows nothing.
@@ -101,9 +104,6 @@ _UNFINISHED = re.compile(
     re.VERBOSE,
 )
 
-# Characters that names of programs do not have. Some have blanks, such as `tmux: server`.
-_NOT_IN_NAME = re.compile(r"[^\w .:+@%~/#=-]")
-
 # The lowest lead byte of characters in UTF-8, to their number of bytes. Source: RFC 3629.
 _CHARACTER_BYTES = ((0xF0, 4), (0xE0, 3), (0xC0, 2))
 
@@ -178,11 +178,3 @@ def _character_bytes(lead: int) -> int:
         if lead >= lowest_lead:
             return count
     return 1
-
-
-def plain_name(name: str) -> str:
-    """Return a program's name with `?` for each character that names don't have.
-
-    A program can choose any name, so this makes it safe to show.
-    """
-    return _NOT_IN_NAME.sub("?", name)

@@ -25,7 +25,7 @@ from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, Wait, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
-from tmux_debug_mcp.vt.sequences import plain_name
+from tmux_debug_mcp.vt.printable import plain_name
 
 from .activity import Snapshot, Waiting
 

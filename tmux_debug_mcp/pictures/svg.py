@@ -2,23 +2,27 @@
 
 Each row is a group, and each run of cells of one style is placed at its column and fitted into its
 columns, so that rows align in whatever font the viewer has. Characters that fonts draw in other
-widths are placed one by one. The colours are those of a dark terminal, whatever surrounds it. There
-is no script, and nothing is loaded. Controls and lone surrogates become U+FFFD.
+widths are placed one by one. Box drawing and block elements are outlines, since the fonts of
+viewers leave gaps between rows. The colours are those of a dark terminal, whatever surrounds it.
+There is no script, and nothing is loaded. Controls and lone surrogates become U+FFFD.
 """
 
+import functools
 import itertools
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from xml.sax.saxutils import escape, quoteattr
 
 from tmux_debug_mcp.vt.rows import cell_width
-from tmux_debug_mcp.vt.screen import Cell, Screen
-from tmux_debug_mcp.vt.styles import Style
-from tmux_debug_mcp.vt.theme import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
-from .box_drawing import CELL_HEIGHT, CELL_WIDTH, Box, Shape, is_drawn, is_stretched, shape
+from .screen import Cell, Screen
+from .styles import BACKGROUND, FOREGROUND, Rgb, Style, colours, rgb
 
+CELL_WIDTH, CELL_HEIGHT = 9, 18
 # The fonts' advance is 0.6 of their size, a cell's width.
 _FONTS = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _FONT_SIZE = 15
@@ -39,6 +43,12 @@ _PLAIN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u017f]")
 _WORDS = re.compile("[^ ]+(?: [^ ]+)*")
 # What stands for all of them where cells are grouped by their text, which is never empty.
 _ANY_PLAIN = ""
+# Outlines that go from edge to edge, so that several of a character are one wide box.
+_STRETCHED = frozenset("─━═▀▁▂▃▄▅▆▇█▔░▒▓")
+# How much of what is behind them shades cover.
+_SHADES = {"░": 0.25, "▒": 0.5, "▓": 0.75}
+# Commands of paths that are no box.
+_CURVED = re.compile("[lq]")
 # What XML can't have, and controls.
 _HOSTILE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Characters that change the direction of the text around them.
@@ -84,57 +94,43 @@ def animation(
     for frame, (_, screen) in enumerate(frames):
         for number in range(screen.height):
             shown.setdefault((number, _row(screen, number)), []).append(frame)
-    reel = _Reel(starts, length_s)
-    rows = [
-        reel.row(number, row, numbers) for (number, row), numbers in sorted(shown.items()) if row
-    ]
-    return _framed(reel.style() + "".join(rows), (columns, height), title)
+    names: dict[str, str] = {}  # of classes, by their keyframes
+    rows = []
+    for (number, row), shown_in in sorted(shown.items()):
+        if not row:
+            continue
+        attributes = _at(number)
+        if len(shown_in) < len(frames):
+            steps = _keyframes(shown_in, starts, length_s)
+            name = names.setdefault(steps, f"a{len(names)}")
+            hidden = "" if shown_in[-1] == len(frames) - 1 else ' visibility="hidden"'
+            attributes += f'{hidden} class="{name}"'
+        rows.append(f"<g{attributes}>{row}</g>")
+    timing = f"{length_s:g}s step-end infinite"
+    rules = [f"@keyframes {name}{{{steps}}}" for steps, name in names.items()]
+    rules += [f".{name}{{animation:{name} {timing}}}" for name in names.values()]
+    rules.append("@media(prefers-reduced-motion:reduce){g{animation:none!important}}")
+    return _framed(f"<style>{''.join(rules)}</style>{''.join(rows)}", (columns, height), title)
 
 
-class _Reel:
-    """The times at which rows of an animation are shown.
+def _keyframes(shown_in: Sequence[int], starts: Sequence[float], length_s: float) -> str:
+    """Return the keyframes of a row that is shown in some frames, and hidden in others.
 
     Args:
+        shown_in: The numbers of the frames that show it.
         starts: When each frame begins, in seconds.
         length_s: The length of the animation.
     """
-
-    def __init__(self, starts: Sequence[float], length_s: float) -> None:
-        self._starts = starts
-        self._length_s = length_s
-        self._classes: dict[str, str] = {}
-
-    def row(self, number: int, row: str, frames: Sequence[int]) -> str:
-        """Return a row that is shown in some frames, and hidden in others."""
-        is_last = frames[-1] == len(self._starts) - 1
-        if len(frames) == len(self._starts):
-            return f"<g{_at(number)}>{row}</g>"
-        steps = self._steps(frames)
-        name = self._classes.setdefault(steps, f"a{len(self._classes)}")
-        hidden = "" if is_last else ' visibility="hidden"'
-        return f'<g{_at(number)}{hidden} class="{name}">{row}</g>'
-
-    def _steps(self, frames: Sequence[int]) -> str:
-        """Return the keyframes of a row that is shown in these frames."""
-        shown = set(frames)
-        steps = []
-        was_shown = None
-        for frame, start_s in enumerate(self._starts):
-            is_shown = frame in shown
-            if is_shown != was_shown:
-                share = f"{100 * start_s / self._length_s:.3f}".rstrip("0").rstrip(".")
-                steps.append(f"{share}%{{visibility:{'visible' if is_shown else 'hidden'}}}")
-            was_shown = is_shown
-        end = "visible" if was_shown else "hidden"
-        return "".join(steps) + f"to{{visibility:{end}}}"
-
-    def style(self) -> str:
-        """Return the style sheet of all rows so far."""
-        rules = [f"@keyframes {name}{{{steps}}}" for steps, name in self._classes.items()]
-        timing = f"{self._length_s:g}s step-end infinite"
-        rules += [f".{name}{{animation:{name} {timing}}}" for name in self._classes.values()]
-        rules.append("@media(prefers-reduced-motion:reduce){g{animation:none!important}}")
-        return f"<style>{''.join(rules)}</style>"
+    numbers = set(shown_in)
+    steps = ""
+    before = state = ""
+    for frame, start_s in enumerate(starts):
+        state = "visible" if frame in numbers else "hidden"
+        if state != before:
+            share = f"{100 * start_s / length_s:.3f}".rstrip("0").rstrip(".")
+            steps += f"{share}%{{visibility:{state}}}"
+        before = state
+    return f"{steps}to{{visibility:{state}}}"
 
 
 def _framed(body: str, size: tuple[int, int], title: str) -> str:
@@ -211,15 +207,15 @@ def _row(screen: Screen, number: int) -> str:
             flat.append(_background(run, background))
         if run.style.hidden:
             continue
-        flat.extend(_shapes(run, foreground))
-        inked.extend(_texts(run, foreground))
-        inked.extend(_lines(run, foreground))
-    text = "".join(inked)
-    if flat:
-        text = f'<g shape-rendering="crispEdges">{"".join(flat)}</g>{text}'
+        boxes, text = _drawn(run, foreground)
+        flat.append(boxes)
+        inked += [text, *_lines(run, foreground)]
+    picture = "".join(inked)
+    if any(flat):
+        picture = f'<g shape-rendering="crispEdges">{"".join(flat)}</g>{picture}'
     if screen.is_cursor_shown and screen.cursor[1] == number:
-        text += _cursor(screen, cells)
-    return text
+        picture += _cursor(screen, cells)
+    return picture
 
 
 def _runs(cells: Sequence[Cell], columns: int) -> Iterator[_Run]:
@@ -240,13 +236,13 @@ def _runs(cells: Sequence[Cell], columns: int) -> Iterator[_Run]:
 def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
     """Yield the column, the text and the columns of each piece of a run that is placed by itself.
 
-    A piece is plain text, a shape, which may be repeated, or one cell. Plain text has single blanks
+    A piece is plain text, a box that may be repeated, or one cell. Plain text has single blanks
     alone: viewers make one of several, whatever style tells them not to.
     """
     column = run.column
     for key, group in itertools.groupby(run.cells, key=_key):
         cells = list(group)
-        if key == _ANY_PLAIN or is_stretched(key):
+        if key == _ANY_PLAIN or key in _STRETCHED:
             text = "".join(cell.text for cell in cells)
             for words in _WORDS.finditer(text):
                 yield column + words.start(), words[0], len(words[0])
@@ -266,61 +262,46 @@ def _key(cell: Cell) -> str:
 
 
 def _background(run: _Run, colour: Rgb) -> str:
-    box = Box(run.column * CELL_WIDTH, 0, run.columns * CELL_WIDTH, CELL_HEIGHT)
-    return f'<path d="{_path(box)}" fill="{_hex(colour)}"/>'
+    x, width = run.column * CELL_WIDTH, run.columns * CELL_WIDTH
+    return f'<path d="{_box(x, 0, width, CELL_HEIGHT)}" fill="{_hex(colour)}"/>'
 
 
-def _shapes(run: _Run, colour: Rgb) -> Iterator[str]:
-    """Yield box drawing and block elements, those of a run in one path if they look alike."""
-    boxes: dict[float, str] = {}
-    for column, text, columns in _pieces(run):
-        if not is_drawn(text[0]):
-            continue
-        drawn = shape(text[0])
-        boxes.setdefault(drawn.opacity, "")
-        boxes[drawn.opacity] += _placed(drawn, column, columns)
+def _drawn(run: _Run, colour: Rgb) -> tuple[str, str]:
+    """Return what a run shows in two parts: what fills whole pixels, and text and curves."""
     fill = "" if colour == FOREGROUND else f' fill="{_hex(colour)}"'
-    for opacity, path in boxes.items():
-        if path:
-            through = "" if opacity == 1 else f' fill-opacity="{opacity:g}"'
-            yield f'<path d="{path}"{fill}{through}/>'
-
-
-def _placed(drawn: Shape, column: int, columns: int) -> str:
-    """Return the path of a shape's boxes at a column, over several columns if it is repeated."""
-    x = column * CELL_WIDTH
-    return "".join(
-        _path(Box(x + box.x, box.y, box.width + (columns - 1) * CELL_WIDTH, box.height))
-        for box in _merged(drawn.boxes, columns)
-    )
-
-
-def _merged(boxes: Sequence[Box], columns: int) -> Sequence[Box]:
-    """Return the boxes of a shape that is repeated: lines from one edge of a cell to the other."""
-    if columns == 1:
-        return boxes
-    return sorted({Box(0, box.y, CELL_WIDTH, box.height) for box in boxes})
-
-
-def _texts(run: _Run, colour: Rgb) -> Iterator[str]:
-    """Yield the text of a run, and the shapes that are not flat."""
-    style = run.style
-    attributes = "" if colour == FOREGROUND else f' fill="{_hex(colour)}"'
-    if style.bold:
-        attributes += ' font-weight="bold"'
-    if style.italic:
-        attributes += ' font-style="italic"'
+    font = ""
+    if run.style.bold:
+        font += ' font-weight="bold"'
+    if run.style.italic:
+        font += ' font-style="italic"'
+    boxes: defaultdict[float, str] = defaultdict(str)  # by their opacity
+    curves, texts = "", ""
     for column, text, columns in _pieces(run):
-        x = column * CELL_WIDTH
-        if is_drawn(text[0]):
-            line = shape(text[0]).line
-            if line:
-                at = f'transform="translate({x} 0)"'
-                yield f'<path {at} d="{line}" fill="none" stroke="{_hex(colour)}"/>'
-            continue
-        fitted = f'textLength="{columns * CELL_WIDTH}" lengthAdjust="spacingAndGlyphs"'
-        cleaned = escape(_clean(text))
-        yield f'<text x="{x}" y="{_BASELINE}" {fitted}{attributes}>{cleaned}</text>'
+        x, width = column * CELL_WIDTH, columns * CELL_WIDTH
+        outline = outlines().get(text[0])
+        if outline is None:
+            fitted = f'textLength="{width}" lengthAdjust="spacingAndGlyphs"'
+            shown = escape(_clean(text))
+            texts += f'<text x="{x}" y="{_BASELINE}" {fitted}{fill}{font}>{shown}</text>'
+        elif _CURVED.search(outline):
+            curves += f"M{x} 0{outline}"
+        else:
+            repeated = outline.replace(f"h{CELL_WIDTH}", f"h{width}")
+            boxes[_SHADES.get(text[0], 1)] += f"M{x} 0{repeated}"
+    flat = ""
+    for opacity, path in boxes.items():
+        through = "" if opacity == 1 else f' fill-opacity="{opacity}"'
+        flat += f'<path d="{path}"{fill}{through}/>'
+    curved = f'<path d="{curves}"{fill}/>' if curves else ""
+    return flat, curved + texts
+
+
+@functools.cache
+def outlines() -> Mapping[str, str]:
+    """Return the outlines of characters in a cell, as paths relative to its corner."""
+    file = resources.files(__package__) / "fonts" / "boxes.json"
+    paths: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return paths
 
 
 def _lines(run: _Run, foreground: Rgb) -> Iterator[str]:
@@ -362,14 +343,13 @@ def _cursor(screen: Screen, cells: Sequence[Cell]) -> str:
             width = cell.width
         column += cell.width
     x = screen.cursor[0] * CELL_WIDTH + 0.5
-    box = Box(x, 0.5, width * CELL_WIDTH - 1, CELL_HEIGHT - 1)
-    return f'<path d="{_path(box)}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
+    box = _box(x, 0.5, width * CELL_WIDTH - 1, CELL_HEIGHT - 1)
+    return f'<path d="{box}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
 
 
-def _path(box: Box) -> str:
+def _box(x: float, y: float, width: int, height: int) -> str:
     """Return the path of a rectangle."""
-    right = f"h{box.width:g}"
-    return f"M{box.x:g} {box.y:g}{right}v{box.height:g}h-{box.width:g}z"
+    return f"M{x} {y}h{width}v{height}h-{width}z"
 
 
 def _hex(colour: Rgb) -> str:

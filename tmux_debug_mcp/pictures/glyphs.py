@@ -13,14 +13,15 @@ import math
 import re
 import shutil
 import subprocess
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
-from .rows import EMOJI_SELECTOR, cell_width
+from tmux_debug_mcp.vt.rows import EMOJI_SELECTOR, cell_width
 
 CELL_WIDTH, CELL_HEIGHT = 10, 20
 
@@ -52,6 +53,54 @@ _WITHOUT_INK = re.compile(
 _FORMATS = ("Cc", "Cf", "Zl", "Zp")
 
 
+@dataclass(frozen=True, slots=True)
+class SystemFont:
+    """A face of a font of the system.
+
+    Attributes:
+        path: The file.
+        index: The number of the face in the file.
+        is_coloured: Its glyphs have colours.
+        ranges: The first and the last code point of each range of characters, in ascending order.
+    """
+
+    path: str
+    index: int
+    is_coloured: bool
+    ranges: Sequence[tuple[int, int]]
+
+    def has(self, character: str) -> bool:
+        """Tell whether the font has a character."""
+        number = ord(character)
+        following = bisect.bisect_right(self.ranges, (number, sys.maxunicode))
+        return following > 0 and number <= self.ranges[following - 1][1]
+
+    def load(self, size: float) -> ImageFont.FreeTypeFont:
+        """Return the font in a size.
+
+        The basic layout draws no dotted circle below a mark that is by itself.
+        """
+        basic = ImageFont.Layout.BASIC
+        return ImageFont.truetype(self.path, size, self.index, layout_engine=basic)
+
+    def rank(self) -> tuple[bool, bool, str]:
+        """Return what to sort fonts by: monospaced ones first, then regular ones."""
+        is_styled = any(style in self.path for style in ("Bold", "Oblique", "Italic"))
+        return "Mono" not in self.path, is_styled, self.path
+
+
+def _system_font(line: str) -> SystemFont | None:
+    """Return the font in a line of fc-list, None if Pillow can't read it."""
+    path, index, colour, charset = line.split("\t")
+    if not path.endswith(_FONT_FILES) or int(index) >= _MAX_FACES:
+        return None
+    ranges = []
+    for word in charset.split():  # such as `20-7e a0`
+        first, _, last = word.partition("-")
+        ranges.append((int(first, 16), int(last or first, 16)))
+    return SystemFont(path, int(index), colour == "True", sorted(ranges))
+
+
 class Glyphs:
     """The glyphs of cells, each drawn once."""
 
@@ -61,8 +110,6 @@ class Glyphs:
         self._font = ImageFont.truetype(path, _FONT_SIZE, layout_engine=basic)
         # What the font draws for characters that it does not have.
         self._missing = bytes(self._font.getmask("\uffff"))
-        self._system_fonts = SystemFonts()
-        self._unifont = Unifont()
         self._masks: dict[tuple[str, int, bool, bool], Image.Image] = {}
         self._pictures: dict[tuple[str, int], Image.Image | None] = {}
 
@@ -95,26 +142,20 @@ class Glyphs:
 
     def _ink(self, character: str, width: int, *, is_bold: bool) -> Image.Image | None:
         """Return the ink of one character or mark in its cell; None if no font has it."""
-        font = self._font_of(character, width)
-        if font:
+        system_font = None if self._has(character) else self._found(character, is_coloured=False)
+        if system_font:
+            font = _fitting(system_font, character, width)
             mask = _ink_of_font(font, character, width, is_bold=is_bold)
+        elif self._has(character):
+            mask = _ink_of_font(self._font, character, width, is_bold=is_bold)
         else:
-            bitmap = self._unifont.bitmap(character)
-            if bitmap is None:
+            bits = self._unifont.get(b"%04X" % ord(character))
+            if bits is None:
                 return None
-            mask = _ink_of_bitmap(bitmap, width)
+            mask = _ink_of_bits(bytes.fromhex(bits.decode()), width)
         if mask.width == width:
             return mask
         return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
-
-    def _font_of(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:
-        """Return the package's or the system's font that has a character, None if none has it."""
-        if self._has(character):
-            return self._font
-        system_font = self._system_fonts.find(character, is_coloured=False)
-        if system_font is None:
-            return None
-        return _fitting(system_font, character, width)
 
     def _has(self, character: str) -> bool:
         """Tell whether the package's font has a character."""
@@ -136,7 +177,7 @@ class Glyphs:
 
     def _coloured(self, text: str, width: int) -> Image.Image | None:
         character = text[0]
-        font = self._system_fonts.find(character, is_coloured=True)
+        font = self._found(character, is_coloured=True)
         is_text = self._has(character) and EMOJI_SELECTOR not in text
         if font is None or is_text:
             return None
@@ -144,62 +185,16 @@ class Glyphs:
             return _coloured_glyph(font, character, width)
         return None
 
-
-@dataclass(frozen=True, slots=True)
-class SystemFont:
-    """A face of a font of the system.
-
-    Attributes:
-        path: The file.
-        index: The number of the face in the file.
-        is_coloured: Its glyphs have colours.
-        ranges: The first and the last code point of each range of characters, in ascending order.
-    """
-
-    path: str
-    index: int
-    is_coloured: bool
-    ranges: Sequence[tuple[int, int]]
-
-    def has(self, character: str) -> bool:
-        """Tell whether the font has a character."""
-        number = ord(character)
-        following = bisect.bisect_right(self.ranges, number, key=_first_code_point)
-        if following == 0:
-            return False
-        _, last = self.ranges[following - 1]
-        return number <= last
-
-    def load(self, size: float) -> ImageFont.FreeTypeFont:
-        """Return the font in a size.
-
-        The basic layout draws no dotted circle below a mark that is by itself.
-        """
-        basic = ImageFont.Layout.BASIC
-        return ImageFont.truetype(self.path, size, self.index, layout_engine=basic)
-
-    def rank(self) -> tuple[bool, bool, str]:
-        """Return what to sort fonts by: monospaced ones first, then regular ones."""
-        is_styled = any(style in self.path for style in ("Bold", "Oblique", "Italic"))
-        return "Mono" not in self.path, is_styled, self.path
-
-
-def _first_code_point(code_points: tuple[int, int]) -> int:
-    return code_points[0]
-
-
-class SystemFonts:
-    """The fonts of the system that fontconfig lists; none if it is not installed."""
-
-    def find(self, character: str, *, is_coloured: bool) -> SystemFont | None:
-        """Return the first font that has a character, in colours or without."""
-        for font in self._fonts:
+    def _found(self, character: str, *, is_coloured: bool) -> SystemFont | None:
+        """Return the system's first font that has a character, in colours or without."""
+        for font in self._system_fonts:
             if font.is_coloured == is_coloured and font.has(character):
                 return font
         return None
 
     @functools.cached_property
-    def _fonts(self) -> Sequence[SystemFont]:
+    def _system_fonts(self) -> Sequence[SystemFont]:
+        """The fonts that fontconfig lists, monospaced ones first, then regular ones."""
         if not shutil.which("fc-list"):
             return []
         argv = ["fc-list", "--format", "%{file}\t%{index}\t%{color}\t%{charset}\n"]
@@ -209,52 +204,14 @@ class SystemFonts:
             )
         except (OSError, subprocess.TimeoutExpired):
             return []
-        fonts = [_system_font(line) for line in process.stdout.splitlines()]
-        usable = [font for font in fonts if font is not None]
-        return sorted(usable, key=SystemFont.rank)
-
-
-def _system_font(line: str) -> SystemFont | None:
-    """Return the font in a line of fc-list, None if Pillow can't read it."""
-    path, index, colour, charset = line.split("\t")
-    if not path.endswith(_FONT_FILES) or int(index) >= _MAX_FACES:
-        return None
-    ranges = []
-    for word in charset.split():  # such as `20-7e a0`
-        first, _, last = word.partition("-")
-        ranges.append((int(first, 16), int(last or first, 16)))
-    return SystemFont(path, int(index), colour == "True", sorted(ranges))
-
-
-class Unifont:
-    """The bitmaps of GNU Unifont, in its .hex format: a line `CODE POINT:BITMAP` per character."""
-
-    def bitmap(self, character: str) -> Image.Image | None:
-        """Return the bitmap of a character, 8 or 16 by 16 pixels; None if there is none."""
-        lines = self._lines
-        number = ord(character)
-        # Lines are in ascending order, so bisect the file by the line that each byte is in. The
-        # result is the line feed of the last line whose number is not greater.
-        places = range(len(lines))
-        following = bisect.bisect_right(places, number, key=lambda place: _number_at(lines, place))
-        end = following - 1
-        if end < 0 or _number_at(lines, end) != number:
-            return None
-        line = lines[lines.rfind(b"\n", 0, end) + 1 : end]
-        _, _, digits = line.partition(b":")
-        bits = bytes.fromhex(digits.decode())
-        width = len(bits) * 8 // _UNIFONT_ROWS
-        return Image.frombytes("1", (width, _UNIFONT_ROWS), bits)
+        fonts = filter(None, map(_system_font, process.stdout.splitlines()))
+        return sorted(fonts, key=SystemFont.rank)
 
     @functools.cached_property
-    def _lines(self) -> bytes:
-        return lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes()).lstrip()
-
-
-def _number_at(lines: bytes, place: int) -> int:
-    """Return the code point of the line that a byte is in; its line feed belongs to it."""
-    start = lines.rfind(b"\n", 0, place) + 1
-    return int(lines[start : lines.index(b":", start)], 16)
+    def _unifont(self) -> Mapping[bytes, bytes]:
+        """The bitmaps of GNU Unifont in hexadecimal, by code points of four digits or more."""
+        lines = lzma.decompress((_FONTS / "unifont.hex.xz").read_bytes()).split()
+        return dict(line.split(b":") for line in lines)
 
 
 def _is_mark(character: str) -> bool:
@@ -286,8 +243,9 @@ def _extent(font: ImageFont.FreeTypeFont, character: str) -> tuple[float, float]
     return start, end
 
 
-def _ink_of_bitmap(bitmap: Image.Image, width: int) -> Image.Image:
+def _ink_of_bits(bits: bytes, width: int) -> Image.Image:
     """Return the ink of a bitmap in an image of this width, or wider if it does not fit."""
+    bitmap = Image.frombytes("1", (len(bits) * 8 // _UNIFONT_ROWS, _UNIFONT_ROWS), bits)
     mask = Image.new("L", (max(width, bitmap.width), CELL_HEIGHT))
     mask.paste(bitmap, ((mask.width - bitmap.width) // 2, _UNIFONT_TOP))
     return mask

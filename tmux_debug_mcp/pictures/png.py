@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from .glyphs import CELL_HEIGHT, CELL_WIDTH, Glyphs
 from .screen import Cell, Screen
-from .theme import BACKGROUND, FOREGROUND, Rgb, colours, rgb
+from .styles import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
 _Point = tuple[int, int]
 

@@ -1,0 +1,89 @@
+"""Captures of a terminal's screen and history as text. No I/O.
+
+A capture with attributes (tmux(1), capture-pane -e) has SGR sequences, whose effect goes on in the
+next lines, and SO and SI around letters of the line drawing set.
+"""
+
+import re
+from collections.abc import Sequence
+
+from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
+from .rows import Row
+from .sequences import LINK, SGR
+
+_SGR = re.compile(SGR)
+_INVISIBLE = re.compile(f"{SGR}|{LINK}")
+# Letters of the line drawing set, between SO and SI, and an SI by itself.
+_DRAWN = re.compile(r"\016([^\017]*)|\017")
+# Group: a sequence among these letters.
+_LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
+
+
+def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
+    """Return the lines of a capture with attributes, with line drawing in place of its letters.
+
+    Args:
+        data: The capture.
+        ansi: Keep the attributes.
+
+    Returns:
+        The lines without trailing blanks, and without blank lines at the end.
+    """
+    text = data.decode(errors="replace")
+    is_plain = "\033" not in text and SHIFT_OUT not in text and SHIFT_IN not in text
+    if not is_plain:
+        text = with_line_drawing(text)
+        if not ansi:
+            text = _INVISIBLE.sub("", text)
+    lines = [_without_end(line) for line in text.split("\n")]
+    while lines and not _SGR.sub("", lines[-1]):
+        lines.pop()
+    return lines
+
+
+def _without_end(line: str) -> str:
+    """Return a line without blanks at its end; SGR sequences behind or between these stay."""
+    kept = ""
+    line = line.rstrip(" \t")
+    while line.endswith("m"):
+        sequence = _SGR.fullmatch(line, line.rfind("\033"))
+        if sequence is None:
+            break
+        kept = sequence[0] + kept
+        line = line[: sequence.start()].rstrip(" \t")
+    return line + kept
+
+
+def with_line_drawing(capture: str) -> str:
+    """Return a capture with line drawing in place of the letters between SO and SI."""
+    if SHIFT_OUT not in capture and SHIFT_IN not in capture:
+        return capture  # much faster than to search for both at once
+    return _DRAWN.sub(_as_line_drawing, capture)
+
+
+def _as_line_drawing(drawn: re.Match[str]) -> str:
+    letters = drawn[1] or ""
+    return _LETTERS.sub(_translated, letters)
+
+
+def _translated(part: re.Match[str]) -> str:
+    """Return a sequence as it is, and letters as line drawing."""
+    sequence = part[1]
+    if sequence:
+        return sequence
+    letters = part[0].replace(SHIFT_OUT, "")  # newer versions of tmux repeat SO
+    return letters.translate(LINE_DRAWING)
+
+
+def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
+    """Return a row of a capture with attributes so that it can be printed by itself.
+
+    Args:
+        rows: The rows of the capture.
+        number: The index of the row; beyond the capture it is the last row.
+        columns: The width of the screen, to which the row is filled with blanks.
+    """
+    *before, row = rows[: number + 1]
+    attributes = "".join(_INVISIBLE.findall("".join(before)))
+    width = len(Row(_INVISIBLE.sub("", row)).edit())
+    return attributes + row + "\033[0m" + " " * (columns - width)
