@@ -18,12 +18,11 @@ from typing import NamedTuple
 import anyio
 from support import PATIENCE_S, in_process
 
-from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.viewing.svg import animation
 from tmux_debug_mcp.vt.screen import Screen
 

@@ -41,7 +41,7 @@ comes next. The sentences here name the tools of `debug`; other toolsets replace
 Any other exception is a bug.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 _MAX_SHOWN_CHARACTERS = 80
@@ -392,6 +392,14 @@ def _shown(value: str) -> str:
     if len(value) <= _MAX_SHOWN_CHARACTERS:
         return value
     return value[:_MAX_SHOWN_CHARACTERS] + "…"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return which known word a wrong one is nearly, "" if it is none of them."""
+    import difflib  # noqa: PLC0415  only errors need it
+
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return near[0] if near else ""
 
 
 def first_of(error: BaseException) -> BaseException:

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tmux_debug_mcp.options import state_directory, value_of
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.options import OptionError, checked, parse, parse_all, value_of
+from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from . import agent_file, files, merging, programs
@@ -70,9 +72,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
         raise CommandError("--name takes letters, digits, - and _, at most 64 of them.")
     if options:
-        from .server_options import check  # noqa: PLC0415  it imports the toolsets
-
-        check(options, environ)
+        _check(options, environ)
     if arguments.client == _NIX:
         return _nix(arguments, options or [])
     setup = _Setup(arguments, options, environ)
@@ -274,13 +274,23 @@ class _Setup:
 
 def _toolsets(entry: object) -> str:
     """Return the toolsets that the options in an entry choose."""
-    chosen = ""
-    words = merging.server_options_of(entry) or []
-    for index, word in enumerate(words):
-        flag, has_value, value = word.partition("=")
-        if flag == "--toolsets":
-            chosen = value if has_value else "".join(words[index + 1 : index + 2])
-    return chosen or value_of("toolsets", {})
+    try:
+        values, _ = parse(merging.server_options_of(entry) or [], {})
+    except OptionError:  # the entry was made by hand
+        return value_of("toolsets", {})
+    return values["toolsets"]
+
+
+def _check(options: list[str], environ: Mapping[str, str]) -> None:
+    """Check that a server starts with these options.
+
+    Raises:
+        CommandError: It does not.
+    """
+    try:
+        checked(parse_all(options, {}), environ)
+    except (OptionError, StartError) as error:
+        raise CommandError(str(error)) from None
 
 
 def _nix(arguments: argparse.Namespace, options: list[str]) -> int:

@@ -5,11 +5,12 @@ import sys
 import time
 
 from tmux_debug_mcp import __version__
+from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, running
 
 from . import looking
-from .starting import DEFAULT_KEEP, connect, keep_option
+from .starting import DEFAULT_KEEP, connect
 
 _HELP = ("-h", "--help", "help")
 _REFUSED = 125
@@ -99,8 +100,12 @@ def _check_words(verb: str, words: list[str], known: tuple[str, ...]) -> None:
 
 
 def _start(words: list[str]) -> int:
-    keep, options = keep_option(words, os.environ)
-    connection, is_new = connect(options, keep or DEFAULT_KEEP, os.environ)
+    try:
+        values = parse_all(words, os.environ)
+    except OptionError as error:
+        raise CommandError(str(error)) from None
+    keep = values["keep"]
+    connection, is_new = connect(values, os.environ)
     connection.send({"want": "keep", "keep": keep})
     for message in connection.messages():
         if "err" in message:

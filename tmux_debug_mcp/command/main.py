@@ -170,10 +170,11 @@ def _makes_pane(words: list[str]) -> bool:
 
 def _started() -> Connection:
     """Start a detached server, and connect to it."""
-    from .starting import DEFAULT_KEEP, connect, keep_option  # noqa: PLC0415
+    from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
 
-    keep, _ = keep_option([], os.environ)
-    connection, _ = connect([], keep or DEFAULT_KEEP, os.environ)
+    from .starting import connect  # noqa: PLC0415
+
+    connection, _ = connect(parse_all([], os.environ), os.environ)
     return connection
 
 

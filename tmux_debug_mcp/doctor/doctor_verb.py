@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from tmux_debug_mcp.options import OPTIONS, settings_of, value_of
+from tmux_debug_mcp.options import value_of
+from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.tmux import supervisor
 
 from . import directories, installation, kernel, options, tmux_findings
@@ -92,8 +93,7 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
 
 def _checks(tmux: str, here: Surroundings) -> list[Check]:
     environ = here.environ
-    defaults = {option.flag: option.default for option in OPTIONS}
-    state = settings_of(defaults | {"cwd": "/"}, environ, tmux).state_dir
+    state = state_directory(environ)
     return [
         Check("package", partial(installation.package, environ)),
         Check("tmux", partial(tmux_findings.tmux, tmux, here)),

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tmux_debug_mcp.options import path_of, state_directory, value_of
+from tmux_debug_mcp.options import value_of
+from tmux_debug_mcp.settings import path_of, state_directory
 
 from .audits import Line
 from .logs import KeptCasts

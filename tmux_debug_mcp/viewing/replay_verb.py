@@ -17,10 +17,10 @@ import orjson
 
 from tmux_debug_mcp.errors import ToolError, first_of
 from tmux_debug_mcp.linux.users import user_name
-from tmux_debug_mcp.options import pane_environment, path_of, state_directory, value_of
+from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
 from tmux_debug_mcp.panes.people import session_for
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from . import logs
