@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
-from tmux_debug_mcp.verbs.table import VERBS
-from tmux_debug_mcp.viewing import filters, phrases
+from tmux_debug_mcp.viewing import phrases
 from tmux_debug_mcp.viewing.audits import (
     MAX_LINE_BYTES,
     Damage,
@@ -280,11 +279,6 @@ class TestWords:
         }
 
         assert tools | {"attach", "secret", "replay"} == phrases._WORDINGS.keys()
-
-    def test_verbs_are_those_of_the_command_line(self) -> None:
-        tools = {verb.name: verb.tool.removeprefix("tmux_") for verb in VERBS}
-
-        assert {verb: tool for verb, tool in tools.items() if verb != tool} == filters._VERBS
 
 
 class TestNames:

@@ -11,6 +11,8 @@ from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.options import OptionError, checked, parse, parse_all, value_of
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from . import agent_file, files, merging, programs
 from .faults import FormatError
@@ -33,17 +35,19 @@ pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig { tmux-debug = { }; }))
 mkSandbox { profile = profiles.base; mcp.tmux-debug = { }; agent = pkgs.claude-code; }"""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="tmux-debug config",
-        usage="tmux-debug config CLIENT [--scope SCOPE] [--name NAME] [--command PROGRAM] "
-        "[--write | --remove] [-- OPTIONS]",
-        description="Shows what makes an MCP client start tmux-debug-mcp, or puts it into the "
-        "client's own file.",
-        epilog="What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without "
-        "--, an entry that is there keeps its options.",
-        allow_abbrev=False,
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    made.usage = (
+        "tmux-debug config CLIENT [--scope SCOPE] [--name NAME] [--command PROGRAM] "
+        "[--write | --remove] [-- OPTIONS]"
+    )
+    made.description = (
+        "Shows what makes an MCP client start tmux-debug-mcp, or puts it into the client's own "
+        "file."
+    )
+    made.epilog = (
+        "What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without --, an "
+        "entry that is there keeps its options."
     )
     made.add_argument("client", metavar="CLIENT", choices=(*CLIENTS, _NIX), help=_clients())
     made.add_argument(
@@ -58,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
     action = made.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="put it into the client's file")
     action.add_argument("--remove", action="store_true", help="take it out of the client's file")
-    return made
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -68,7 +71,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         CommandError: It can't be done. The client's file is as it was.
     """
     own, options = _divided(words)
-    arguments = parser().parse_args(own)
+    arguments = parser_of(VERBS["config"]).parse_args(own)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
         raise CommandError("--name takes letters, digits, - and _, at most 64 of them.")
     if options:

@@ -9,15 +9,16 @@ import sys
 
 from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
+from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
-from . import looking
+from . import main as tmux_debug
 from .starting import connect
 
 
 def main() -> None:
     """Run the command and exit."""
-    if sys.argv[1:] and sys.argv[1] in looking.VERBS:
-        sys.exit(_look(sys.argv[1], sys.argv[2:]))
+    if sys.argv[1:] and _is_verb(sys.argv[1]):
+        tmux_debug.main()
     values = _to_relay(sys.argv[1:])
     if values:
         os._exit(_relay(values))
@@ -26,13 +27,9 @@ def main() -> None:
     cli.main()
 
 
-def _look(verb: str, words: list[str]) -> int:
-    """Run a verb that a newcomer looks for here; return the exit status."""
-    try:
-        return looking.run(verb, words)
-    except CommandError as error:
-        os.write(2, f"tmux-debug-mcp: {error}\n".encode())
-        return 1
+def _is_verb(word: str) -> bool:
+    """Tell whether a word is a verb that newcomers look for here, but for the demo: see `cli`."""
+    return word != "demo" and any(word == verb.name for verb in SECTIONS[LOOKING])
 
 
 def _to_relay(words: list[str]) -> Values | None:

@@ -11,6 +11,8 @@ from datetime import datetime
 from rich.console import Console
 
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from .audits import Damage, Line
 from .filters import Filter, PaneNames, time_of, tools_of
@@ -32,11 +34,9 @@ error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refuse
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="tmux-debug audit", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
-    )
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    made.description, made.epilog = _DESCRIPTION, _EPILOG
     made.add_argument(
         "files",
         nargs="+",
@@ -77,7 +77,6 @@ def parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print the records as they are, as lines of JSON"
     )
     add_page_options(made)
-    return made
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -86,7 +85,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     Raises:
         CommandError: A file can't be read, an option has no valid value, or nothing can be written.
     """
-    options = parser().parse_args(words)
+    options = parser_of(VERBS["audit"]).parse_args(words)
     wanted = _filter_of(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)
