@@ -12,8 +12,7 @@ import hypothesis
 import pytest
 from support import Tools, User, ask_until, in_process, marked, run_directories
 
-from tmux_debug_mcp.options import pane_environment
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment
 
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
 # tries other examples in each run.

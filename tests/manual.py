@@ -3,20 +3,16 @@
 Run it after a change of a verb, an option or the version: `.venv/bin/python tests/manual.py`.
 """
 
-import argparse
-import importlib
-import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import roff
 from roff import filled, paragraphs, rows, section
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.command import looking
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.verbs import help as texts
 from tmux_debug_mcp.verbs import parsing
+from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS, Verb
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -170,7 +166,7 @@ def files() -> dict[Path, str]:
     return {
         pages / "tmux-debug.1": page_of_command(),
         pages / "tmux-debug-mcp.1": page_of_server(),
-    } | {completions[shell]: texts.completion(shell, looking.helps()) for shell in texts.SHELLS}
+    } | {completions[shell]: texts.completion(shell) for shell in parsing.SHELLS}
 
 
 def page_of_command() -> str:
@@ -194,7 +190,7 @@ def page_of_command() -> str:
 def page_of_server() -> str:
     """Return tmux-debug-mcp(1)."""
     usage = [f"[{_flag(option)}]" for option in OPTIONS]
-    others = [rf"\fB{verb}\fR" for verb in ("demo", *looking.VERBS)]
+    others = [rf"\fB{verb.name}\fR" for verb in SECTIONS[LOOKING]]
     lines = [
         *_head("tmux-debug-mcp", "MCP server that gives a debugging agent real terminals"),
         *section(
@@ -249,39 +245,28 @@ def _flag(option: Option) -> str:
 
 def _commands() -> list[str]:
     """Return the lines about what the server's program does instead of serving."""
-    summaries = {verb: summary for verbs in sections().values() for verb, summary in verbs.items()}
-    verbs = ("demo", *looking.VERBS)
-    described = [(f"`{verb}`", _sentence(summaries[verb])) for verb in verbs]
+    described = [(f"`{verb.name}`", _sentence(verb.summary)) for verb in SECTIONS[LOOKING]]
     return [*rows(described), ".PP", *filled("They are verbs of `tmux-debug`(1), too.")]
-
-
-def sections() -> dict[str, dict[str, str]]:
-    """Return the summaries of the verbs, by the heading that the help has them under."""
-    found: dict[str, dict[str, str]] = {}
-    for heading, verbs in re.findall(
-        r"^(\w[\w ]*):\n((?:  .*\n)+)", texts.overview(), re.MULTILINE
-    ):
-        lines = [line.split(maxsplit=1) for line in verbs.splitlines()]
-        found[heading] = {verb: summary.strip() for verb, summary in lines}
-    return found
 
 
 def _verbs() -> list[str]:
     lines: list[str] = []
-    for heading, verbs in sections().items():
-        lines.append(f".SS {heading.capitalize()}")
-        for verb, summary in verbs.items():
-            lines += _verb(verb, summary)
+    for title, verbs in SECTIONS.items():
+        lines.append(f".SS {title.capitalize()}")
+        for verb in verbs:
+            lines += _verb(verb)
     return lines
 
 
-def _verb(verb: str, summary: str) -> list[str]:
+def _verb(verb: Verb) -> list[str]:
     """Return the lines about a verb."""
-    parser = parsers()[verb]()
-    head = " ".join([roff.bold(verb), *roff.words_of(parser)])
-    description = parser.description or _sentence(summary)
-    texts = [text for text in (description, parser.epilog) if text]
-    lines = [".TP", head, *paragraphs("\n\n".join(texts).replace("%%", "%"))]
+    parser = parsing.parser_of(verb)
+    head = " ".join([roff.bold(verb.name), *roff.words_of(parser)])
+    texts = [text.replace("%%", "%") for text in (parser.description, parser.epilog) if text]
+    lines = [".TP", head]
+    for text in texts:
+        lines += [*filled(text), ".IP"]
+    lines += roff.unfilled(verb.example)
     arguments = roff.arguments_of(parser, _COMMON)
     return [*lines, ".RS", *arguments, ".RE"] if arguments else lines
 
@@ -290,62 +275,6 @@ def _sentence(summary: str) -> str:
     """Return a verb's summary as a sentence. Behind a colon it has what a synopsis says."""
     summary = summary.partition(":")[0]
     return f"{summary[0].upper()}{summary[1:]}."
-
-
-def parsers() -> Mapping[str, Callable[[], argparse.ArgumentParser]]:
-    """Return what makes the parser of each verb."""
-    [action] = [
-        action
-        for action in parsing.parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    ]
-    of_the_server = {name: (lambda below=below: below) for name, below in action.choices.items()}
-    of_looking = {
-        verb: importlib.import_module(module).parser for verb, module in looking._MODULES.items()
-    }
-    return {**of_the_server, **of_looking, **_LOCAL}
-
-
-def _ps() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="List the servers and their panes.")
-    parser.add_argument("--follow", action="store_true", help="list them again every second")
-    parser.add_argument("--names", action="store_true", help="list only the names of panes")
-    return parser
-
-
-def _start() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description="Start a server that outlives its callers, for the current directory. It has "
-        "the environment and the options that are given, those of `tmux-debug-mcp`(1)."
-    )
-    keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
-    parser.add_argument("--keep", metavar="TIME", help=keep)
-    parser.add_argument("options", metavar="OPTION", nargs="*")
-    return parser
-
-
-def _stop() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(description="End a server with everything in its panes.")
-
-
-def _demo() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(description="Watch a client debug a small broken web service.")
-
-
-def _completion() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Print a script for tab completion in a shell.")
-    parser.add_argument("shell", choices=texts.SHELLS)
-    return parser
-
-
-# The verbs that have no parser in the package.
-_LOCAL: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
-    "ps": _ps,
-    "start": _start,
-    "stop": _stop,
-    "demo": _demo,
-    "completion": _completion,
-}
 
 
 if __name__ == "__main__":

@@ -18,14 +18,13 @@ from typing import NamedTuple
 import anyio
 from support import PATIENCE_S, in_process
 
-from tmux_debug_mcp.options import pane_environment
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.pictures.svg import animation
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment
 
 PICTURE = Path(__file__).parents[1] / "docs" / "demo.svg"
 COMMAND = "tmux-debug-mcp demo"

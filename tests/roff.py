@@ -69,14 +69,12 @@ def paragraphs(text: str) -> list[str]:
 
 def example(text: str) -> list[str]:
     """Return the lines of an example."""
-    return [
-        ".RS 4",
-        ".EX",
-        *(escaped(line) for line in text.splitlines()),
-        ".EE",
-        ".RE",
-        _NO_HYPHENS,
-    ]
+    return [".RS 4", *unfilled(text)[:-1], ".RE", _NO_HYPHENS]
+
+
+def unfilled(text: str) -> list[str]:
+    """Return the lines of text that is to be typed as it is, without an indent."""
+    return [".EX", *(escaped(line) for line in text.splitlines()), ".EE", _NO_HYPHENS]
 
 
 def section(title: str, lines: Iterable[str]) -> list[str]:

@@ -20,8 +20,7 @@ from support import PATIENCE_S, Tools, in_process, run_of, texts
 import tmux_debug_mcp.demo
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.logs.archive import Archive
-from tmux_debug_mcp.options import pane_environment
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.vt.keys import read
 

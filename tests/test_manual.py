@@ -9,9 +9,10 @@ from pathlib import Path
 import manual
 import pytest
 
-from tmux_debug_mcp.command import looking
 from tmux_debug_mcp.options import OPTIONS
 from tmux_debug_mcp.verbs import help as texts
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 PAGES = sorted(manual.DATA.rglob("*.1"))
 over_pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -75,10 +76,9 @@ class TestShownByGroff:
     def test_every_verb_and_its_flags_are_on_the_page_of_the_command(
         self, command_page: str
     ) -> None:
-        for verb in [verb for verbs in manual.sections().values() for verb in verbs]:
-            assert re.search(rf"^ {{7}}{verb}\b", command_page, re.MULTILINE), verb
-        for verb in looking.VERBS:
-            for flag in re.findall(r"--[a-z][a-z-]*", looking.help_of(verb)):
+        for verb in VERBS.values():
+            assert re.search(rf"^ {{7}}{verb.name}\b", command_page, re.MULTILINE), verb.name
+            for flag in set(parser_of(verb).flags) - {"--help"}:
                 assert flag in command_page, flag
 
     def test_every_exit_status_is_there(self, command_page: str) -> None:

@@ -1,9 +1,5 @@
-"""The command `tmux-debug-mcp`: arguments and environment in, exit statuses out.
+"""The command `tmux-debug-mcp`: arguments and environment in, exit statuses out."""
 
-The only module that reads the environment.
-"""
-
-import argparse
 import gc
 import os
 import shutil
@@ -14,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from . import __version__
 from .errors import StartError
-from .options import OPTIONS, Option, Values, check_uses, path_of, settings_of, value_of
+from .options import OPTIONS, OptionError, Values, checked, parse, unknown
 from .tmux.control_mode import version
 
 if TYPE_CHECKING:
     from .server import Configuration
 
 _OLDEST_TMUX = (3, 3)
+_WRONG = 2
 
 
 def main() -> None:
@@ -31,6 +28,9 @@ def main() -> None:
     except StartError as error:
         print(f"tmux-debug-mcp: {error}", file=sys.stderr)
         sys.exit(1)
+    except OptionError as error:
+        print(f"usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: {error}", file=sys.stderr)
+        sys.exit(_WRONG)
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -40,12 +40,21 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         The exit status, for a command that ends by itself.
 
     Raises:
+        OptionError: The arguments can't be read.
         StartError: It can't run here.
     """
-    arguments = _parser().parse_args(argv)
-    if arguments.command == "demo":
-        return _demo(_values(arguments, environ)["tmux"])
-    configuration = configuration_of(argv, environ)
+    values, others = parse(argv, environ)
+    if "-h" in others or "--help" in others:
+        sys.stdout.write(_help())
+        return 0
+    if "--version" in others:
+        print(f"tmux-debug-mcp {__version__}")
+        return 0
+    if others == ["demo"]:
+        return _demo(values["tmux"])
+    if others:
+        raise unknown(others[0])
+    configuration = configuration_of(values, environ)
     import anyio  # noqa: PLC0415
 
     from .server import serve  # noqa: PLC0415
@@ -55,25 +64,23 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     return 0
 
 
-def configuration_of(argv: Sequence[str], environ: Mapping[str, str]) -> "Configuration":
+def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configuration":
     """Return what a server with these options and this environment serves.
 
     Raises:
         StartError: An option has a value that can't be used, or tmux is too old.
     """
-    values = _values(_parser().parse_args(argv), environ)
+    _check_system()
     tmux = _find(values["tmux"])
     version_query = _ask_version(tmux)
     # These imports are most of the start-up time. Meanwhile tmux tells its version.
     from .audit import AuditLog  # noqa: PLC0415
     from .logs.archive import Archive  # noqa: PLC0415
     from .server import Configuration  # noqa: PLC0415
-    from .tools.toolset import choose  # noqa: PLC0415
+    from .settings import path_of  # noqa: PLC0415
 
     _check_version(tmux, version_query)
-    toolsets = choose(values["toolsets"])
-    settings = settings_of(values, environ, tmux)
-    check_uses(values, toolsets)
+    settings, toolsets = checked({**values, "tmux": tmux}, environ)
 
     audit = None
     records, captures = path_of(values["audit"]), path_of(values["audit-full"])
@@ -91,59 +98,36 @@ def configuration_of(argv: Sequence[str], environ: Mapping[str, str]) -> "Config
     return Configuration(toolsets, settings, audit, archive)
 
 
-def _parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line. It sets options that are not given to None."""
+def _help() -> str:
+    import argparse  # noqa: PLC0415  only the help needs it
+
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",
+        usage="tmux-debug-mcp [OPTION ...]\n       tmux-debug-mcp demo",
         description="An MCP server on standard input and output that gives a debugging agent "
-        "terminals in tmux.",
-        allow_abbrev=False,
+        "terminals in tmux. demo: watch a client debug a small broken web service.",
     )
-    parser.add_argument("--version", action="version", version=f"tmux-debug-mcp {__version__}")
+    parser.add_argument("--version", action="store_true", help="print the version")
     for option in OPTIONS:
-        _add_option(parser, option)
-    commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", title="commands (default: serve)"
-    )
-    commands.add_parser(
-        "demo", help="watch a client debug a small broken web service", allow_abbrev=False
-    )
-    return parser
+        facts = option.variable
+        if option.default:
+            facts += f"; default {option.default}"
+        text = f"{option.help} ({facts})".replace("%", "%%")  # argparse formats help with %
+        if option.value:
+            parser.add_argument(f"--{option.flag}", metavar=option.value, help=text)
+        else:
+            parser.add_argument(f"--{option.flag}", action="store_true", help=text)
+    return parser.format_help()
 
 
-def _add_option(parser: argparse.ArgumentParser, option: Option) -> None:
-    facts = option.variable
-    if option.default:
-        facts += f"; default {option.default}"
-    text = f"{option.help} ({facts})".replace("%", "%%")  # argparse formats help with %
-    flag = f"--{option.flag}"
-    if option.value:
-        parser.add_argument(flag, metavar=option.value, help=text)
-    else:
-        parser.add_argument(flag, action="store_const", const="1", help=text)
-
-
-def _values(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Values:
-    """Return the value of each option, by its flag; "" where it has none.
-
-    Raises:
-        StartError: This is not Linux.
-    """
+def _check_system() -> None:
     if sys.platform != "linux":
         raise StartError(f"This runs on Linux, not on {sys.platform}.")
-    return {option.flag: _value(arguments, option, environ) for option in OPTIONS}
-
-
-def _value(arguments: argparse.Namespace, option: Option, environ: Mapping[str, str]) -> str:
-    """Return the value of an option: of its flag, else of its variable, else its default."""
-    given: str | None = getattr(arguments, option.flag.replace("-", "_"))
-    if given is not None:
-        return given
-    return value_of(option.flag, environ)
 
 
 def _demo(tmux: str) -> int:
     """Run the demo, and return its exit status."""
+    _check_system()
     tmux = _find(tmux)
     _check_version(tmux, _ask_version(tmux))
     from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client

@@ -7,15 +7,16 @@ is ready, or why it can't start. It may be killed while it waits, which ends not
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
 
 from .cli import configuration_of
 from .errors import StartError
-from .lease import seconds_of
+from .options import Values
 from .server import serve_detached
+from .settings import seconds_of
 from .sockets.listener import claim
 from .sockets.servers import JOINED, READY
 
@@ -23,15 +24,12 @@ from .sockets.servers import JOINED, READY
 _ERRORS = "errors.log"
 
 
-def run(
-    directory: str, options: Sequence[str], keep: str, ready_fd: int, environ: Mapping[str, str]
-) -> None:
+def run(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
     """Serve until the end of the lease.
 
     Args:
         directory: The directory to make for the socket.
-        options: The options of `tmux-debug-mcp`.
-        keep: How long to go on without use, such as `60m`.
+        values: The options of `tmux-debug-mcp`, with `keep`.
         ready_fd: Where to write `READY`, `JOINED`, or why the server can't start.
         environ: The environment.
     """
@@ -42,8 +40,8 @@ def run(
     os.dup2(ready_fd, 2)
     os.close(ready_fd)
     try:
-        keep_s = seconds_of(keep)
-        configuration = configuration_of(options, environ)
+        keep_s = seconds_of(values["keep"])
+        configuration = configuration_of(values, environ)
         listener = claim(directory)
     except StartError as error:
         _tell(f"{error}\n".encode())

@@ -41,7 +41,7 @@ comes next. The sentences here name the tools of `debug`; other toolsets replace
 Classes without a sentence are raised with one. Any other exception is a bug.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any, ClassVar, dataclass_transform
 
@@ -388,6 +388,14 @@ class StorageError(SentenceError):
         "The server can't write {path} ({reason}). Make room or allow writing there, and call "
         "again."
     )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return which known word a wrong one is nearly, "" if it is none of them."""
+    import difflib  # noqa: PLC0415  only errors need it
+
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return near[0] if near else ""
 
 
 def first_of(error: BaseException) -> BaseException:

@@ -2,32 +2,9 @@
 
 import contextlib
 import math
-import re
 from collections.abc import Iterator
 
 import anyio
-
-from .errors import StartError
-
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_MAX_KEEP_S = 30 * 86_400
-
-
-def seconds_of(keep: str) -> float:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
-
-    Raises:
-        StartError: It is no such time, or longer than 30 days.
-    """
-    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
-    if found:
-        seconds = int(found[1]) * _UNITS_S[found[2]]
-        if 0 < seconds <= _MAX_KEEP_S:
-            return seconds
-    raise StartError(
-        f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
-        "30d."
-    )
 
 
 class Lease:

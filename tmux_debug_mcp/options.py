@@ -1,34 +1,37 @@
-"""The server's options: one table of flags and variables, and what becomes of their values.
+"""The server's options: the table of flags and variables, their parser, and the checks.
 
-A flag wins over its variable; an empty variable counts as not set.
+A flag wins over its variable; an empty variable counts as not set. The command line, `config`,
+`doctor` and `--keep` all read options here. Light, since a process that only reaches a running
+server imports this: what a value means is in `settings`, which is imported where it is needed.
 """
 
-import os
-import re
-import shlex
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from .errors import StartError
-from .settings import Settings
-from .vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
-
+TYPE_CHECKING = False  # of `typing`, which is not light
 if TYPE_CHECKING:
+    from typing import Any
+
+    from .settings import Settings
     from .tools.toolset import Toolset
 
-# The size of the terminal that the server was started in is not that of a pane.
-_NEVER_INHERITED = ("COLUMNS", "LINES")
-LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
-_OFF = ("", "0", "false", "no", "off")
-_ON = ("1", "true", "yes", "on")
-_SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
+# The value of each option, by its flag; "" where it has none.
+Values = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+class OptionError(Exception):
+    """Raised for a command line that can't be read.
+
+    Args:
+        reason: What is wrong with it, as a sentence.
+        advice: What to do, as another one.
+    """
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(f"{reason} {advice}")
+        self.reason = reason
+        self.advice = advice
+
+
 class Option:
     """An option: `--flag VALUE`, or the variable TMUX_DEBUG_FLAG.
 
@@ -37,17 +40,15 @@ class Option:
         value: What the help calls its value; "" for a switch, which has none.
         default: Its default, "" for none.
         help: What it does.
+        variable: The environment variable.
     """
 
-    flag: str
-    value: str
-    default: str
-    help: str
-
-    @property
-    def variable(self) -> str:
-        """The environment variable."""
-        return "TMUX_DEBUG_" + self.flag.upper().replace("-", "_")
+    def __init__(self, flag: str, value: str, default: str, text: str) -> None:
+        self.flag = flag
+        self.value = value
+        self.default = default
+        self.help = text
+        self.variable = "TMUX_DEBUG_" + flag.upper().replace("-", "_")
 
 
 OPTIONS = (
@@ -86,7 +87,7 @@ OPTIONS = (
         "keep the logs of panes in this directory, to be read after the end as RUN/ID",
     ),
     Option("shell", "PROGRAM", "", "the shell of panes, instead of $SHELL"),
-    Option("size", "COLUMNSxROWS", _SESSION_SIZE, "the size of sessions in toolset terminal"),
+    Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
     Option(
         "socket",
         "SOCKET",
@@ -100,199 +101,127 @@ OPTIONS = (
     ),
 )
 
-Values = Mapping[str, str]
+_BY_FLAG: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
 
 
 def value_of(flag: str, environ: Mapping[str, str]) -> str:
     """Return what the environment says of an option, else its default, "" for none."""
-    [option] = [option for option in OPTIONS if option.flag == flag]
+    option = _BY_FLAG[flag]
     return environ.get(option.variable) or option.default
 
 
-def settings_of(values: Values, environ: Mapping[str, str], tmux: str) -> Settings:
-    """Return the configuration that the options ask for.
-
-    Args:
-        values: The value of each option, by its flag; "" where it has none.
-        environ: The environment.
-        tmux: The tmux program, an absolute path.
+def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, list[str]]:
+    """Return the values of all options, and the words that are none, such as `demo`.
 
     Raises:
-        StartError: A value can't be used.
+        OptionError: An option has no value, or a switch has one.
     """
-    allows_kill = _is_on(values["allow-kill"])
-    if allows_kill and not values["socket"]:
+    values = {flag: value_of(flag, environ) for flag in _BY_FLAG}
+    others = []
+    remaining = iter(words)
+    for word in remaining:
+        flag, has_value, value = word.removeprefix("--").partition("=")
+        option = _BY_FLAG.get(flag)
+        if option is None or not word.startswith("--"):
+            others.append(word)
+            continue
+        if not option.value:
+            if has_value:
+                raise OptionError(f"Option --{flag} takes no value.", f"Leave out '={value}'.")
+            value = "1"
+        elif not has_value:
+            value = _next_value(option, remaining)
+        values[flag] = value
+    return values, others
+
+
+def _next_value(option: Option, remaining: Iterator[str]) -> str:
+    value = next(remaining, None)
+    if value is None or (value.startswith("-") and value != "-"):
+        raise OptionError(
+            f"Option --{option.flag} needs a value.", f"Give --{option.flag}={option.value}."
+        )
+    return value
+
+
+def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
+    """Return the values of all options, where every word must belong to one.
+
+    Raises:
+        OptionError: A word does not, or `parse` raises it.
+    """
+    values, others = parse(words, environ)
+    if others:
+        raise unknown(others[0])
+    return values
+
+
+def unknown(word: str) -> OptionError:
+    """Return the error for a word that is no option."""
+    from .errors import nearest  # noqa: PLC0415  it takes difflib
+
+    near = nearest(word.partition("=")[0], [f"--{flag}" for flag in _BY_FLAG])
+    advice = f"Did you mean {near}?" if near else "tmux-debug-mcp --help lists all options."
+    return OptionError(f"Option '{word}' is unknown.", advice)
+
+
+def check_value(flag: str, value: str, environ: Mapping[str, str]) -> None:
+    """Check the value of one option, whatever the others are.
+
+    Raises:
+        StartError: A server does not start with it.
+    """
+    _read({**_defaults(), flag: value}, environ)
+
+
+def checked(
+    values: Values, environ: Mapping[str, str]
+) -> "tuple[Settings, Sequence[Toolset[Any]]]":
+    """Return the settings and the toolsets that options ask for.
+
+    Raises:
+        StartError: A server does not start with one of the values, or with all of them together.
+    """
+    from .errors import StartError  # noqa: PLC0415  as in `_read`
+
+    settings, toolsets = _read(values, environ)
+    if settings.allows_kill and not settings.socket:
         raise StartError(
             "--allow-kill is for --socket: on the private tmux server all may be killed. Leave "
             "it out."
         )
-    return Settings(
-        env=_pane_environment(values, environ),
-        cwd=_working_directory(values["cwd"]),
-        tmux=tmux,
-        is_subreaper=True,
-        state_dir=state_directory(environ),
-        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
-        socket=_socket(values["socket"], environ),
-        allows_kill=allows_kill,
-        size=_size(values["size"]),
-    )
-
-
-def check_uses(values: Values, toolsets: "Sequence[Toolset[Any]]") -> None:
-    """Check that a toolset uses each option that is only for some of them.
-
-    Raises:
-        StartError: None does.
-    """
-    if values["socket"] and not any(toolset.uses_socket for toolset in toolsets):
+    if settings.socket and not any(toolset.uses_socket for toolset in toolsets):
         raise StartError(
             "--socket is for the toolsets tmux and tabs. Choose one with --toolsets, or leave "
             "it out."
         )
-    if values["size"] != _SESSION_SIZE and not any(toolset.uses_size for toolset in toolsets):
+    is_usual_size = values["size"] == _BY_FLAG["size"].default
+    if not is_usual_size and not any(toolset.uses_size for toolset in toolsets):
         raise StartError(
             "--size (TMUX_DEBUG_SIZE) is for the toolset terminal. Choose it with --toolsets, or "
             "leave it out."
         )
+    return settings, toolsets
 
 
-def path_of(value: str) -> Path | None:
-    """Return the absolute path that an option names, None for "".
-
-    `~` is expanded: clients start servers without a shell that would do it.
+def _read(values: Values, environ: Mapping[str, str]) -> "tuple[Settings, Sequence[Toolset[Any]]]":
+    """Return the settings and the toolsets, given values that may not fit together.
 
     Raises:
-        StartError: It begins with the home of a user that is not known.
+        StartError: A value can't be used, or two toolsets have a tool of the same name.
     """
-    return _absolute(value) if value else None
+    # These imports are most of a server's start-up time.
+    from .settings import path_of, seconds_of, settings_of  # noqa: PLC0415
+    from .tools.toolset import choose  # noqa: PLC0415
+
+    toolsets = choose(values["toolsets"])
+    if values["keep"]:
+        seconds_of(values["keep"])
+    for flag in ("audit", "audit-full", "log-dir"):
+        path_of(values[flag])
+    return settings_of(values, environ), toolsets
 
 
-def _absolute(value: str) -> Path:
-    try:
-        return Path(value).expanduser().absolute()
-    except RuntimeError as error:
-        raise StartError(
-            f"'{value}' begins with the home of a user that is not known here. Give an absolute "
-            "path."
-        ) from error
-
-
-def pane_environment(
-    environ: Mapping[str, str],
-    dropped: Iterable[str],
-    added: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Return the environment that panes inherit.
-
-    LC_CTYPE is set where no locale is: clients start servers without one, and then programs print
-    escapes instead of letters.
-
-    Args:
-        environ: The server's environment.
-        dropped: Names and patterns of variables to leave out.
-        added: Variables to add.
-    """
-    patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
-    env = {name: value for name, value in environ.items() if not _matches(name, patterns)}
-    env |= added or {}
-    if not any(env.get(name) for name in LOCALE_VARIABLES):
-        env["LC_CTYPE"] = "C.UTF-8"
-    return env
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _pane_environment(values: Values, environ: Mapping[str, str]) -> dict[str, str]:
-    added = _variables(values["env"])
-    env = pane_environment(environ, values["drop-env"].split(","), added)
-    if values["shell"]:
-        env["SHELL"] = _shell(values["shell"], env.get("PATH"))
-    return env
-
-
-def _variables(text: str) -> dict[str, str]:
-    """Return the variables of `--env`."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise StartError(
-            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a "
-            "shell."
-        ) from error
-    variables = {}
-    for word in words:
-        name, separator, value = word.partition("=")
-        if not (name and separator):
-            raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is no NAME=VALUE.")
-        variables[name] = value
-    return variables
-
-
-def _shell(given: str, path: str | None) -> str:
-    shell = shutil.which(os.path.expanduser(given), path=path)
-    if shell is None:
-        raise StartError(
-            f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a "
-            "shell."
-        )
-    return os.path.abspath(shell)
-
-
-def _socket(given: str, environ: Mapping[str, str]) -> str:
-    """Return the path of a tmux server's socket. Source: tmux(1), -L and -S."""
-    if not given:
-        return ""
-    if "/" in given:
-        return os.path.abspath(os.path.expanduser(given))
-    temporary = environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108  as tmux itself has it
-    by_name = os.path.join(temporary, f"tmux-{os.getuid()}", given)
-    if given != "default":
-        raise StartError(
-            f"--socket '{given}' may mean a file here or a name for tmux -L. Give a path: "
-            f"./{given} or {by_name}."
-        )
-    return by_name
-
-
-def _is_on(word: str) -> bool:
-    if word.lower() not in (*_ON, *_OFF):
-        raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.")
-    return word.lower() in _ON
-
-
-def _size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
-    if found:
-        columns, rows = int(found[1]), int(found[2])
-        if MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS:
-            return columns, rows
-    raise StartError(
-        f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as {_SESSION_SIZE}, of "
-        f"at most {MAX_COLUMNS}x{MAX_ROWS}."
-    )
-
-
-def state_directory(environ: Mapping[str, str]) -> Path:
-    """Return our directory for files that outlive us. Source: XDG Base Directory Specification."""
-    base = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.expanduser("~/.local/state")
-    return Path(base) / "tmux-debug-mcp"
-
-
-def _working_directory(given: str) -> Path:
-    if given:
-        path = _absolute(given)
-        if path.is_dir() and os.access(path, os.X_OK):
-            return path
-        raise StartError(
-            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. "
-            "Give one that exists."
-        )
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        raise StartError("The current directory is gone. Start from one that exists.") from None
+def _defaults() -> dict[str, str]:
+    # The directory that a server starts in is its client's affair.
+    return {option.flag: option.default for option in OPTIONS} | {"cwd": "/"}

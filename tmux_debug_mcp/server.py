@@ -35,8 +35,8 @@ from tmux_debug_mcp.tools.toolset import Toolset, choose
 
 from .audit import AuditLog
 from .errors import StartError
-from .lease import Lease, seconds_of
-from .settings import Settings
+from .lease import Lease
+from .settings import Settings, seconds_of
 from .sockets import servers
 from .sockets.listener import (
     Caller,

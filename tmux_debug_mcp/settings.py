@@ -1,11 +1,26 @@
-"""The server's configuration, as the command line and the environment give it."""
+"""The configuration of an engine, and what the values of the server's options mean for it."""
 
-from collections.abc import Mapping
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
-from tmux_debug_mcp.vt.sizes import SESSION_COLUMNS, SESSION_ROWS
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
+
+# The size of the terminal that the server was started in is not that of a pane.
+_NEVER_INHERITED = ("COLUMNS", "LINES")
+LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
+_OFF = ("", "0", "false", "no", "off")
+_ON = ("1", "true", "yes", "on")
+_SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_MAX_KEEP_S = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +54,189 @@ class Settings:
     size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""
     allows_kill: bool = False
+
+
+def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
+    """Return the settings that options ask for.
+
+    Args:
+        values: The value of each option, by its flag; "" where it has none.
+        environ: The environment.
+
+    Raises:
+        StartError: A value can't be used.
+    """
+    return Settings(
+        env=pane_environment_of(values, environ),
+        cwd=_working_directory(values["cwd"]),
+        tmux=values["tmux"],
+        is_subreaper=True,
+        state_dir=state_directory(environ),
+        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
+        socket=_socket(values["socket"], environ),
+        allows_kill=_is_on(values["allow-kill"]),
+        size=_size(values["size"]),
+    )
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Return our directory for files that outlive us. Source: XDG Base Directory Specification."""
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.local/state")
+    return Path(base) / "tmux-debug-mcp"
+
+
+def path_of(value: str) -> Path | None:
+    """Return the absolute path that an option names, None for "".
+
+    `~` is expanded: clients start servers without a shell that would do it.
+
+    Raises:
+        StartError: It begins with the home of a user that is not known.
+    """
+    return _absolute(value) if value else None
+
+
+def _absolute(value: str) -> Path:
+    try:
+        return Path(value).expanduser().absolute()
+    except RuntimeError as error:
+        raise StartError(
+            f"'{value}' begins with the home of a user that is not known here. Give an absolute "
+            "path."
+        ) from error
+
+
+def pane_environment(
+    environ: Mapping[str, str],
+    dropped: Iterable[str],
+    added: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the environment that panes inherit.
+
+    LC_CTYPE is set where no locale is: clients start servers without one, and then programs print
+    escapes instead of letters.
+
+    Args:
+        environ: The server's environment.
+        dropped: Names and patterns of variables to leave out.
+        added: Variables to add.
+    """
+    patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
+    env = {name: value for name, value in environ.items() if not _matches(name, patterns)}
+    env |= added or {}
+    if not any(env.get(name) for name in LOCALE_VARIABLES):
+        env["LC_CTYPE"] = "C.UTF-8"
+    return env
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def pane_environment_of(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of panes that the options ask for.
+
+    Raises:
+        StartError: A value can't be used.
+    """
+    added = _variables(values["env"])
+    env = pane_environment(environ, values["drop-env"].split(","), added)
+    if values["shell"]:
+        env["SHELL"] = _shell(values["shell"], env.get("PATH"))
+    return env
+
+
+def _variables(text: str) -> dict[str, str]:
+    """Return the variables of `--env`."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise StartError(
+            f"--env (TMUX_DEBUG_ENV) can't be read ({error}). Give NAME=VALUE, quoted as for a "
+            "shell."
+        ) from error
+    variables = {}
+    for word in words:
+        name, separator, value = word.partition("=")
+        if not (name and separator):
+            raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is no NAME=VALUE.")
+        variables[name] = value
+    return variables
+
+
+def _shell(given: str, path: str | None) -> str:
+    shell = shutil.which(os.path.expanduser(given), path=path)
+    if shell is None:
+        raise StartError(
+            f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a "
+            "shell."
+        )
+    return os.path.abspath(shell)
+
+
+def _socket(given: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a tmux server's socket. Source: tmux(1), -L and -S."""
+    if not given:
+        return ""
+    if "/" in given:
+        return os.path.abspath(os.path.expanduser(given))
+    temporary = environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108  as tmux itself has it
+    by_name = os.path.join(temporary, f"tmux-{os.getuid()}", given)
+    if given != "default":
+        raise StartError(
+            f"--socket '{given}' may mean a file here or a name for tmux -L. Give a path: "
+            f"./{given} or {by_name}."
+        )
+    return by_name
+
+
+def _is_on(word: str) -> bool:
+    if word.lower() not in (*_ON, *_OFF):
+        raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.")
+    return word.lower() in _ON
+
+
+def _size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
+    if found:
+        columns, rows = int(found[1]), int(found[2])
+        if MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS:
+            return columns, rows
+    raise StartError(
+        f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as {_SESSION_SIZE}, of "
+        f"at most {MAX_COLUMNS}x{MAX_ROWS}."
+    )
+
+
+def _working_directory(given: str) -> Path:
+    if given:
+        path = _absolute(given)
+        if path.is_dir() and os.access(path, os.X_OK):
+            return path
+        raise StartError(
+            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. "
+            "Give one that exists."
+        )
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise StartError("The current directory is gone. Start from one that exists.") from None
+
+
+def seconds_of(keep: str) -> float:
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
+
+    Raises:
+        StartError: It is no such time, or longer than 30 days.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
+    if found:
+        seconds = int(found[1]) * _UNITS_S[found[2]]
+        if 0 < seconds <= _MAX_KEEP_S:
+            return seconds
+    raise StartError(
+        f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
+        "30d."
+    )

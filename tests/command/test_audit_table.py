@@ -20,7 +20,8 @@ from sessions import fenced
 from support import PATIENCE_S, ask_until
 from wire import Server
 
-from tmux_debug_mcp.viewing import audit_verb
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from .conftest import PROGRAM, Shell
 
@@ -582,7 +583,5 @@ def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audi
 
 @documented
 def test_page_has_every_flag() -> None:
-    flags = set(re.findall("--[a-z]+", audit_verb.parser().format_help()))
-
-    for flag in flags - {"--help", "--audit"}:
+    for flag in set(parser_of(VERBS["audit"]).flags) - {"--help"}:
         assert f"`{flag}" in PAGE.read_text()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,25 +11,27 @@ from pathlib import Path
 import pytest
 import sessions
 from support import ask_until, marked, records
-from wire import Server
+from wire import SERVER, Server
 
 from tmux_debug_mcp import __version__, demo
+from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.verbs import help as texts
-from tmux_debug_mcp.verbs.table import VERBS
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
 
 from .conftest import PROGRAM, Shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 documented = pytest.mark.skipif(not DOCS.exists(), reason="Nix builds without the documents")
 
-ALL = [*(verb.name for verb in VERBS), "attach", "secret", "ps", "start", "stop", "call"]
+ALL = list(VERBS)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
 def test_help_names_every_verb_and_every_exit_status(shell: Shell, words: list[str]) -> None:
     text = shell.out(*words)
 
-    for verb in (*ALL, "completion"):
+    for verb in ALL:
         assert f"\n  {verb} " in text
     for status in ("0 done", "1 it ended otherwise", "124", "125", "126"):
         assert status in text
@@ -67,12 +70,73 @@ def test_version(shell: Shell) -> None:
     assert shell.out("--version") == f"tmux-debug {__version__}\n"
 
 
-@pytest.mark.parametrize("words", [["ps", "--all"], ["stop", "1"], ["completion", "tcsh"]])
-def test_words_that_are_not_known_are_refused(shell: Shell, words: list[str]) -> None:
+@pytest.mark.parametrize("name", ALL)
+def test_each_verb_has_help_with_an_example_that_it_takes(shell: Shell, name: str) -> None:
+    text = shell.out(name, "--help")
+
+    assert text.startswith(f"usage: tmux-debug {name}")
+    *_, heading, example = text.splitlines()
+    assert heading == "example:"
+    program, *words = shlex.split(example)
+    words = words[words.index(name) + 1 :]
+    assert program == "tmux-debug"
+    if name == "start":
+        parse_all(words, {})
+    elif name == "config":
+        parser_of(VERBS[name]).parse_args(words[: words.index("--")])
+        parse_all(words[words.index("--") + 1 :], {})
+    elif name == "replay":  # which joins `--at` and a time before the end
+        parser_of(VERBS[name]).parse_args(shlex.split(shlex.join(words).replace("--at ", "--at=")))
+    else:
+        parser_of(VERBS[name]).parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["craete", "cat"], "Verb 'craete' is unknown. Did you mean create?"),
+        (["craete", "--help"], "Verb 'craete' is unknown. Did you mean create?"),
+        (["help", "wiat"], "Verb 'wiat' is unknown. Did you mean wait?"),
+        (["frobnicate"], "Verb 'frobnicate' is unknown. tmux-debug --help lists all verbs."),
+        (["--sever", "12", "list"], "Flag '--sever' is unknown. Did you mean --server?"),
+        (["--server"], "--server needs the process id of a server. tmux-debug ps lists them."),
+        (["run", "--tiemout", "3", "true"], "Flag '--tiemout' is unknown. Did you mean --timeout?"),
+        (["run", "ls", "-la"], "Put -- before words that are not flags of ours."),
+        (["ps", "--flow"], "Flag '--flow' is unknown. Did you mean --follow?"),
+        (["stop", "1"], "'1' is one word too many."),
+        (["completion", "tcsh"], "Argument shell: invalid choice: 'tcsh'"),
+        (["audit"], "The following arguments are required: FILE"),
+        (["audit", "--fialed", "x"], "Flag '--fialed' is unknown. Did you mean --failed?"),
+        (["replay", "--sped", "2"], "Flag '--sped' is unknown. Did you mean --speed?"),
+        (["doctor", "--jsno"], "Flag '--jsno' is unknown. Did you mean --json?"),
+        (["doctor", "--timeout", "x"], "'x' is not a time. Give more than 0 and at most 600"),
+        (["config", "cursor", "--wirte"], "Flag '--wirte' is unknown. Did you mean --write?"),
+        (["config", "cursor", "--", "--kep", "1h"], "Did you mean --keep?"),
+        (["start", "--kep", "1h"], "Option '--kep' is unknown. Did you mean --keep?"),
+        (["demo", "now"], "'now' is one word too many."),
+    ],
+    ids=" ".join,
+)
+def test_wrong_words_start_nothing_and_name_the_nearest(
+    shell: Shell, words: list[str], complaint: str
+) -> None:
     done = shell.run(*words)
 
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith("tmux-debug: ")
+    assert complaint in done.stderr
+    assert shell.left() == []
+
+
+@pytest.mark.parametrize("words", [["audit", "--fialed"], ["config", "nobody"], ["doctor", "x"]])
+def test_verbs_of_the_other_program_are_the_same(shell: Shell, words: list[str]) -> None:
+    done = subprocess.run(
+        [*SERVER, *words], env=shell.env, capture_output=True, text=True, check=False
+    )
+
+    here = shell.run(*words)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == here.stderr
 
 
 def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., Server]) -> None:
@@ -172,6 +236,8 @@ def test_verbs_flags_and_panes_are_completed(
         shell, on_path, program, "tmux-debug wait --"
     )
     assert completes(shell, on_path, program, "tmux-debug send w") == {"web", "worker"}
+    assert completes(shell, on_path, program, "tmux-debug completion _") == {"bash", "zsh", "fish"}
+    assert completes(shell, on_path, program, "tmux-debug config cu") == {"cursor"}
 
 
 @pytest.mark.parametrize("program", ["bash", "fish"])
@@ -217,14 +283,14 @@ def test_skill_is_short_and_its_words_are_verbs() -> None:
     for verb in set(re.findall(r"tmux-debug (\w+)", skill)) - {"VERB"}:
         assert verb in ALL
     for flag in re.findall(r"(?<!-)--[a-z][a-z-]*", skill):
-        assert any(flag in texts.help_of([verb.name]) for verb in VERBS)
+        assert any(flag in parser_of(verb).flags for verb in TOOLS)
 
 
 @documented
 def test_page_has_every_verb() -> None:
     page = (DOCS / "command-line.md").read_text()
 
-    for verb in (*ALL, "completion"):
+    for verb in ALL:
         assert f"`{verb}" in page
 
 

@@ -264,9 +264,9 @@ class TestAttach:
 ASKS = "printf 'Password: '; stty -echo; read x; stty echo; echo; echo got ${#x}; exec cat"
 
 
-def login(server: Server) -> None:
+def login(server: Server, command: str = ASKS) -> None:
     """Make the pane `login`, and wait until it awaits a secret."""
-    server.call("create_pane", command=ASKS, name="login")
+    server.call("create_pane", command=command, name="login")
     ask_until(
         lambda: server.call("wait", pane_id="login", timeout_s=0)["content"][-1]["text"],
         lambda status: "awaits hidden input" in status,
@@ -330,6 +330,67 @@ class TestSecret:
         assert b"Nothing was typed." in done.stderr
         result = server.call("wait", pane_id="login", timeout_s=0)
         assert "awaits hidden input" in result["content"][-1]["text"]
+
+    @pytest.mark.parametrize(
+        "text", [b"first\nsecond", b"first\n\n", b"first\r\nsecond\r\n", b"\nx"]
+    )
+    def test_pipe_with_more_than_one_line_is_refused(
+        self, shell: Shell, server: Server, text: bytes
+    ) -> None:
+        login(server)
+
+        done = secret_from_a_pipe(shell, text)
+
+        assert (done.returncode, done.stdout) == (125, b"")
+        assert done.stderr.startswith(b"tmux-debug: The secret has more than one line. Nothing was")
+        result = server.call("wait", pane_id="login", timeout_s=0)
+        assert "awaits hidden input" in result["content"][-1]["text"]
+
+    @pytest.mark.parametrize(
+        ("setting", "secret"),
+        [
+            ("erase q", "quick"),
+            ("kill @", "p@ss"),
+            ("eof e", "secret"),
+            ("werase w", "password"),
+            ("intr i", "hidden"),
+            ("stop s", "secret"),
+        ],
+    )
+    def test_secret_with_a_special_character_of_the_terminal_is_refused(
+        self, shell: Shell, server: Server, setting: str, secret: str
+    ) -> None:
+        login(server, f"stty {setting}; {ASKS}")
+
+        done = secret_from_a_pipe(shell, secret.encode())
+
+        assert (done.returncode, done.stdout) == (125, b"")
+        assert b"The secret has a character that erases, ends or interrupts a line" in done.stderr
+        result = server.call("wait", pane_id="login", timeout_s=0)
+        assert "awaits hidden input" in result["content"][-1]["text"]
+
+    @pytest.mark.parametrize(("setting", "secret"), [("-isig intr q", "quick"), ("kill @", "pass")])
+    def test_characters_that_are_not_in_force_or_not_in_the_secret_are_typed(
+        self, shell: Shell, server: Server, setting: str, secret: str
+    ) -> None:
+        login(server, f"stty {setting}; {ASKS}")
+
+        assert secret_from_a_pipe(shell, secret.encode()).returncode == 0
+
+        server.shows("login", f"got {len(secret)}")
+
+    @pytest.mark.parametrize("secret", ["1", "got"])
+    def test_short_secret_that_is_printed_by_chance_is_not_taken_for_echo(
+        self, shell: Shell, server: Server, secret: str
+    ) -> None:
+        # What it prints is in the log by the time that typing is done.
+        asks = "printf 'Password: '; stty -echo; while read x; do echo got ${#x}; done"
+        login(server, asks)
+
+        done = secret_from_a_pipe(shell, secret.encode())
+
+        assert (done.returncode, done.stdout) == (0, b"Typed into pane 'debug-1'.\n")
+        server.shows("login", f"got {len(secret)}")
 
     def test_secret_that_is_not_utf_8_is_refused(self, shell: Shell, server: Server) -> None:
         login(server)

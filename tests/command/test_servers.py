@@ -22,6 +22,7 @@ from wire import SERVER, Server
 from tmux_debug_mcp.command.starting import directory_for
 from tmux_debug_mcp.doctor.probe import sparing_stale_directories
 from tmux_debug_mcp.lease import Lease
+from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets import listener, servers
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 
@@ -281,7 +282,7 @@ def test_another_user_can_not_take_the_place_of_a_detached_server(
     """In /tmp the name of a directory can be guessed, and anybody can make it first."""
     env = {name: value for name, value in shell.env.items() if name != "XDG_RUNTIME_DIR"}
     monkeypatch.chdir(shell.cwd)
-    directory = directory_for([], env)
+    directory = directory_for(parse_all([], env), "")
     command = PROGRAM if program == "tmux-debug" else SERVER
     with impostor(directory) as (_, heard):
         done = subprocess.run(

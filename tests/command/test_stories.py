@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from stories.scripts import Story, stories
 
-from tmux_debug_mcp.verbs.table import BY_NAME, VERBS, flag_of
+from tmux_debug_mcp.verbs.registry import TOOLS, flag_of
 
 from .conftest import Shell
 
 
 def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return the line of a shell script that does what a call does."""
-    [verb] = [verb for verb in VERBS if verb.tool == f"tmux_{tool}"]
+    [verb] = [verb for verb in TOOLS if verb.tool == f"tmux_{tool}"]
     flags, words = [], []
     for name, value in arguments.items():
         values = value if isinstance(value, list) else [value]
@@ -62,4 +62,3 @@ def test_lines_are_what_a_person_would_write() -> None:
     assert line_of("send_keys", {"pane_id": "web", "keys": ["a b", "C-c"], "timeout_s": 0}) == (
         "tmux-debug send --timeout 0 -- web 'a b' C-c"
     )
-    assert set(BY_NAME) == {verb.name for verb in VERBS}

@@ -13,7 +13,7 @@ import pytest
 from support import wait_until
 from wire import Server
 
-from tmux_debug_mcp.verbs.table import VERBS
+from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
 
 from .conftest import PROGRAM, Shell
 
@@ -147,11 +147,11 @@ def test_call_reads_arrays_as_json(shell: Shell) -> None:
     assert shell.out("call", "tmux_capture_pane", "pane_id=cat", "lines=5").startswith("one\none")
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+@pytest.mark.parametrize("verb", [verb.name for verb in TOOLS])
 def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
     text = shell.out(verb, "--help")
 
-    for flag, parameter in next(one for one in VERBS if one.name == verb).flags():
+    for flag, parameter in VERBS[verb].flags():
         assert flag in text
         assert str(parameter.schema.get("description", ""))[:20] in text
 

@@ -13,8 +13,8 @@ from support import ask_until
 from wire import SERVER, Server
 
 import tmux_debug_mcp
-from tmux_debug_mcp.options import OPTIONS, pane_environment
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.options import OPTIONS
+from tmux_debug_mcp.settings import Settings, pane_environment
 
 
 def command(
@@ -112,7 +112,7 @@ def test_wrong_arguments_are_usage_and_status_2(
     done = command(environment, *arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: tmux-debug-mcp")
+    assert done.stderr.startswith("usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: Option ")
 
 
 @pytest.mark.parametrize("fd", [0, 1])

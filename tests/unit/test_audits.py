@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
-from tmux_debug_mcp.verbs.table import VERBS
-from tmux_debug_mcp.viewing import filters, phrases
+from tmux_debug_mcp.viewing import phrases
 from tmux_debug_mcp.viewing.audits import MAX_LINE_BYTES, Damage, Parser, Record, merged
 from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
@@ -276,11 +275,6 @@ class TestWords:
 
         assert all(re.fullmatch("[a-z ]+", describe(record_of(tool))) for tool in tools)
         assert phrases._VERBS.keys() <= tools | {"secret"}
-
-    def test_verbs_are_those_of_the_command_line(self) -> None:
-        tools = {verb.name: verb.tool.removeprefix("tmux_") for verb in VERBS}
-
-        assert {verb: tool for verb, tool in tools.items() if verb != tool} == filters._VERBS
 
 
 class TestNames:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.clients import agent_file, files, jsonc, programs, toml_text, yaml_text
 from tmux_debug_mcp.clients.faults import FormatError
 from tmux_debug_mcp.clients.merging import Slot, merged, removed
-from tmux_debug_mcp.clients.server_options import check
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.options import OptionError, checked, parse_all
 from tmux_debug_mcp.sockets.servers import CommandError
 
 ROOT = Path(__file__).parents[2]
@@ -388,14 +389,18 @@ def test_options_are_what_follows_our_program(words: list[str], options: list[st
     ],
 )
 def test_options_that_the_server_takes(words: list[str]) -> None:
-    check(words, {})
+    checked(parse_all(words, {}), {})
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--kep", "60m"], "unrecognized arguments"),
-        (["--keep"], "expected one argument"),
+        (["--kep", "60m"], "Option '--kep' is unknown. Did you mean --keep?"),
+        (["--keep"], "Option --keep needs a value. Give --keep=TIME."),
+        (["--audit", "--keep", "60m"], "Option --audit needs a value. Give --audit=FILE."),
+        (["--allow-kill=0"], "Option --allow-kill takes no value. Leave out '=0'."),
+        (["--toolsets", ""], "No toolset is chosen."),
+        (["--toolsets", "debug,tmux"], "both have a tool"),
         (["--keep", "long"], "Give a time"),
         (["--toolsets", "debgu"], "no toolset 'debgu'"),
         (["--size", "1x1"], "Give columns and rows"),
@@ -403,13 +408,15 @@ def test_options_that_the_server_takes(words: list[str]) -> None:
         (["--allow-kill"], "--socket"),
         (["--socket", "default"], "--toolsets"),
         (["--cwd", "/none"], "--cwd"),
-        (["--version"], "unrecognized"),
-        (["demo"], "unrecognized"),
+        (["--version"], "Option '--version' is unknown."),
+        (["demo"], "Option 'demo' is unknown. tmux-debug-mcp --help lists all options."),
     ],
 )
 def test_options_that_the_server_does_not_take(words: list[str], reason: str) -> None:
-    with pytest.raises(CommandError, match=reason):
-        check(words, {})
+    with pytest.raises((OptionError, StartError)) as raised:
+        checked(parse_all(words, {}), {})
+
+    assert reason in str(raised.value)
 
 
 def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:

@@ -156,16 +156,28 @@ class TestOptions:
     def test_every_option_is_taken_in_a_command_line(self) -> None:
         words = [f"--{one.flag}" for one in OPTIONS if not one.value]
         words += ["--socket", "default", "--toolsets", "tmux"]
-        assert [*options.faults_of(words, {}, {})] == []
+        assert options.fault_of(words, {}, {}) is None
 
-    def test_faults_of_a_command_line(self) -> None:
-        words = ["--toolset=debug", "--size", "1x1", "--audit", "/x", "--allow-kill"]
-        unknown, size = options.faults_of(words, {}, {})
+    @pytest.mark.parametrize(
+        ("words", "fault"),
+        [
+            (
+                ["--toolset=debug", "--size", "1x1"],
+                ("Option '--toolset=debug' is unknown.", "Did you mean --toolsets?"),
+            ),
+            (["--audit"], ("Option --audit needs a value.", "Give --audit=FILE.")),
+        ],
+    )
+    def test_fault_of_a_command_line_is_what_the_server_would_say(
+        self, words: list[str], fault: tuple[str, str]
+    ) -> None:
+        assert options.fault_of(words, {}, {}) == fault
 
-        assert unknown == ("It does not know '--toolset=debug'.", "Did you mean --toolsets?")
-        assert "1x1" in size[0]
-        [of_env] = options.faults_of([], {"TMUX_DEBUG_SIZE": "big"}, {"TMUX_DEBUG_SIZE": "small"})
-        assert "big" in of_env[0]
+    def test_variables_of_a_client_are_judged_and_not_those_of_the_shell(self) -> None:
+        fault = options.fault_of([], {"TMUX_DEBUG_SIZE": "big"}, {"TMUX_DEBUG_SIZE": "small"})
+
+        assert fault
+        assert "big" in fault[0]
 
     @pytest.mark.parametrize(
         ("words", "added", "reason"),
@@ -183,17 +195,18 @@ class TestOptions:
     def test_options_that_the_server_refuses_together_are_a_fault(
         self, words: list[str], added: dict[str, str], reason: str
     ) -> None:
-        [(found, advice)] = options.faults_of(words, added, {})
+        fault = options.fault_of(words, added, {})
 
-        assert reason in found
-        assert advice
+        assert fault
+        assert reason in fault[0]
+        assert fault[1]
         if added and "--" in reason:
             [of_shell] = options.variables(added)
             assert of_shell.state is State.PROBLEM
 
     def test_options_of_flags_and_variables_are_looked_at_together(self) -> None:
         added = {"TMUX_DEBUG_SOCKET": "default"}
-        assert [*options.faults_of(["--toolsets", "tmux", "--allow-kill"], added, {})] == []
+        assert options.fault_of(["--toolsets", "tmux", "--allow-kill"], added, {}) is None
 
     def test_panes_have_an_environment_although_options_are_wrong(self) -> None:
         assert options.pane_environment({"TMUX_DEBUG_ENV": "'"})["LC_CTYPE"] == "C.UTF-8"

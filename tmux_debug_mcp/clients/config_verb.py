@@ -7,8 +7,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tmux_debug_mcp.options import state_directory, value_of
+from tmux_debug_mcp.errors import StartError
+from tmux_debug_mcp.options import OptionError, checked, parse, parse_all, value_of
+from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from . import agent_file, files, merging, programs
 from .faults import FormatError
@@ -31,17 +35,19 @@ pkgs.writeText "mcp.json" (builtins.toJSON (mcpConfig { tmux-debug = { }; }))
 mkSandbox { profile = profiles.base; mcp.tmux-debug = { }; agent = pkgs.claude-code; }"""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="tmux-debug config",
-        usage="tmux-debug config CLIENT [--scope SCOPE] [--name NAME] [--command PROGRAM] "
-        "[--write | --remove] [-- OPTIONS]",
-        description="Shows what makes an MCP client start tmux-debug-mcp, or puts it into the "
-        "client's own file.",
-        epilog="What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without "
-        "--, an entry that is there keeps its options.",
-        allow_abbrev=False,
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    made.usage = (
+        "tmux-debug config CLIENT [--scope SCOPE] [--name NAME] [--command PROGRAM] "
+        "[--write | --remove] [-- OPTIONS]"
+    )
+    made.description = (
+        "Shows what makes an MCP client start tmux-debug-mcp, or puts it into the client's own "
+        "file."
+    )
+    made.epilog = (
+        "What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without --, an "
+        "entry that is there keeps its options."
     )
     made.add_argument("client", metavar="CLIENT", choices=(*CLIENTS, _NIX), help=_clients())
     made.add_argument(
@@ -56,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
     action = made.add_mutually_exclusive_group()
     action.add_argument("--write", action="store_true", help="put it into the client's file")
     action.add_argument("--remove", action="store_true", help="take it out of the client's file")
-    return made
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -66,13 +71,11 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         CommandError: It can't be done. The client's file is as it was.
     """
     own, options = _divided(words)
-    arguments = parser().parse_args(own)
+    arguments = parser_of(VERBS["config"]).parse_args(own)
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
         raise CommandError("--name takes letters, digits, - and _, at most 64 of them.")
     if options:
-        from .server_options import check  # noqa: PLC0415  it imports the toolsets
-
-        check(options, environ)
+        _check(options, environ)
     if arguments.client == _NIX:
         return _nix(arguments, options or [])
     setup = _Setup(arguments, options, environ)
@@ -272,13 +275,23 @@ class _Setup:
 
 def _toolsets(entry: object) -> str:
     """Return the toolsets that the options in an entry choose."""
-    chosen = ""
-    words = merging.server_options_of(entry) or []
-    for index, word in enumerate(words):
-        flag, has_value, value = word.partition("=")
-        if flag == "--toolsets":
-            chosen = value if has_value else "".join(words[index + 1 : index + 2])
-    return chosen or value_of("toolsets", {})
+    try:
+        values, _ = parse(merging.server_options_of(entry) or [], {})
+    except OptionError:  # the entry was made by hand
+        return value_of("toolsets", {})
+    return values["toolsets"]
+
+
+def _check(options: list[str], environ: Mapping[str, str]) -> None:
+    """Check that a server starts with these options.
+
+    Raises:
+        CommandError: It does not.
+    """
+    try:
+        checked(parse_all(options, {}), environ)
+    except (OptionError, StartError) as error:
+        raise CommandError(str(error)) from None
 
 
 def _nix(arguments: argparse.Namespace, options: list[str]) -> int:

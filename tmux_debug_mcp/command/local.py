@@ -1,106 +1,44 @@
-"""The verbs that concern servers, not panes: `start`, `stop` and `ps`; and what is printed."""
+"""The verbs of servers, not of panes: `start`, `stop` and `ps`; and `demo` and `completion`."""
 
 import os
-import sys
 import time
+from collections.abc import Collection, Mapping
 
-from tmux_debug_mcp import __version__
+from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, running
+from tmux_debug_mcp.verbs.registry import VERBS
 
-from . import looking
-from .starting import DEFAULT_KEEP, connect, keep_option
+from .starting import DEFAULT_KEEP, connect
 
-_HELP = ("-h", "--help", "help")
-_REFUSED = 125
 _REDRAW_S = 1.0
 _CLEAR = "\x1b[H\x1b[J"
 
 
-def show_help(words: list[str]) -> int:
-    """Print help and return the exit status: without any words the command line is wrong."""
-    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  verbs don't need it
-
-    if not words:
-        os.write(2, texts.overview().encode())
-        return _REFUSED
-    verbs = [word for word in words if word not in _HELP]
-    if verbs and verbs[0] in looking.VERBS:
-        _print(looking.help_of(verbs[0]).rstrip("\n"))
-    elif verbs:
-        _print(texts.help_of(verbs).rstrip("\n"))
-    else:
-        _print(texts.overview().rstrip("\n"))
-    return 0
-
-
-def run(words: list[str], wanted: str) -> int:
-    """Run one of these verbs and return its exit status.
-
-    Args:
-        words: The command line, from the verb on.
-        wanted: The server that `--server` or the environment names, "" for none.
-
-    Raises:
-        CommandError: It can't be done.
-    """
-    verb, *arguments = words
-    if verb in _WITHOUT_SERVERS:
-        return _WITHOUT_SERVERS[verb](arguments)
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    servers = running(runtime)
-    if verb == "stop":
-        _check_words(verb, arguments, ())
-        server = choose(servers, wanted, os.getpid(), runtime)
-        if server.keep_s is None and not wanted:
-            raise CommandError(
-                f"Server {server.pid} ends with its MCP client. To end it now, say which: "
-                f"tmux-debug --server {server.pid} stop"
-            )
-        return _stop(server)
-    _check_words(verb, arguments, ("--follow", "--names"))
-    if "--names" in arguments:
-        return _names(choose(servers, wanted, os.getpid(), runtime))
-    return _list(follows="--follow" in arguments)
+def ps(words: list[str], environ: Mapping[str, str]) -> int:
+    """List the servers with their panes, or the names of one's panes."""
+    flags = _flags("ps", words, {"--follow", "--names"})
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    if "--names" in flags:
+        return _names(choose(running(runtime), _wanted(environ), os.getpid(), runtime))
+    while True:
+        servers = running(runtime)
+        text = "\n".join(_described(server) for server in servers) or "No server is running."
+        if "--follow" not in flags:
+            _print(text)
+            return 0
+        _print(f"{_CLEAR}{text}")
+        time.sleep(_REDRAW_S)
 
 
-def _version(_: list[str]) -> int:
-    _print(f"tmux-debug {__version__}")
-    return 0
-
-
-def _demo(words: list[str]) -> int:
-    from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
-    from tmux_debug_mcp.errors import StartError  # noqa: PLC0415
-
-    _check_words("demo", words, ())
+def start(words: list[str], environ: Mapping[str, str]) -> int:
+    """Start a detached server, or change how long one goes on that runs already."""
     try:
-        status = cli.run(["demo"], os.environ)
-    except StartError as error:
+        values = parse_all(words, environ)
+    except OptionError as error:
         raise CommandError(str(error)) from None
-    sys.stdout.flush()
-    return status
-
-
-def _completion(words: list[str]) -> int:
-    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  verbs don't need it
-
-    if len(words) != 1 or words[0] not in texts.SHELLS:
-        raise CommandError(f"Give one shell: completion {' or '.join(texts.SHELLS)}.")
-    _print(texts.completion(words[0], looking.helps()).rstrip("\n"))
-    return 0
-
-
-def _check_words(verb: str, words: list[str], known: tuple[str, ...]) -> None:
-    for word in words:
-        if word not in known:
-            takes = " and ".join(known) or "no arguments"
-            raise CommandError(f"{verb} does not know '{word}'. It takes {takes}.")
-
-
-def _start(words: list[str]) -> int:
-    keep, options = keep_option(words, os.environ)
-    connection, is_new = connect(options, keep or DEFAULT_KEEP, os.environ)
+    keep = values["keep"]
+    connection, is_new = connect(values, environ)
     connection.send({"want": "keep", "keep": keep})
     for message in connection.messages():
         if "err" in message:
@@ -117,7 +55,16 @@ def _start(words: list[str]) -> int:
     raise ServerGoneError("The server has ended.")
 
 
-def _stop(server: Server) -> int:
+def stop(words: list[str], environ: Mapping[str, str]) -> int:
+    """End a server, which must be named if an MCP client ends it."""
+    _flags("stop", words)
+    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), _wanted(environ)
+    server = choose(running(runtime), wanted, os.getpid(), runtime)
+    if server.keep_s is None and not wanted:
+        raise CommandError(
+            f"Server {server.pid} ends with its MCP client. To end it now, say which: "
+            f"tmux-debug --server {server.pid} stop"
+        )
     connection = Connection(server.socket)
     connection.send({"want": "stop"})
     for _ in connection.messages():
@@ -126,16 +73,40 @@ def _stop(server: Server) -> int:
     return 0
 
 
-def _list(*, follows: bool) -> int:
-    """Print the servers with their panes, and with `--follow` again every second."""
-    while True:
-        servers = running(os.environ.get("XDG_RUNTIME_DIR", ""))
-        text = "\n".join(_described(server) for server in servers) or "No server is running."
-        if not follows:
-            _print(text)
-            return 0
-        _print(f"{_CLEAR}{text}")
-        time.sleep(_REDRAW_S)
+def demo(words: list[str], environ: Mapping[str, str]) -> int:
+    """Show a client that debugs."""
+    from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
+
+    _flags("demo", words)
+    return cli.run(["demo"], environ)
+
+
+def completion(words: list[str], _environ: Mapping[str, str]) -> int:
+    """Print a script for tab completion."""
+    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  it takes all parsers
+    from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
+
+    arguments = parser_of(VERBS["completion"]).parse_args(words)
+    _print(texts.completion(arguments.shell).rstrip("\n"))
+    return 0
+
+
+def _flags(name: str, words: list[str], known: Collection[str] = ()) -> list[str]:
+    """Return the flags of a verb that takes no values. argparse would take longer than the verb.
+
+    Raises:
+        CommandError: There are other words.
+    """
+    if any(word not in known for word in words):
+        from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415  it says what is wrong
+
+        parser_of(VERBS[name]).parse_args(words)
+    return words
+
+
+def _wanted(environ: Mapping[str, str]) -> str:
+    """Return the server that the command line or the environment names, "" for none."""
+    return environ.get("TMUX_DEBUG_SERVER", "")
 
 
 def _described(server: Server) -> str:
@@ -180,12 +151,3 @@ def _print(line: str) -> None:
     data = f"{line}\n".encode()
     while data:
         data = data[os.write(1, data) :]
-
-
-# The verbs that don't look for servers.
-_WITHOUT_SERVERS = {
-    "--version": _version,
-    "start": _start,
-    "completion": _completion,
-    "demo": _demo,
-}

@@ -4,6 +4,7 @@ import _signal  # `signal` imports enum
 import os
 import sys
 
+from tmux_debug_mcp import __version__
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import (
     CommandError,
@@ -13,16 +14,12 @@ from tmux_debug_mcp.sockets.servers import (
     near,
     running,
 )
-
-from . import looking
+from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
 _REFUSED = 125
-# What is done in this process.
-_LOCAL = ("start", "stop", "ps", "completion", "demo", "--version")
-# What needs a person and their terminal.
-_PEOPLES = ("attach", "secret")
+_HELP = ("-h", "--help", "help")
 # What starts a server where there is none.
-_STARTING = (["create"], ["run"])
+_STARTING = ("create", "run")
 
 
 def main() -> None:
@@ -35,8 +32,6 @@ def main() -> None:
     except CommandError as error:
         _write(2, f"tmux-debug: {_printable(error)}\n")
         status = _REFUSED
-    except SystemExit as end:  # of argparse, which has printed why
-        status = _REFUSED if end.code else 0
     # Everything is written. Taking the interpreter down would take longer than the verb.
     os._exit(status)
 
@@ -51,26 +46,24 @@ def run(words: list[str]) -> int:
     wanted, words = _server_option(words)
     _check_characters(words)
     if not words or _asks_for_help(words):
-        from . import local  # noqa: PLC0415  verbs of the server don't need it
-
-        return local.show_help(words)
-    if words[0] in looking.VERBS:
-        return looking.run(words[0], words[1:], wanted)
+        return _show_help(words)
+    if words[0] == "--version":
+        _write(1, f"tmux-debug {__version__}\n")
+        return 0
+    verb = _verb(words)
     if _asks_for_earlier(words):
-        return looking.run("replay", words[1:], wanted)
-    if words[0] in _LOCAL:
-        from . import local  # noqa: PLC0415
-
-        return local.run(words, wanted)
+        verb = VERBS["replay"]
+    if verb.handler:
+        return _run_here(verb, words[1:], wanted)
     connection = _reach(wanted, words)
     wish: dict[str, object] = {"want": "verb", "words": words, "cwd": _directory()}
     printer = Printer()
-    if words[0] in _PEOPLES:
+    if verb in SECTIONS[PEOPLE]:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         connection.send(wish | {"person": people.name()})
         return people.serve(connection, printer.show)
-    signals = _hang_up_at_signals(connection) if words[:1] in _STARTING else []
+    signals = _hang_up_at_signals(connection) if verb.name in _STARTING else []
     connection.send(wish)
     status = None
     for message in connection.messages():
@@ -104,9 +97,7 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
 
 def _asks_for_earlier(words: list[str]) -> bool:
     """Tell whether a capture is to show what was there earlier, which a replay does."""
-    if words[0] != "capture":
-        return False
-    return any(word == "--at" or word.startswith("--at=") for word in words)
+    return words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words)
 
 
 def _asks_for_help(words: list[str]) -> bool:
@@ -114,6 +105,52 @@ def _asks_for_help(words: list[str]) -> bool:
     if "--" in words:
         words = words[: words.index("--")]
     return words[:1] == ["help"] or "-h" in words or "--help" in words
+
+
+def _show_help(words: list[str]) -> int:
+    """Print the help that is asked for; return the exit status, which is wrong without words."""
+    from tmux_debug_mcp.verbs.help import overview  # noqa: PLC0415  calls don't need it
+    from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
+
+    if not words:
+        _write(2, overview())
+        return _REFUSED
+    verbs = [word for word in words if word not in _HELP]
+    _write(1, parser_of(_verb(verbs)).format_help() if verbs else overview())
+    return 0
+
+
+def _verb(words: list[str]) -> Verb:
+    """Return the verb of a command line.
+
+    Raises:
+        CommandError: There is none of this name.
+    """
+    if words[0] in VERBS:
+        return VERBS[words[0]]
+    from tmux_debug_mcp.verbs.parsing import verb_of  # noqa: PLC0415  argparse, for errors only
+
+    return verb_of(words)
+
+
+def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
+    """Run a verb in this process and return its exit status."""
+    import importlib  # noqa: PLC0415  verbs of the server need none of these
+
+    environ = dict(os.environ)
+    if wanted:
+        environ["TMUX_DEBUG_SERVER"] = wanted
+    module, _, function = verb.handler.partition(":")
+    try:
+        status = getattr(importlib.import_module(module), function)(words, environ)
+    except Exception as error:
+        from tmux_debug_mcp.errors import StartError  # noqa: PLC0415  it takes as long as `ps`
+
+        if not isinstance(error, StartError):
+            raise
+        raise CommandError(str(error)) from error
+    sys.stdout.flush()  # this process ends without it
+    return int(status)
 
 
 class Printer:
@@ -148,7 +185,7 @@ def _reach(wanted: str, words: list[str]) -> Connection:
         # The only one that was found may have been killed.
         living = [server for server in running(runtime) if is_held(server.directory)]
         is_alone = not wanted and not near(living, runtime)
-        if words[:1] in _STARTING and is_alone and _makes_pane(words):
+        if words[0] in _STARTING and is_alone and _makes_pane(words):
             return _started()
         return Connection(choose(living, wanted, os.getpid(), runtime).socket)
 
@@ -170,16 +207,23 @@ def _makes_pane(words: list[str]) -> bool:
 
 def _started() -> Connection:
     """Start a detached server, and connect to it."""
-    from .starting import DEFAULT_KEEP, connect, keep_option  # noqa: PLC0415
+    from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
 
-    keep, _ = keep_option([], os.environ)
-    connection, _ = connect([], keep or DEFAULT_KEEP, os.environ)
+    from .starting import connect  # noqa: PLC0415
+
+    connection, _ = connect(parse_all([], os.environ), os.environ)
     return connection
 
 
 def _server_option(words: list[str]) -> tuple[str, list[str]]:
-    """Return the server that `--server` or the environment names, and the words behind it."""
-    if words[:1] == ["--server"] and len(words) > 1:
+    """Return the server that `--server` or the environment names, and the words behind it.
+
+    Raises:
+        CommandError: `--server` names none.
+    """
+    if words == ["--server"]:
+        raise CommandError("--server needs the process id of a server. tmux-debug ps lists them.")
+    if words[:1] == ["--server"]:
         return words[1], words[2:]
     if words and words[0].startswith("--server="):
         return words[0].removeprefix("--server="), words[1:]

@@ -12,6 +12,8 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError
 
 _INTERRUPTED = 130
+# Much more than a terminal takes, so that the server can say how long a line is.
+_MAX_PIPED_BYTES = 1 << 20
 
 
 def name() -> str:
@@ -58,17 +60,22 @@ def _attach(argv: object) -> int:
 
 
 def _ask(prompt: str) -> str:
-    """Return a secret: typed without echo, or the first line of a pipe.
+    """Return a secret: typed without echo, or all that is piped, without a final line feed.
 
     Raises:
-        CommandError: The line is not UTF-8.
+        CommandError: It is more than one line, or not UTF-8.
     """
     if os.isatty(0):
         # As an exception, so that the terminal's echo is turned on again.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return getpass.getpass(prompt)
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
-    line = sys.stdin.buffer.readline().removesuffix(b"\n").removesuffix(b"\r")
+    line = sys.stdin.buffer.read(_MAX_PIPED_BYTES).removesuffix(b"\n").removesuffix(b"\r")
+    if b"\n" in line:
+        raise CommandError(
+            "The secret has more than one line. Nothing was typed. Pipe a single line, as by "
+            "'| head -n 1'."
+        )
     try:
         return line.decode()
     except UnicodeDecodeError:

@@ -7,41 +7,44 @@ This process stays until one of the two is done.
 import os
 import sys
 
+from tmux_debug_mcp.options import OptionError, Values, parse
 from tmux_debug_mcp.sockets.servers import CommandError, client_of
+from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
-from . import looking
-from .starting import connect, keep_option
+from . import main as tmux_debug
+from .starting import connect
 
 
 def main() -> None:
     """Run the command and exit."""
-    if sys.argv[1:] and sys.argv[1] in looking.VERBS:
-        sys.exit(_look(sys.argv[1], sys.argv[2:]))
-    keep, options = keep_option(sys.argv[1:], os.environ)
-    if keep and not _asks_for_text(options):
-        os._exit(_relay(options, keep))
+    if sys.argv[1:] and _is_verb(sys.argv[1]):
+        tmux_debug.main()
+    values = _to_relay(sys.argv[1:])
+    if values:
+        os._exit(_relay(values))
     from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
 
     cli.main()
 
 
-def _look(verb: str, words: list[str]) -> int:
-    """Run a verb that a newcomer looks for here; return the exit status."""
+def _is_verb(word: str) -> bool:
+    """Tell whether a word is a verb that newcomers look for here, but for the demo: see `cli`."""
+    return word != "demo" and any(word == verb.name for verb in SECTIONS[LOOKING])
+
+
+def _to_relay(words: list[str]) -> Values | None:
+    """Return the options if a detached server is to serve, None if this process does all."""
     try:
-        return looking.run(verb, words)
-    except CommandError as error:
-        os.write(2, f"tmux-debug-mcp: {error}\n".encode())
-        return 1
+        values, others = parse(words, os.environ)
+    except OptionError:  # which the other main() says
+        return None
+    return values if values["keep"] and not others else None
 
 
-def _asks_for_text(options: list[str]) -> bool:
-    return any(word in ("-h", "--help", "--version", "demo") for word in options)
-
-
-def _relay(options: list[str], keep: str) -> int:
+def _relay(values: Values) -> int:
     """Serve this process's client through the detached server; return the exit status."""
     try:
-        connection, _ = connect(options, keep, os.environ)
+        connection, _ = connect(values, os.environ)
         connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
         for message in connection.messages():
             if "err" in message:

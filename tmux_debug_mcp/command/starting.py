@@ -10,15 +10,11 @@ from _blake2 import blake2b  # of hashlib, which loads OpenSSL as well
 from collections.abc import Mapping
 
 from tmux_debug_mcp import __version__
+from tmux_debug_mcp.options import Values
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import JOINED, PREFIX, READY, SOCKET, CommandError, bases
 
 DEFAULT_KEEP = "60m"
-_KEEP_FLAG = "--keep"
-_KEEP_VARIABLE = "TMUX_DEBUG_KEEP"
-_VARIABLES = "TMUX_DEBUG_"
-# Variables that do not make another server of the same configuration.
-_NOT_CONFIGURATION = (_KEEP_VARIABLE, "TMUX_DEBUG_SERVER")
 _MAX_ANSWER_BYTES = 1 << 16
 
 
@@ -26,45 +22,25 @@ class NotStartedError(CommandError):
     """Raised when a detached server can't start; the text says why."""
 
 
-def keep_option(words: list[str], environ: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return the value of `--keep` or of its variable, "" for none, and the other words."""
-    keep = environ.get(_KEEP_VARIABLE, "")
-    others = []
-    remaining = iter(words)
-    for word in remaining:
-        if word == _KEEP_FLAG:
-            keep = next(remaining, "")
-        elif word.startswith(f"{_KEEP_FLAG}="):
-            keep = word.removeprefix(f"{_KEEP_FLAG}=")
-        else:
-            others.append(word)
-    return keep, others
-
-
-def directory_for(options: list[str], environ: Mapping[str, str]) -> str:
+def directory_for(values: Values, runtime: str) -> str:
     """Return the directory of the detached server for the current directory and a configuration.
 
     Args:
-        options: The options of `tmux-debug-mcp`, without `--keep`.
-        environ: The environment.
+        values: The options. `--keep` does not make another server.
+        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
     """
-    variables = [
-        f"{name}={value}"
-        for name, value in sorted(environ.items())
-        if name.startswith(_VARIABLES) and name not in _NOT_CONFIGURATION
-    ]
-    configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options, "", *variables]
+    options = [f"{flag}={value}" for flag, value in values.items() if flag != "keep"]
+    configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options]
     data = "\0".join(configuration).encode(errors="surrogateescape")
     name = PREFIX + blake2b(data, digest_size=8).hexdigest()
-    return f"{bases(environ.get('XDG_RUNTIME_DIR', ''))[0]}/{name}"
+    return f"{bases(runtime)[0]}/{name}"
 
 
-def connect(options: list[str], keep: str, environ: Mapping[str, str]) -> tuple[Connection, bool]:
+def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, bool]:
     """Connect to the detached server for the current directory, and start it if it does not run.
 
     Args:
-        options: As for `directory_for`.
-        keep: How long the server goes on without use, as `--keep` has it.
+        values: The options.
         environ: The environment.
 
     Returns:
@@ -74,16 +50,16 @@ def connect(options: list[str], keep: str, environ: Mapping[str, str]) -> tuple[
         NotStartedError: It can't start.
         ServerGoneError: It has ended again.
     """
-    directory = directory_for(options, environ)
+    directory = directory_for(values, environ.get("XDG_RUNTIME_DIR", ""))
     socket = f"{directory}/{SOCKET}"
     try:
         return Connection(socket), False
     except ServerGoneError:
-        is_new = start(directory, options, keep)
+        is_new = start(directory, values)
         return Connection(socket), is_new
 
 
-def start(directory: str, options: list[str], keep: str) -> bool:
+def start(directory: str, values: Values) -> bool:
     """Start a detached server, and wait until it listens.
 
     Returns:
@@ -97,7 +73,7 @@ def start(directory: str, options: list[str], keep: str) -> bool:
     if child == 0:
         os.close(answer_fd)
         _leave(ready_fd)
-        _serve(directory, options, keep, ready_fd)
+        _serve(directory, values, ready_fd)
     os.close(ready_fd)
     os.waitpid(child, 0)
     answer = _read(answer_fd)
@@ -124,11 +100,12 @@ def _leave(ready_fd: int) -> None:
             os.closerange(fd, fd + 1)  # ignores errors: the list's own file is closed by now
 
 
-def _serve(directory: str, options: list[str], keep: str, ready_fd: int) -> None:
+def _serve(directory: str, values: Values, ready_fd: int) -> None:
     """Serve, and end this process."""
     from tmux_debug_mcp.detached import run  # noqa: PLC0415  the whole server
 
-    run(directory, options, keep, ready_fd, os.environ)
+    keep = values["keep"] or DEFAULT_KEEP
+    run(directory, {**values, "keep": keep}, ready_fd, os.environ)
     os._exit(0)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .clients import Client, Entry, clients_found
 from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
-from .options import faults_of
+from .options import fault_of
 from .probe import LateError, Probe, ProbeError, Surroundings, environment
 
 _PROGRAM = "tmux-debug-mcp"
@@ -96,8 +96,10 @@ def _judged(place: tuple[str, Entry], environ: Mapping[str, str]) -> Finding | T
         return ok(name, f"{where} starts it with {entry.words[0]}; not tried")
     start, options = parts
     added = {} if entry.is_of_project else entry.env
-    for fault, advice in faults_of(options, added, environ):
-        return problem(name, f"{where}: {fault}", advice)
+    fault = fault_of(options, added, environ)
+    if fault:
+        reason, advice = fault
+        return problem(name, f"{where}: {reason}", advice)
     if _is_of_project(entry) and not _is_trusted(program, environ):
         text = f"{where} names {entry.words[0]}; not tried, since it is the project's"
         return ok(name, text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tmux_debug_mcp.audit import why_unfit
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.logs.archive import MAX_KEPT_BYTES, MAX_SERVER_RUNS, names_run
-from tmux_debug_mcp.options import path_of
+from tmux_debug_mcp.settings import path_of
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.tmux import supervisor
 

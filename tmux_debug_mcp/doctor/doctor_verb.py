@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from tmux_debug_mcp.options import OPTIONS, settings_of, value_of
+from tmux_debug_mcp.options import value_of
+from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.tmux import supervisor
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 
 from . import directories, installation, kernel, options, tmux_findings
 from .client_findings import clients
@@ -32,11 +35,9 @@ and the clients that are set up for it. It changes nothing."""
 _EPILOG = "The exit status is 0 if the server works, also with warnings, and 1 with a problem."
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="tmux-debug doctor", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
-    )
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    made.description, made.epilog = _DESCRIPTION, _EPILOG
     made.add_argument("--json", action="store_true", help="print a list of JSON objects")
     made.add_argument("--tmux", metavar="PROGRAM", help="the tmux to look at (TMUX_DEBUG_TMUX)")
     made.add_argument(
@@ -46,12 +47,11 @@ def parser() -> argparse.ArgumentParser:
         default=_TIMEOUT_S,
         help="how long all of it may take (default %(default)g)",
     )
-    return made
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Print what is found, and return the exit status: 1 if there is a problem."""
-    arguments = parser().parse_args(words)
+    arguments = parser_of(VERBS["doctor"]).parse_args(words)
     tmux = arguments.tmux or value_of("tmux", environ)
     try:
         with _signals():
@@ -92,8 +92,7 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
 
 def _checks(tmux: str, here: Surroundings) -> list[Check]:
     environ = here.environ
-    defaults = {option.flag: option.default for option in OPTIONS}
-    state = settings_of(defaults | {"cwd": "/"}, environ, tmux).state_dir
+    state = state_directory(environ)
     return [
         Check("package", partial(installation.package, environ)),
         Check("tmux", partial(tmux_findings.tmux, tmux, here)),
@@ -147,7 +146,12 @@ def _directory(runtime: str) -> Iterator[Path | None]:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds <= _MAX_TIMEOUT_S:
-        raise argparse.ArgumentTypeError(f"Give more than 0 and at most {_MAX_TIMEOUT_S:g}.")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a time. Give more than 0 and at most {_MAX_TIMEOUT_S:g} seconds."
+        )
     return seconds

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from tmux_debug_mcp.cli import is_new_enough
-from tmux_debug_mcp.options import LOCALE_VARIABLES
+from tmux_debug_mcp.settings import LOCALE_VARIABLES
 
 from .finding import MORE_TIME, Finding, ok, problem, warning
 from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environment

@@ -29,6 +29,7 @@ class Modes(NamedTuple):
         has_signal_keys: C-c sends an interrupt, and is not a key that the program reads (ISIG).
         unread_bytes: Bytes that a program could read now (FIONREAD).
         polls: Reading returns without input, at once or after a time (VMIN is 0).
+        special_characters: The bytes that the terminal acts upon instead of passing them on.
     """
 
     is_canonical: bool
@@ -37,6 +38,7 @@ class Modes(NamedTuple):
     has_signal_keys: bool
     unread_bytes: int
     polls: bool = False
+    special_characters: bytes = b""
 
     @property
     def hides_lines(self) -> bool:
@@ -77,7 +79,23 @@ def _modes(attributes: list[Any], unread_bytes: int) -> Modes:
         unread_bytes=unread_bytes,
         # Python returns VMIN as a number in non-canonical mode only.
         polls=not is_canonical and characters[termios.VMIN] in (0, b"\0"),
+        special_characters=_special_characters(attributes),
     )
+
+
+def _special_characters(attributes: list[Any]) -> bytes:
+    """Return the special characters that are in force. Line feed, which always is, is left out."""
+    iflag, lflag, characters = attributes[_IFLAG], attributes[_LFLAG], attributes[_CC]
+    indexes: list[int] = []
+    if lflag & termios.ISIG:
+        indexes += [termios.VINTR, termios.VQUIT, termios.VSUSP]
+    if iflag & termios.IXON:
+        indexes += [termios.VSTART, termios.VSTOP]
+    if lflag & termios.ICANON:
+        indexes += [termios.VEOF, termios.VEOL, termios.VERASE, termios.VKILL]
+        if lflag & termios.IEXTEN:
+            indexes += [termios.VEOL2, termios.VWERASE, termios.VREPRINT, termios.VLNEXT]
+    return b"".join(characters[index] for index in indexes).replace(_DISABLED, b"")
 
 
 def size(pid: int) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
+from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
@@ -37,6 +38,8 @@ _WORKING = f" you have the keyboard; {_LEAVE} lets go "
 MAX_SECRET_BYTES = 4095
 # The echo of a secret is looked for in this much of what is printed while it is typed.
 _MAX_ECHO_BYTES = 1 << 16
+# Programs print anything shorter by chance, so that it says nothing about echo.
+_MIN_ECHO_CHARACTERS = 4
 
 
 class NotAwaitedError(SentenceError):
@@ -175,11 +178,13 @@ async def type_secret(pane: Pane, secret: str) -> None:
     _check_secret(secret)
     async with pane.keyboard.lock:
         await check_hidden_input(pane)
+        _check_special_characters(pane, secret)
         before = pane.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
     await pane.drain()
     # A program may turn echo on between our look and the typing, or print what it reads.
-    if secret and secret.encode() in pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES):
+    printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
+    if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
         raise ToolError(
             f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
             "has printed it. It is in the pane's log. Change it."
@@ -202,4 +207,18 @@ def _check_secret(secret: str) -> None:
         raise ToolError(
             f"The secret has {size} bytes, and a terminal keeps {MAX_SECRET_BYTES} of a line. "
             "Nothing was typed. Give it to the program in a file."
+        )
+
+
+def _check_special_characters(pane: Pane, secret: str) -> None:
+    """Check that the pane's terminal passes on all characters of a secret.
+
+    Raises:
+        ToolError: It does not. The text, which goes on record, does not say which one.
+    """
+    modes = terminals.modes(pane.leader.pid)
+    if modes and set(modes.special_characters) & set(secret.encode()):
+        raise ToolError(
+            f"The secret has a character that erases, ends or interrupts a line in pane "
+            f"'{pane.id}': see stty -a there. Nothing was typed. Run stty sane in the pane first."
         )

@@ -11,14 +11,14 @@ from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when
 from tmux_debug_mcp.tools.results import row, status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
-from .answers import INTERRUPTED, REFUSED, Output, output_of, send
+from .answers import DONE, INTERRUPTED, REFUSED, Output, output_of, send
 from .following import Followings
-from .parsing import PEOPLES, Request, UsageError, parse
+from .parsing import HelpWanted, Request, UsageError, parse
 from .people import People
-from .table import BY_NAME
+from .registry import VERBS
 
 # Verbs that start a program do so in the caller's directory.
-_STARTING = (BY_NAME["create"].tool, BY_NAME["run"].tool)
+_STARTING = (VERBS["create"].tool, VERBS["run"].tool)
 
 
 class Verbs:
@@ -62,10 +62,13 @@ class Verbs:
             raise CallerGoneError
         try:
             request = parse(words, self._schemas)
-        except UsageError as error:
-            await send(caller, _usage(error))
+        except HelpWanted as wanted:
+            await send(caller, Output(str(wanted), "", DONE))
             return
-        if request.verb in PEOPLES:
+        except UsageError as error:
+            await send(caller, Output("", f"tmux-debug: {error}\n", REFUSED))
+            return
+        if request.verb in ("attach", "secret", "replay"):
             await self._people.answer(caller, request, wish)
             return
         known = {pane.id for pane in self._engine.panes}
@@ -119,12 +122,6 @@ class Verbs:
 
 async def _report_nothing(_seconds: float) -> None:
     """Report no progress: a shell waits as long as it takes."""
-
-
-def _usage(error: UsageError) -> Output:
-    if error.is_help:
-        return Output(f"{error}", "", 0)
-    return Output("", f"tmux-debug: {error}\n", REFUSED)
 
 
 def _are_texts(values: Sequence[object]) -> bool:

@@ -16,7 +16,7 @@ from tmux_debug_mcp.panes.waiting.observations import WaitReason
 from tmux_debug_mcp.sockets.listener import Caller
 
 from .parsing import Request
-from .table import BY_NAME, VERBS
+from .registry import TOOLS, VERBS
 
 DONE = 0
 OTHERWISE = 1
@@ -89,7 +89,7 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
 
 def in_verbs(text: str) -> str:
     """Return a sentence of ours with verbs in place of the names of tools."""
-    for verb in VERBS:
+    for verb in TOOLS:
         text = text.replace(verb.tool, f"tmux-debug {verb.name}")
     return text
 
@@ -109,9 +109,9 @@ def _status(request: Request, result: types.CallToolResult) -> int:
         return REFUSED
     facts: Mapping[str, Any] = result.meta or {}
     reason = facts.get("reason", "")
-    if request.tool == BY_NAME["run"].tool:
+    if request.tool == VERBS["run"].tool:
         return _run_status(reason, facts.get("exit_code"))
-    if request.tool == BY_NAME["wait"].tool:
+    if request.tool == VERBS["wait"].tool:
         return _wait_status(reason, request.arguments)
     # Without a pattern, create and send only look for a moment at what comes of it.
     if "wait_for" in request.arguments:

@@ -26,7 +26,7 @@ from tmux_debug_mcp.tools.toolset import Answer
 
 from .answers import DONE, OTHERWISE, REFUSED, TIMED_OUT, Output, in_verbs
 from .parsing import Request
-from .table import BY_NAME
+from .registry import VERBS
 
 # The time between two lines about one pane.
 _INTERVAL_S = 0.1
@@ -107,7 +107,7 @@ class Followings:
             CursorError: The cursor is beyond the log's end.
             PaneNotFoundError: There is no such pane.
         """
-        given = Parser(BY_NAME["wait"].tool, debug_arguments.Wait).parse(arguments)
+        given = Parser(VERBS["wait"].tool, debug_arguments.Wait).parse(arguments)
         names = given.pane_id
         if isinstance(names, str):
             names = [names]

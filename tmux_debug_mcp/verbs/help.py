@@ -1,41 +1,9 @@
-"""The help of `tmux-debug`, and completion for shells; both from the table of verbs. No I/O."""
+"""The help of `tmux-debug` as a whole, and completion for shells. No I/O."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from .parsing import UsageError, parser
-from .table import VERBS
-
-_PEOPLES_SUMMARIES = {
-    "attach": "watch a pane in this terminal, or with --write work in it",
-    "secret": "type a secret that a program asks for, past the agent",
-}
-_SERVERS_SUMMARIES = {
-    "ps": "list the servers and their panes (--follow: live)",
-    "start": "start a server that outlives its callers (--keep 60m, and the server's options)",
-    "stop": "end a server with everything in its panes",
-}
-_LOOKING_SUMMARIES = {
-    "audit": "show audits as a table, or with --html as a page",
-    "replay": "show a pane as it was at any moment",
-    "doctor": "check what the server needs here, and say what to do",
-    "config": "set up an MCP client: config CLIENT, with --write in its own file",
-    "demo": "watch a client debug a small broken web service",
-}
-_OTHERS_SUMMARIES = {
-    "call": "call any tool of the server: call TOOL NAME=VALUE...",
-    "completion": "print a script for tab completion: completion bash, zsh or fish",
-}
-SHELLS = ("bash", "zsh", "fish")
-# The words behind a verb that are panes.
-_WITH_PANES = ("send", "capture", "wait", "kill", "attach", "secret", "replay")
-_LOCAL_FLAGS = {
-    "ps": ["--follow"],
-    "start": ["--keep"],
-    "stop": [],
-    "completion": [],
-    "demo": [],
-}
+from .parsing import parser_of
+from .registry import SECTIONS, VERBS, Verb
 
 _OVERVIEW = """\
 usage: tmux-debug [--server PID] VERB ...
@@ -43,9 +11,9 @@ usage: tmux-debug [--server PID] VERB ...
 The panes of a running tmux-debug-mcp server, from a shell.
 
 {sections}
-tmux-debug VERB --help has the flags of a verb. Standard output has what was printed, standard
-error the status line, and --json both. The server is the one that --server or TMUX_DEBUG_SERVER
-names, else the one of the MCP client that this shell belongs to, else the only one.
+tmux-debug VERB --help has the flags of a verb and an example. Output goes to standard output, the
+status line to standard error, and --json has both. The server is the one that --server or
+TMUX_DEBUG_SERVER names, else that of the MCP client that this shell belongs to, else the only one.
 
 Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or wrong; 126 `run` awaits
 input. `run` has else the exit code of its command.
@@ -54,79 +22,57 @@ input. `run` has else the exit code of its command.
 
 def overview() -> str:
     """Return the help of the command as a whole."""
-    sections = [
-        _section("panes", {verb.name: verb.summary for verb in VERBS}),
-        _section("people", _PEOPLES_SUMMARIES),
-        _section("servers", _SERVERS_SUMMARIES),
-        _section("looking and setting up", _LOOKING_SUMMARIES),
-        _section("others", _OTHERS_SUMMARIES),
-    ]
+    sections = []
+    for title, verbs in SECTIONS.items():
+        lines = [f"  {verb.name:<11} {verb.summary}\n" for verb in verbs]
+        sections.append(f"{title}:\n{''.join(lines)}")
     return _OVERVIEW.format(sections="\n".join(sections))
 
 
-def _section(title: str, summaries: dict[str, str]) -> str:
-    lines = [f"  {verb:<11} {summary}\n" for verb, summary in summaries.items()]
-    return f"{title}:\n{''.join(lines)}"
-
-
-def help_of(words: Sequence[str]) -> str:
-    """Return the help that a command line with `--help` asks for."""
-    verb = words[0]
-    try:
-        parser().parse_args([verb, "--help"])
-    except UsageError as error:
-        if error.is_help:
-            return str(error)
-    return overview()
-
-
-def completion(shell: str, looking: Mapping[str, str]) -> str:
-    """Return the script that completes words in a shell.
+class _Completed:
+    """What is completed behind a verb: its flags, and its first word.
 
     Args:
-        shell: One of `SHELLS`.
-        looking: The verbs that look at files and at this machine, each with its help.
+        verb: The verb.
     """
-    flags = {verb.name: _flags_of(verb.name) for verb in VERBS}
-    flags |= {verb: _flags_of(verb) for verb in ("attach", "secret", "call")}
-    flags |= {verb: _flags_in(text) for verb, text in looking.items()}
-    flags |= _LOCAL_FLAGS
+
+    def __init__(self, verb: Verb) -> None:
+        parser = parser_of(verb)
+        self.flags = parser.flags
+        words = parser.positionals
+        self.has_panes = any(action.metavar == "PANE" for action in words)
+        self.choices = [str(word) for action in words for word in action.choices or ()]
+
+
+def completion(shell: str) -> str:
+    """Return the script that completes words in a shell, one of `SHELLS`."""
+    completed = {verb.name: _Completed(verb) for verb in VERBS.values()}
     if shell == "fish":
-        return _fish(flags)
+        return _fish(completed)
+    cases = [
+        f"    {verb}) flags='{' '.join(one.flags)}' words='{' '.join(one.choices)}' ;;"
+        for verb, one in completed.items()
+    ]
     script = _BASH.format(
-        verbs=" ".join(flags),
-        cases="\n".join(f"    {verb}) flags='{' '.join(flags[verb])}' ;;" for verb in flags),
-        with_panes="|".join(_WITH_PANES),
+        verbs=" ".join(completed),
+        cases="\n".join(cases),
+        with_panes="|".join(verb for verb, one in completed.items() if one.has_panes),
     )
-    if shell == "zsh":
-        return _ZSH.format(script=script)
-    return script
+    return _ZSH.format(script=script) if shell == "zsh" else script
 
 
-def _flags_of(verb: str) -> list[str]:
-    """Return the flags of a verb that the server answers."""
-    return _flags_in(help_of([verb]))
-
-
-def _flags_in(text: str) -> list[str]:
-    found = re.findall(r"--[a-z][a-z-]*", text)
-    return list(dict.fromkeys(found))
-
-
-def _fish(flags: dict[str, list[str]]) -> str:
+def _fish(completed: Mapping[str, _Completed]) -> str:
     lines = [
         "complete -c tmux-debug -f",
-        f"complete -c tmux-debug -n __fish_use_subcommand -a '{' '.join(flags)}'",
+        f"complete -c tmux-debug -n __fish_use_subcommand -a '{' '.join(completed)}'",
     ]
-    for verb, names in flags.items():
-        condition = f"'__fish_seen_subcommand_from {verb}'"
-        lines += [
-            f"complete -c tmux-debug -n {condition} -l {name.removeprefix('--')}" for name in names
-        ]
-        if verb in _WITH_PANES:
-            lines.append(
-                f"complete -c tmux-debug -n {condition} -a '(tmux-debug ps --names 2>/dev/null)'"
-            )
+    for verb, one in completed.items():
+        complete = f"complete -c tmux-debug -n '__fish_seen_subcommand_from {verb}'"
+        lines += [f"{complete} -l {flag.removeprefix('--')}" for flag in one.flags]
+        if one.has_panes:
+            lines.append(f"{complete} -a '(tmux-debug ps --names 2>/dev/null)'")
+        if one.choices:
+            lines.append(f"{complete} -a '{' '.join(one.choices)}'")
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +86,7 @@ if [[ $funcstack[1] == _tmux-debug ]]; then _bash_complete -F _tmux_debug; fi
 
 _BASH = """\
 _tmux_debug() {{
-  local name word=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} flags=
+  local name word=${{COMP_WORDS[COMP_CWORD]}} verb=${{COMP_WORDS[1]}} flags words
   case $verb in
 {cases}
   esac
@@ -157,7 +103,7 @@ _tmux_debug() {{
           [[ $name == "$word"* ]] && COMPREPLY+=("$(printf %q "$name")")
         done < <(tmux-debug ps --names 2>/dev/null)
         ;;
-      completion) COMPREPLY=( $(compgen -W 'bash zsh fish' -- "$word") ) ;;
+      *) COMPREPLY=( $(compgen -W "$words" -- "$word") ) ;;
     esac
   fi
 }}

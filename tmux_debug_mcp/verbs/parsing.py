@@ -1,17 +1,23 @@
-"""Reads the words of a command line: which verb, and the arguments of its tool. No I/O."""
+"""Reads the words of a command line: which verb, and its arguments; and has the help of a verb.
+
+No I/O. The parsers of `audit`, `replay`, `doctor` and `config` are in the modules that do these.
+"""
 
 import argparse
 import functools
+import importlib
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from tmux_debug_mcp.errors import nearest
+from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.arguments import Parameter, Parser
 
-from .table import BY_NAME, VERBS, Verb, flag_of
+from .registry import LOCAL, PEOPLE, SECTIONS, VERBS, Verb, flag_of
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
@@ -24,22 +30,17 @@ _VALUES = {
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
 # The name of a parameter in a description. Words without an underscore may be words.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
-_PROGRAM = "tmux-debug"
-# Verbs for people, which are no tools.
-PEOPLES = ("attach", "secret", "replay")
+# The arguments whose words may look like flags.
+_COMMANDS = ("command", "keys")
+SHELLS = ("bash", "zsh", "fish")
 
 
-class UsageError(Exception):
-    """Raised for words that can't be read, and for `--help`.
+class UsageError(CommandError):
+    """Raised for words that can't be read; the text says what is wrong."""
 
-    Args:
-        text: What to print.
-        is_help: Help was asked for, so nothing is wrong.
-    """
 
-    def __init__(self, text: str, *, is_help: bool = False) -> None:
-        super().__init__(text)
-        self.is_help = is_help
+class HelpWanted(Exception):  # noqa: N818  nothing is wrong
+    """Raised for `--help`; the text is the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +65,28 @@ class Request:
 
 
 def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Request:
-    """Return what a command line asks for.
+    """Return what a command line asks of the server.
 
     Args:
         words: The words behind `tmux-debug`, at least a verb.
         tools: The schemas of the tools that `call` can call, by the tools' names.
 
     Raises:
-        UsageError: They can't be read, or ask for help.
+        UsageError: They can't be read.
+        HelpWanted: They ask for help.
     """
-    given = parser().parse_args(words)
-    if given.verb in PEOPLES:
+    if words[:1] == ["replay"]:  # the caller has read the flags, and asks for the log alone
+        return Request("replay", "replay", {"pane_id": words[1] if words[1:] else None})
+    verb = verb_of(words)
+    if verb.handler:
+        raise UsageError(f"Verb '{verb.name}' is for the caller. Run it by tmux-debug.")
+    given = parser_of(verb).parse_args(words[1:])
+    if verb in SECTIONS[PEOPLE]:
         arguments = {"pane_id": given.pane_id}
-        return Request(given.verb, given.verb, arguments, writes=getattr(given, "write", False))
-    if given.verb == "call":
+        return Request(verb.name, verb.name, arguments, writes=getattr(given, "write", False))
+    if verb.name == "call":
         arguments = _named_values(given.tool, given.values, tools)
         return Request("call", given.tool, arguments, is_json=given.json)
-    verb: Verb = given.row
     arguments = {}
     for parameter in verb.parameters:
         value = getattr(given, parameter.name)
@@ -103,95 +109,139 @@ def check(words: Sequence[str]) -> Request:
     from tmux_debug_mcp.panes import creation  # noqa: PLC0415  help needs neither it nor anyio
 
     request = parse(words, {})
-    verb = BY_NAME[request.verb]
-    if verb.arguments:
-        given: Any = Parser(verb.tool, verb.arguments).parse(request.arguments)
+    arguments = VERBS[request.verb].arguments_class
+    if arguments:
+        given: Any = Parser(request.tool, arguments).parse(request.arguments)
         name, env = request.arguments.get("name"), request.arguments.get("env", {})
         creation.check(creation.NewPane(given.command, name, env=env))
     return request
 
 
+def verb_of(words: Sequence[str]) -> Verb:
+    """Return the verb of a command line.
+
+    Raises:
+        UsageError: It has none that is known.
+    """
+    [name] = words[:1] or [""]
+    if name in VERBS:
+        return VERBS[name]
+    kind, known = ("Flag", ["--server", "--version", "--help"])
+    if not name.startswith("-"):
+        kind, known = ("Verb", list(VERBS))
+    near = nearest(name.partition("=")[0], known)
+    advice = f"Did you mean {near}?" if near else "tmux-debug --help lists all verbs."
+    raise UsageError(f"{kind} '{name}' is unknown. {advice}")
+
+
 @functools.cache
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
-    top = _Parser(prog=_PROGRAM, add_help=False, allow_abbrev=False)
-    verbs = top.add_subparsers(dest="verb", required=True, parser_class=_Parser)
-    for verb in VERBS:
-        _add_verb(verbs, verb)
-    _add_peoples(verbs)
-    call = verbs.add_parser("call", help="call any tool of the server", allow_abbrev=False)
-    call.add_argument("tool", metavar="TOOL", help="its name")
-    call.add_argument(
-        "values", metavar="NAME=VALUE", nargs="*", help="its arguments; arrays and objects as JSON"
-    )
-    _add_json(call)
-    return top
+def parser_of(verb: Verb) -> "VerbParser":
+    """Return the parser of a verb's words, which has its help, too."""
+    parser = VerbParser(verb)
+    if verb.tool:
+        _add_tool(parser, verb)
+    elif verb.name in _ADDING:
+        _ADDING[verb.name](parser)
+    elif verb.module not in ("", LOCAL):
+        importlib.import_module(verb.module).add_arguments(parser)
+    return parser
 
 
-def _add_peoples(verbs: Any) -> None:  # noqa: ANN401  as below
-    """Add the verbs for people, which are no tools."""
-    attach = verbs.add_parser(
-        "attach",
-        help="watch a pane, or work in it",
-        description="Show a pane in this terminal. C-b d leaves it.",
-        allow_abbrev=False,
-    )
-    attach.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
-    attach.add_argument(
-        "--write",
-        action="store_true",
-        help="take the keyboard: until you leave, no agent types, runs or signals there",
-    )
-    secret = verbs.add_parser(
-        "secret",
-        help="type a secret that a program asks for",
-        description="Ask for a secret, or read a line of standard input, and type it where hidden "
-        "input is awaited. It is on no record and in no log.",
-        allow_abbrev=False,
-    )
-    secret.add_argument("pane_id", metavar="PANE", help="pane id or name")
-    # The command line has the flags of this one, and asks the server for the log alone.
-    replay = verbs.add_parser("replay", allow_abbrev=False)
-    replay.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
+class VerbParser(argparse.ArgumentParser):
+    """The parser of a verb, which raises instead of printing and ending the process.
+
+    Args:
+        verb: The verb.
+    """
+
+    def __init__(self, verb: Verb) -> None:
+        super().__init__(
+            prog=f"tmux-debug {verb.name}",
+            description=_sentence(verb.summary),
+            allow_abbrev=False,
+        )
+        self._example = verb.example
+
+    @property
+    def flags(self) -> list[str]:
+        """The long flags, such as `--timeout`."""
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
+    @property
+    def positionals(self) -> list[argparse.Action]:
+        """The arguments that are words."""
+        return self._get_positional_actions()
+
+    def parse_args(self, words: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
+        """Return the arguments.
+
+        Raises:
+            UsageError: They can't be read.
+            HelpWanted: They ask for help.
+        """
+        arguments, others = self.parse_known_args(words)
+        if others:
+            self._refuse(others[0])
+        return arguments
+
+    def _refuse(self, word: str) -> NoReturn:
+        """Raise that a word is neither a flag nor an argument."""
+        if not word.startswith("-"):
+            self.error(f"'{word}' is one word too many.")
+        near = nearest(word.partition("=")[0], self.flags)
+        advice = f"Did you mean {near}?" if near else f"{self.prog} --help lists all."
+        if any(action.dest in _COMMANDS for action in self.positionals):
+            advice += " Put -- before words that are not flags of ours."
+        self.error(f"Flag '{word}' is unknown. {advice}")
+
+    def format_help(self) -> str:
+        """Return the help, which ends with an example."""
+        return f"{super().format_help()}\nexample:\n  {self._example}\n"
+
+    def print_help(self, _file: Any = None) -> None:  # noqa: ANN401  as argparse has it
+        """Raise the help."""
+        raise HelpWanted(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong, with the usage."""
+        usage = self.format_usage().removeprefix("usage: ").strip()
+        text = f"{message[0].upper()}{message[1:]}"
+        raise UsageError(f"{text}\nusage: {usage}")
 
 
-def _add_verb(verbs: Any, verb: Verb) -> None:  # noqa: ANN401  argparse has no name for it
-    added = verbs.add_parser(
-        verb.name, help=verb.summary, description=_sentence(verb.summary), allow_abbrev=False
-    )
-    added.set_defaults(row=verb)
+def _add_tool(parser: VerbParser, verb: Verb) -> None:
     parameters = {parameter.name: parameter for parameter in verb.parameters}
     for name in verb.words:
         schema = parameters[name].schema
         several = "+" if name == "command" or "anyOf" in schema else None
-        added.add_argument(name, metavar=_WORDS[name], nargs=several, help=_help(schema))
+        parser.add_argument(name, metavar=_WORDS[name], nargs=several, help=_help(schema))
     for flag, parameter in verb.flags():
-        _add_flag(added, flag, parameter)
+        _add_flag(parser, flag, parameter)
     if verb.name == "wait":
-        added.add_argument(
+        parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
         )
-    _add_json(added)
+    _add_json(parser)
 
 
-def _add_flag(added: argparse.ArgumentParser, flag: str, parameter: Parameter) -> None:
+def _add_flag(parser: VerbParser, flag: str, parameter: Parameter) -> None:
     schema = parameter.schema
     text = _help(schema)
     if schema.get("type") == "boolean":
-        added.add_argument(flag, dest=parameter.name, action="store_const", const=True, help=text)
+        parser.add_argument(flag, dest=parameter.name, action="store_const", const=True, help=text)
         return
     if schema.get("type") == "object":
-        added.add_argument(
+        parser.add_argument(
             flag, dest=parameter.name, action="append", metavar="NAME=VALUE", help=text
         )
         return
     convert = {"integer": int, "number": float}.get(str(schema.get("type")), str)
     metavar = "SECONDS" if parameter.name.endswith("_s") else _VALUES.get(parameter.name, "REGEX")
-    added.add_argument(flag, dest=parameter.name, type=convert, metavar=metavar, help=text)
+    parser.add_argument(flag, dest=parameter.name, type=convert, metavar=metavar, help=text)
 
 
-def _add_json(added: argparse.ArgumentParser) -> None:
-    added.add_argument("--json", action="store_true", help="print the whole result as JSON")
+def _add_json(parser: VerbParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
 
 
 def _help(schema: Mapping[str, Any]) -> str:
@@ -201,6 +251,8 @@ def _help(schema: Mapping[str, Any]) -> str:
 
 
 def _sentence(summary: str) -> str:
+    """Return a verb's summary as a sentence. Behind a colon it has what the usage says."""
+    summary = summary.partition(":")[0]
     return f"{summary[0].upper()}{summary[1:]}."
 
 
@@ -248,14 +300,60 @@ def _value(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401  any JS
         return text
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises instead of printing and ending the process."""
+def _add_attach(parser: VerbParser) -> None:
+    parser.description = "Show a pane in this terminal. C-b d leaves it."
+    parser.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="take the keyboard: until you leave, no agent types, runs or signals there",
+    )
 
-    def print_help(self, _file: Any = None) -> None:  # noqa: ANN401  as argparse has it
-        """Raise the help."""
-        raise UsageError(self.format_help(), is_help=True)
 
-    def error(self, message: str) -> NoReturn:
-        """Raise what is wrong, with the usage."""
-        usage = self.format_usage().removeprefix("usage: ").strip()
-        raise UsageError(f"{message}\nusage: {usage}")
+def _add_secret(parser: VerbParser) -> None:
+    parser.description = (
+        "Ask for a secret, or read a line of standard input, and type it where hidden input is "
+        "awaited. It is on no record and in no log."
+    )
+    parser.add_argument("pane_id", metavar="PANE", help="pane id or name")
+
+
+def _add_call(parser: VerbParser) -> None:
+    parser.add_argument("tool", metavar="TOOL", help="its name")
+    parser.add_argument(
+        "values", metavar="NAME=VALUE", nargs="*", help="its arguments; arrays and objects as JSON"
+    )
+    _add_json(parser)
+
+
+def _add_ps(parser: VerbParser) -> None:
+    parser.description = "List the servers and their panes."
+    parser.add_argument("--follow", action="store_true", help="list them again every second")
+    parser.add_argument("--names", action="store_true", help="list only the names of panes")
+
+
+def _add_start(parser: VerbParser) -> None:
+    """Add what the help says of the options, which `options` reads."""
+    parser.description = (
+        "Start a server that outlives its callers, for the current directory. It has the "
+        "environment and the options that are given, those of `tmux-debug-mcp`(1)."
+    )
+    keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
+    parser.add_argument("--keep", metavar="TIME", help=keep)
+    parser.add_argument("options", metavar="OPTION", nargs="*")
+
+
+def _add_completion(parser: VerbParser) -> None:
+    parser.description = "Print a script for tab completion in a shell."
+    parser.add_argument("shell", choices=SHELLS)
+
+
+# The verbs that are no tools, and whose words nothing else knows about.
+_ADDING: Mapping[str, Callable[[VerbParser], None]] = {
+    "attach": _add_attach,
+    "secret": _add_secret,
+    "call": _add_call,
+    "ps": _add_ps,
+    "start": _add_start,
+    "completion": _add_completion,
+}

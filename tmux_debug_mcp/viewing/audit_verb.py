@@ -12,8 +12,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tmux_debug_mcp.options import path_of, state_directory, value_of
+from tmux_debug_mcp.options import value_of
+from tmux_debug_mcp.settings import path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Damage, Growth, Record, Source, merged
@@ -35,11 +38,9 @@ error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refuse
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        prog="tmux-debug audit", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
-    )
+def add_arguments(made: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    made.description, made.epilog = _DESCRIPTION, _EPILOG
     made.add_argument(
         "files",
         nargs="+",
@@ -90,7 +91,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="embed replays of the panes whose logs are kept there (TMUX_DEBUG_LOG_DIR)",
     )
-    return made
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
@@ -99,7 +99,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     Raises:
         CommandError: A file can't be read, an option has no valid value, or nothing can be written.
     """
-    options = parser().parse_args(words)
+    options = parser_of(VERBS["audit"]).parse_args(words)
     wanted = _filter_of(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)

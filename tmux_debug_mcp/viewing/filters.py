@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.registry import TOOLS
 from tmux_debug_mcp.vt.printable import visible
 
 from .audits import OK, Record
@@ -16,14 +17,8 @@ _TIME_OF_DAY = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 # The tools that make a pane and may name it.
 MAKING = frozenset({"create_pane", "create_tab"})
-# What the tools of `debug` are called on the command line, where it is not the tool's own name.
-_VERBS = {
-    "create": "create_pane",
-    "send": "send_keys",
-    "capture": "capture_pane",
-    "kill": "kill_pane",
-    "list": "list_panes",
-}
+# What the tools of `debug` are called on the command line.
+_VERBS = {verb.name: verb.tool.removeprefix("tmux_") for verb in TOOLS}
 
 
 class PaneNames:

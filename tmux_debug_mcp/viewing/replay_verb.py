@@ -19,11 +19,13 @@ import orjson
 from tmux_debug_mcp.errors import ToolError, first_of
 from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.options import pane_environment, path_of, state_directory, value_of
+from tmux_debug_mcp.options import value_of
 from tmux_debug_mcp.panes.capturing import capture_rows, capture_screen
 from tmux_debug_mcp.panes.people import session_for
-from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.settings import Settings, pane_environment, path_of, state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
 from .logs import FoundLog, cast, find, steps
@@ -67,11 +69,9 @@ class _Wish:
     settings: Settings
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    replay = argparse.ArgumentParser(
-        prog="tmux-debug replay", description=_DESCRIPTION, allow_abbrev=False
-    )
+def add_arguments(replay: argparse.ArgumentParser) -> None:
+    """Add the arguments to the parser of the verb."""
+    replay.description = _DESCRIPTION
     add = replay.add_argument
     add("pane", metavar="PANE", nargs="?", default="", help="pane id or name, or RUN/ID")
     add(
@@ -94,7 +94,6 @@ def parser() -> argparse.ArgumentParser:
     files.add_argument("--cast", metavar="FILE", help="write a recording, asciicast v2")
     files.add_argument("--json", action="store_true", help="print the screen as JSON")
     add("--log-dir", metavar="DIR", help="where the logs are kept (TMUX_DEBUG_LOG_DIR)")
-    return replay
 
 
 def _positive(text: str) -> float:
@@ -113,7 +112,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     Raises:
         CommandError: There is no such pane or moment, or a file can't be written.
     """
-    arguments = parser().parse_args(_joined(words))
+    arguments = parser_of(VERBS["replay"]).parse_args(_joined(words))
     given = arguments.log_dir or value_of("log-dir", environ)
     directory = path_of(given) or state_directory(environ) / "logs"
     found = find(arguments.pane, directory, user_name(), environ)

@@ -1,0 +1,221 @@
+"""The verbs of `tmux-debug`: a row each, from which dispatch, help, completion and man page come.
+
+Light: every call of the command line imports this. What a verb's words mean is in `parsing`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+TYPE_CHECKING = False  # of `typing`, which is not light
+if TYPE_CHECKING:
+    from tmux_debug_mcp.tools.arguments import Parameter
+
+PANES = "panes"
+PEOPLE = "people"
+SERVERS = "servers"
+LOOKING = "looking and setting up"
+OTHERS = "others"
+
+
+class Verb:
+    """A verb.
+
+    Attributes:
+        name: What is typed.
+        summary: What it does, in one line.
+        example: A command line.
+        tool: The tool of `debug` that it is; "" for none.
+        arguments: The name of the class of the tool's arguments; "" if it has none.
+        words: The arguments of the tool that are words, in the order in which they are typed. All
+            others are flags.
+        handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" where the server
+            does. The function takes the words behind the verb and the environment, in which
+            TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
+            status.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        example: str,
+        tool: str = "",
+        arguments: str = "",
+        words: Sequence[str] = (),
+        handler: str = "",
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.example = f"tmux-debug {example}"
+        self.tool = tool
+        self.arguments = arguments
+        self.words = words
+        self.handler = handler
+
+    @property
+    def module(self) -> str:
+        """The module of the handler, "" for none."""
+        return self.handler.partition(":")[0]
+
+    @property
+    def arguments_class(self) -> type | None:
+        """The class of the tool's arguments, None if it has none."""
+        from tmux_debug_mcp.tools import debug_arguments  # noqa: PLC0415  it is not light
+
+        return getattr(debug_arguments, self.arguments) if self.arguments else None
+
+    @property
+    def parameters(self) -> "list[Parameter]":
+        """The parameters of the tool."""
+        from tmux_debug_mcp.tools.arguments import parameters_of  # noqa: PLC0415  as above
+
+        return parameters_of(self.arguments_class) if self.arguments_class else []
+
+    def flags(self) -> "Iterator[tuple[str, Parameter]]":
+        """Yield the flags, such as `--timeout`, each with its parameter."""
+        for parameter in self.parameters:
+            if parameter.name not in self.words:
+                yield flag_of(parameter.name), parameter
+
+
+LOCAL = "tmux_debug_mcp.command.local"
+
+# The verbs by the heading in the help under which they stand.
+SECTIONS: Mapping[str, Sequence[Verb]] = {
+    PANES: (
+        Verb(
+            "create",
+            "start a command in a new pane",
+            "create --name web --wait-for ready -- python3 app.py",
+            tool="tmux_create_pane",
+            arguments="CreatePane",
+            words=["command"],
+        ),
+        Verb(
+            "send",
+            "type text, press keys or send a signal",
+            "send gdb 'break main' Enter run Enter",
+            tool="tmux_send_keys",
+            arguments="SendKeys",
+            words=["pane_id", "keys"],
+        ),
+        Verb(
+            "capture",
+            "read a pane",
+            "capture web --pattern 'Error|Traceback'",
+            tool="tmux_capture_pane",
+            arguments="CapturePane",
+            words=["pane_id"],
+        ),
+        Verb(
+            "run",
+            "run a command to its end",
+            "run --timeout 300 -- make -j2 test",
+            tool="tmux_run",
+            arguments="Run",
+            words=["command"],
+        ),
+        Verb(
+            "wait",
+            "wait until something happens",
+            "wait web --pattern 'listening on' --timeout 60",
+            tool="tmux_wait",
+            arguments="Wait",
+            words=["pane_id"],
+        ),
+        Verb(
+            "kill",
+            "end a pane and all that it started",
+            "kill web",
+            tool="tmux_kill_pane",
+            arguments="KillPane",
+            words=["pane_id"],
+        ),
+        Verb("list", "list the panes as JSON", "list", tool="tmux_list_panes"),
+    ),
+    PEOPLE: (
+        Verb(
+            "attach",
+            "watch a pane in this terminal, or with --write work in it",
+            "attach --write web",
+        ),
+        Verb(
+            "secret",
+            "type a secret that a program asks for, past the agent",
+            "secret web",
+        ),
+    ),
+    SERVERS: (
+        Verb(
+            "ps",
+            "list the servers and their panes (--follow: live)",
+            "ps --follow",
+            handler=f"{LOCAL}:ps",
+        ),
+        Verb(
+            "start",
+            "start a server that outlives its callers (--keep 60m, and the server's options)",
+            "start --keep 2h --audit ~/debug-audit.log",
+            handler=f"{LOCAL}:start",
+        ),
+        Verb(
+            "stop",
+            "end a server with everything in its panes",
+            "--server 4711 stop",
+            handler=f"{LOCAL}:stop",
+        ),
+    ),
+    LOOKING: (
+        Verb(
+            "audit",
+            "show audits as a table, or with --html as a page",
+            "audit --failed --since 2h ~/debug-audit.log",
+            handler="tmux_debug_mcp.viewing.audit_verb:run",
+        ),
+        Verb(
+            "replay",
+            "show a pane as it was at any moment",
+            "replay web --at -5s --svg moment.svg",
+            handler="tmux_debug_mcp.viewing.replay_verb:run",
+        ),
+        Verb(
+            "doctor",
+            "check what the server needs here, and say what to do",
+            "doctor --timeout 30",
+            handler="tmux_debug_mcp.doctor.doctor_verb:run",
+        ),
+        Verb(
+            "config",
+            "set up an MCP client: config CLIENT, with --write in its own file",
+            "config cursor --write -- --keep 60m",
+            handler="tmux_debug_mcp.clients.config_verb:run",
+        ),
+        Verb(
+            "demo",
+            "watch a client debug a small broken web service",
+            "demo",
+            handler=f"{LOCAL}:demo",
+        ),
+    ),
+    OTHERS: (
+        Verb(
+            "call",
+            "call any tool of the server: call TOOL NAME=VALUE...",
+            "call tmux_wait pane_id=web idle_s=2",
+        ),
+        Verb(
+            "completion",
+            "print a script for tab completion: completion bash, zsh or fish",
+            "completion bash",
+            handler=f"{LOCAL}:completion",
+        ),
+    ),
+}
+VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
+# The verbs that are tools of `debug`.
+TOOLS = SECTIONS[PANES]
+
+
+def flag_of(parameter: str) -> str:
+    """Return the flag of a parameter: without the unit or the kind that its name ends with."""
+    name = parameter.removesuffix("_s").removesuffix("_id")
+    return "--" + name.replace("_", "-")
