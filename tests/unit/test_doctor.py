@@ -299,7 +299,7 @@ class TestConfigurations:
         env = {"HOME": str(home), "PATH": "", "GEMINI_CLI_HOME": f"{home}/gemini"}
         entry = table.shape("t", [COMMAND])
         path = table.places[scope](Homes(env, here))
-        write(path, table.format.put(mark, (table.key, "t"), entry))
+        write(path, next(table.format.put(mark, (table.key, "t"), entry)))
 
         [found] = clients_found(env)
 

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
-from .faults import FormatError, at
+from .formats import BOM, MAX_DEPTH, FormatError, Path, at, nested, newline
 
-# Python's own stack would end at about 1,000.
-MAX_DEPTH = 200
 _SPACE = " \t\r\n"
 _DEFAULT_UNIT = "  "
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -22,8 +20,6 @@ _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _REST_OF_LINE = re.compile(r"[ \t]*(//[^\r\n]*|/\*.*?\*/)", re.DOTALL)
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
-
-Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,46 +84,43 @@ def load(text: str) -> object:
         return {} if root is None else root.value
 
 
-def put(text: str, path: Path, value: object) -> str:
-    """Return the text with this value at a path. Objects on the way are made.
+def put(text: str, path: Path, value: object) -> Iterator[str]:
+    """Yield the text with this value at a path. Objects on the way are made.
 
     Raises:
         FormatError: It is no JSON with comments, or what is on the way is no object.
     """
     root = parse(text)
     if root is None:
-        return _with_root(text, _nested(path, value))
+        yield _with_root(text, nested(path, value))
+        return
     node = root
     for depth, key in enumerate(path):
         _check_object(text, node, path[:depth])
         member = _last(node, key)
         if member is None:
-            return _Insertion(text, root, node).of(key, _nested(path[depth + 1 :], value))
+            yield _Insertion(text, root, node).of(key, nested(path[depth + 1 :], value))
+            return
         node = member.node
-    if json.dumps(node.value) == json.dumps(value):
-        return text
-    written = _dumped(value, _indent_at(text, node.start), _unit(text, root), _newline(text))
-    return text[: node.start] + written + text[node.end :]
+    written = _dumped(value, _indent_at(text, node.start), _unit(text, root), newline(text))
+    yield text[: node.start] + written + text[node.end :]
 
 
-def remove(text: str, path: Path, *, keeps_parents: bool = False) -> str:
-    """Return the text without the member at a path.
+def remove(text: str, path: Path) -> Iterator[str]:
+    """Yield the text without the member at a path.
 
-    Args:
-        text: The text.
-        path: The path. The text stays as it is if nothing is there.
-        keeps_parents: Keep objects on the way that become empty. Those with comments always stay.
+    Objects on the way that are empty then go with it in the first text, but for those with
+    comments. They stay in the second: without one, an earlier member of its key would count.
 
     Raises:
         FormatError: As in `put`.
     """
     chain = _chain(text, path)
-    if not chain:
-        return text
     level = len(chain) - 1
-    while not keeps_parents and level > 0 and _is_alone(text, *chain[level]):
+    while level > 0 and _is_alone(text, *chain[level]):
         level -= 1
-    return _without(text, *chain[level])
+    yield _without(text, *chain[level])
+    yield _without(text, *chain[-1])
 
 
 class _Parser:
@@ -139,7 +132,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._position = 1 if text.startswith("\ufeff") else 0
+        self._position = 1 if text.startswith(BOM) else 0
 
     def error(self, reason: str) -> FormatError:
         """Return the error for the place where the parser is."""
@@ -225,7 +218,7 @@ class _Insertion:
     def __init__(self, text: str, root: Node, node: Node) -> None:
         self._text = text
         self._node = node
-        self._newline = _newline(text)
+        self._newline = newline(text)
         self._unit = _unit(text, root)
         self._base = _indent_at(text, node.start)
         # All of the text is on one line, and it is more than an empty object.
@@ -310,7 +303,7 @@ def _without(text: str, node: Node, index: int) -> str:
         before = before[:kept] + before[kept:].rstrip(_SPACE)
     if previous is not None and member.comma < 0:
         before = before[: previous.comma] + before[previous.comma + 1 :]
-    closing = f"{_newline(text)}{_indent_at(text, node.start)}"
+    closing = f"{newline(text)}{_indent_at(text, node.start)}"
     if len(node.members) == 1 and len(before) == node.start + 1 and after.startswith(closing):
         after = after.removeprefix(closing)
     return before + after
@@ -372,20 +365,14 @@ def _following_comments(text: str, position: int) -> Iterator[re.Match[str]]:
 
 def _with_root(text: str, value: object) -> str:
     """Return a text that has only space and comments with a value behind them."""
-    newline = _newline(text)
+    end_of_line = newline(text)
     comments = _comments(text, 0, len(text))
-    written = _dumped(value, "", _DEFAULT_UNIT, newline)
+    written = _dumped(value, "", _DEFAULT_UNIT, end_of_line)
     if not comments:
-        start = "\ufeff" if text.startswith("\ufeff") else ""
-        return f"{start}{written}{newline}"
+        start = BOM if text.startswith(BOM) else ""
+        return f"{start}{written}{end_of_line}"
     end = comments[-1][1]
-    return f"{text[:end]}{newline}{written}{text[end:] or newline}"
-
-
-def _nested(path: Path, value: object) -> object:
-    for key in reversed(path):
-        value = {key: value}
-    return value
+    return f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
 
 
 def _dumped(value: object, indent: str, unit: str, newline: str) -> str:
@@ -416,14 +403,9 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _newline(text: str) -> str:
-    """Return the newline of a text: that of its first line."""
-    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-
-
 def _indent_at(text: str, position: int) -> str:
     """Return the space at the beginning of the line of a position."""
-    line = text[text.rfind("\n", 0, position) + 1 : position].removeprefix("\ufeff")
+    line = text[text.rfind("\n", 0, position) + 1 : position].removeprefix(BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 

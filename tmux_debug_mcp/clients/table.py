@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import jsonc, toml_text, yaml_text
-from .merging import Entry, Format
+from .formats import Format
+from .merging import Entry
 
 # Seconds that goose lets a call take, which is its own default.
 _GOOSE_TIMEOUT_S = 300

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tmux_debug_mcp.clients import agent_file
-from tmux_debug_mcp.clients.faults import FormatError
 from tmux_debug_mcp.clients.files import read_data
+from tmux_debug_mcp.clients.formats import FormatError
 from tmux_debug_mcp.clients.table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
 
 _OURS = ("tmux-debug-mcp", "tmux_debug_mcp")
