@@ -358,18 +358,26 @@ def test_no_program_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "options"),
+    ("words", "length", "is_direct"),
     [
-        (["/bin/tmux-debug-mcp", "--keep", "1h"], ["--keep", "1h"]),
-        (["uvx", "--from", "/clone", "tmux-debug-mcp", "--allow-kill"], ["--allow-kill"]),
-        (["python3", "-m", "tmux_debug_mcp"], []),
-        (["sh", "-c", "exec tmux-debug-mcp"], None),
-        (["npx", "other"], None),
-        ([], None),
+        (["/bin/tmux-debug-mcp", "--keep", "1h"], 1, True),
+        (["/usr/bin/python3.12", "-m", "tmux_debug_mcp", "--size"], 3, True),
+        (["python3", "-c", "tmux_debug_mcp"], 3, False),
+        (["uvx", "--from", "/clone", "tmux-debug-mcp", "--allow-kill"], 4, False),
+        (["podman", "run", "tmux-debug-mcp"], 3, False),
+        (["sh", "-c", "exec tmux-debug-mcp"], 0, False),
+        (["sh", "-c", "tmux-debug-mcp; rm -r /"], 0, False),
+        (["npx", "other"], 0, False),
+        ([], 0, False),
     ],
 )
-def test_options_are_what_follows_our_program(words: list[str], options: list[str] | None) -> None:
-    assert programs.server_words(words) == options
+def test_command_is_divided_into_what_starts_the_server_and_its_options(
+    words: list[str], length: int, *, is_direct: bool
+) -> None:
+    parts = programs.split(words)
+
+    assert parts == ((words[:length], words[length:]) if length else None)
+    assert bool(parts and programs.is_direct(parts[0])) is is_direct
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from tmux_debug_mcp.sockets.servers import CommandError
 
 from .formats import Format, FormatError, Path
-from .programs import server_words
+from .programs import split, words_of
 
 Entry = dict[str, object]
 # Of an entry of ours, these are set anew. Others are the person's.
@@ -127,12 +127,8 @@ def options_of(entry: object) -> list[str]:
 
 def server_options_of(entry: object) -> list[str] | None:
     """Return the server's options in an entry, None if it is not one of ours."""
-    words: list[str] = []
-    if isinstance(entry, dict):
-        for key in _COMMAND_KEYS:
-            value = entry.get(key, [])
-            words += [str(word) for word in value] if isinstance(value, list) else [str(value)]
-    return server_words(words)
+    parts = split(words_of(entry))
+    return parts[1] if parts else None
 
 
 def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None = None) -> str:

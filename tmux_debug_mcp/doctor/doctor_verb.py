@@ -15,7 +15,7 @@ from tmux_debug_mcp.options import OPTIONS, settings_of, value_of
 from tmux_debug_mcp.tmux import supervisor
 
 from . import directories, installation, kernel, options, tmux_findings
-from .client_findings import clients
+from .clients import clients
 from .finding import Check, Finding, State, findings_of
 from .probe import Surroundings, sparing_stale_directories
 from .programs import Programs
