@@ -31,8 +31,8 @@ LAYERS = (
 )
 # What only these may import.
 RESERVED = {
-    "mcp": {"tools", "server", "demo"},
-    "mcp_types": {"tools", "verbs", "server", "wire", "demo"},
+    "mcp": {"tools", "server", "demo", "doctor"},
+    "mcp_types": {"tools", "verbs", "server", "wire", "demo", "doctor"},
     "PIL": {"vt", "viewing"},
     "re2": {"logs"},
     "jsonschema": {"tools"},

@@ -29,8 +29,8 @@ _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config"
 # Each takes half a second of processor time.
 _MAX_PROBES = 4
-# Time for a probe that is late to say so.
-_LATE_S = 0.5
+# Time for a probe that is late to say so, on a busy machine.
+_LATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
