@@ -6,8 +6,6 @@ A language proposes texts, the best first, and `merging` takes the first that ha
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-# Python's own stack would end at about 1,000.
-MAX_DEPTH = 200
 BOM = "\ufeff"
 
 # Keys of objects, and indices of lists.

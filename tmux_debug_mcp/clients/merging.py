@@ -137,14 +137,15 @@ def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None 
     Raises:
         FormatError: There is none.
     """
-    rest = _without_entry(slot, before)
-    for after in texts:
-        if after == before:
-            continue
-        with contextlib.suppress(FormatError):
-            has_entry = entry is None or slot.entry(after) == entry
-            if has_entry and _without_entry(slot, after) == rest:
-                return after
+    with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
+        rest = _without_entry(slot, before)
+        for after in texts:
+            if after == before:
+                continue
+            with contextlib.suppress(FormatError):
+                has_entry = entry is None or slot.entry(after) == entry
+                if has_entry and _without_entry(slot, after) == rest:
+                    return after
     raise FormatError("can't be changed without losing something")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from .formats import BOM, MAX_DEPTH, FormatError, Path, newline
+from .formats import BOM, FormatError, Path, newline
 
 _HEADER = re.compile(r"[ \t]*\[")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
@@ -25,15 +25,13 @@ def load(text: str) -> object:
         FormatError: It is no TOML.
     """
     try:
-        values = tomllib.loads(text.removeprefix(BOM))
+        return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
         raise _fault(str(error), text) from error
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
-        raise _too_deep() from error
-    _check_depth(values)
-    return values
+        raise FormatError("is nested too deep") from error
 
 
 def put(text: str, path: Path, value: object) -> Iterator[str]:
@@ -112,25 +110,6 @@ def _by_library(text: str, path: Path, value: object = None) -> Iterator[str]:
     except (TOMLKitError, TypeError, KeyError, AttributeError):
         return  # it can't do it either
     yield bom + changed
-
-
-def _check_depth(values: object) -> None:
-    """Check that values can be copied and compared: dotted keys nest without recursion.
-
-    Raises:
-        FormatError: They are nested too deep.
-    """
-    level = [values]
-    for _ in range(MAX_DEPTH):
-        tables = [value.values() for value in level if isinstance(value, dict)]
-        lists = [value for value in level if isinstance(value, list)]
-        level = [member for members in (*tables, *lists) for member in members]
-    if level:
-        raise _too_deep()
-
-
-def _too_deep() -> FormatError:
-    return FormatError(f"is nested more than {MAX_DEPTH} deep")
 
 
 def _fault(message: str, text: str) -> FormatError:
