@@ -42,8 +42,8 @@ LAYERS = (
 )
 # What only these rooms may import.
 RESERVED = {
-    "mcp": {"tools", "server", "demo"},
-    "mcp_types": {"tools", "verbs", "server", "wire", "demo"},
+    "mcp": {"tools", "server", "demo", "doctor"},
+    "mcp_types": {"tools", "verbs", "server", "wire", "demo", "doctor"},
     "PIL": {"pictures", "viewing"},
     "re2": {"logs"},
     "jsonschema": {"tools"},

@@ -20,7 +20,7 @@ from support import ask_until, eventually
 from wire import SERVER, Server
 
 from tmux_debug_mcp.command.starting import directory_for
-from tmux_debug_mcp.doctor.probe import sparing_stale_directories
+from tmux_debug_mcp.doctor.installation import sparing_stale_directories
 from tmux_debug_mcp.lease import Lease
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets import listener, servers

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.clients import agent_file, files, jsonc, programs, toml_text, yaml_text
-from tmux_debug_mcp.clients.faults import FormatError
+from tmux_debug_mcp.clients.formats import FormatError
 from tmux_debug_mcp.clients.merging import Slot, merged, removed
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.errors import StartError
@@ -27,57 +27,58 @@ def shape(words: list[str]) -> dict[str, object]:
     return {"command": words[0], "args": words[1:]}
 
 
+def put(slot: Slot, entry: dict[str, object]) -> str:
+    """Return a file that has only an entry."""
+    return next(slot.format.put("", slot.path, entry))
+
+
 JSON = Slot(jsonc, ("mcpServers", "tmux-debug"), shape)
 TOML = Slot(toml_text, ("mcp_servers", "tmux-debug"), shape)
 YAML = Slot(yaml_text, ("extensions", "tmux-debug"), shape)
 
+# Each with what it is after our entry was put and removed, where that is not the same.
 FILES = [
-    (JSON, ""),
-    (JSON, "// mine\n"),
+    (JSON, "", None),
+    (JSON, "// mine\n", "// mine\n{}\n"),
     (JSON, "{}"),
     (JSON, '{"a": 1}'),
     (JSON, '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {}, // one\r\n\t},\r\n}\r\n'),
-    (TOML, ""),
+    (JSON, '{"a": 1, "mcpServers": {}}', '{"a": 1}'),
+    (JSON, '{"a": 1, "mcpServers": { /* mine */ }}'),
+    (TOML, "", None),
     (TOML, "# mine\n"),
     (TOML, "\ufeffa = 1  # one\r\n"),
     (TOML, "[mcp_servers]\n"),
     (TOML, "mcp_servers = { a = {command = 'x'}}\n"),
     (TOML, "mcp_servers.a.command = 'x'\n"),
     (TOML, "[mcp_servers.a]\ncommand = 'x'\n\n# of b\n[b]\nlines = '''\n[c]\n'''\n"),
-    (YAML, ""),
+    (YAML, "", None),
     (YAML, "# mine\n"),
     (YAML, "---\na: 1\n"),
     (YAML, "\ufeffa: 1\r\nextensions: # ours\r\n    # one\r\n    b: {c: 1}\r\n# two\r\n"),
-    (YAML, "extensions:\nb: 1\n"),
-    (YAML, "extensions: {}\nb: |\n  text\n"),
+    (YAML, "extensions:\nb: 1\n", "b: 1\n"),
+    (YAML, "extensions: {}\nb: |\n  text\n", "b: |\n  text\n"),
     (YAML, "extensions:\n  b:\n    c: |\n      text\n\n# end\n"),
+    (YAML, "extensions:\n  # mine\nb: 1\n", "  # mine\nb: 1\n"),
     (YAML, '{"a": 1}\n'),
+    (YAML, "extensions: {'b': {c: 1}} # mine\n"),
+    (YAML, "extensions:\n  b:\n    bundled: null\n    args:\n    - '-y'\n"),
 ]
 
 
-@pytest.mark.parametrize(("slot", "text"), FILES)
-def test_entry_is_put_once_and_removing_restores_every_byte(slot: Slot, text: str) -> None:
+@pytest.mark.parametrize("case", FILES)
+def test_entry_is_put_once_and_removed_with_what_has_nothing_else(
+    case: tuple[Slot, str] | tuple[Slot, str, str | None],
+) -> None:
+    slot, text = case[:2]
     after = merged(text, slot, PROGRAM, [])
 
     assert slot.entry(after) == ENTRY
     assert merged(after, slot, PROGRAM, []) == after
-    assert removed(after, slot, [text]) == text
+    assert removed(after, slot) == case[-1]
 
 
-@pytest.mark.parametrize(("slot", "text"), FILES)
-def test_entry_is_removed_without_a_backup(slot: Slot, text: str) -> None:
-    after = removed(merged(text, slot, PROGRAM, []), slot, [])
-
-    if text:
-        assert after is not None
-        before = slot.format.load(text)
-        assert isinstance(before, dict)
-        assert slot.format.load(after) == {key: value for key, value in before.items() if value}
-    else:
-        assert after is None
-
-
-@pytest.mark.parametrize(("slot", "text"), FILES)
+@pytest.mark.parametrize(("slot", "text"), [case[:2] for case in FILES])
 def test_lines_that_were_there_stay_in_their_order(slot: Slot, text: str) -> None:
     if text.count("\n") < 2:
         return
@@ -91,7 +92,7 @@ def test_lines_that_were_there_stay_in_their_order(slot: Slot, text: str) -> Non
 @pytest.mark.parametrize("slot", [JSON, TOML, YAML])
 def test_entry_of_ours_is_brought_up_to_date_and_keeps_what_a_person_added(slot: Slot) -> None:
     old: dict[str, object] = {"command": "uvx", "args": ["tmux-debug-mcp", "--keep", "60m"]}
-    text = slot.format.put("", slot.path, old | {"enabled": False})
+    text = put(slot, old | {"enabled": False})
 
     updated = merged(text, slot, PROGRAM, None)
     cleared = merged(text, slot, PROGRAM, [])
@@ -109,19 +110,19 @@ def test_entry_of_ours_is_brought_up_to_date_and_keeps_what_a_person_added(slot:
     "foreign", [{"command": "other", "args": []}, {"url": "http://localhost"}, {}]
 )
 def test_entry_of_somebody_else_is_refused(slot: Slot, foreign: dict[str, object]) -> None:
-    text = slot.format.put("", slot.path, foreign)
+    text = put(slot, foreign)
 
     with pytest.raises(CommandError, match="--name"):
         merged(text, slot, PROGRAM, [])
     with pytest.raises(CommandError, match="--name"):
-        removed(text, slot, [])
+        removed(text, slot)
 
 
 def test_entry_that_is_there_several_times_is_removed_whole() -> None:
     text = json.dumps(ENTRY)
     text = f'{{"mcpServers": {{"tmux-debug": {text}, "a": 1, "tmux-debug": {text}}}}}'
 
-    assert removed(text, JSON, []) == '{"mcpServers": { "a": 1}}'
+    assert removed(text, JSON) == '{"mcpServers": { "a": 1}}'
 
 
 OURS = '{"command": "/old/tmux-debug-mcp"}'
@@ -138,13 +139,12 @@ OURS = '{"command": "/old/tmux-debug-mcp"}'
         (JSON, f'{{"mcpServers": {{"tmux-debug": {OURS}, "tmux-debug": {OURS}}}}}', "{}"),
     ],
 )
-@pytest.mark.parametrize("has_backup", [True, False])
 def test_entry_that_was_put_over_another_is_removed(
-    slot: Slot, text: str, left: str | None, *, has_backup: bool
+    slot: Slot, text: str, left: str | None
 ) -> None:
     after = merged(text, slot, PROGRAM, None)
 
-    without = removed(after, slot, [text] if has_backup else []) or ""
+    without = removed(after, slot) or ""
 
     assert PROGRAM[0] not in without
     if left is not None:
@@ -155,35 +155,26 @@ def test_table_that_others_have_left_is_removed_with_our_entry() -> None:
     before = "[mcp_servers.a]\ncommand = 'x'\n"
     after = merged(before, TOML, PROGRAM, [])
 
-    assert removed(after.replace(before, ""), TOML, [before]) == ""
+    assert removed(after.replace(before, ""), TOML) == ""
 
 
 def test_comment_behind_our_table_stays() -> None:
     ours = "[mcp_servers.tmux-debug]\ncommand = '/bin/tmux-debug-mcp'\n"
     text = f"a = 1\n\n{ours}\n[mcp_servers.tmux-debug.env]\nA = '1'\n\n# of b\n[b]\n"
 
-    assert removed(text, TOML, []) == "a = 1\n\n# of b\n[b]\n"
-
-
-def test_object_that_was_empty_before_stays() -> None:
-    text = merged('{"mcpServers": {}}', JSON, PROGRAM, [])
-
-    later = jsonc.put(text, ("more",), 1)
-
-    assert removed(later, JSON, ['{"mcpServers": {}}']) == '{"mcpServers": {}, "more": 1}'
-    assert removed(later, JSON, ["{}"]) == '{ "more": 1}'
+    assert removed(text, TOML) == "a = 1\n\n# of b\n[b]\n"
 
 
 @pytest.mark.parametrize(
     ("slot", "text", "reason", "line"),
     [
-        (JSON, '{\n"a"}', "lacks a ':'", 2),
+        (JSON, '{\n"a"}', "is no JSON: Expecting ':' delimiter", 2),
         (JSON, "[]", "is no object", 1),
         (JSON, '{"mcpServers": 1}', "has no object at 'mcpServers'", 0),
         (TOML, "a = 1\nb =\n", "is no TOML", 2),
         (TOML, f"a = {'1' * 5000}\n", "has an integer that is too long", 0),
-        (TOML, f"a = {'[' * 201}{']' * 201}\n", "is nested more than 200 deep", 0),
-        (TOML, f"{'.'.join('a' * 5000)} = 1\n", "is nested more than 200 deep", 0),
+        (TOML, f"a = {'[' * 5000}{']' * 5000}\n", "is nested too deep", 0),
+        (TOML, f"{'.'.join('a' * 5000)} = 1\n", "losing something", 0),
         (TOML, "mcp_servers = 1\n", "has no object at 'mcp_servers'", 0),
         (TOML, "[[mcp_servers]]\na = 1\n", "has no object at 'mcp_servers'", 0),
         (YAML, "a: 1\n  b: 2\n", "is no YAML", 2),
@@ -222,7 +213,9 @@ def test_any_file_has_what_it_had_and_our_entry(
     assert slot.format.load(after) == value | {
         parent: value.get(parent, {}) | {"tmux-debug": ENTRY}
     }
-    assert removed(after, slot, [text]) == text
+    without = slot.format.load(removed(after, slot) or "")
+    assert isinstance(without, dict)
+    assert without | {parent: without.get(parent, {})} == value | {parent: value.get(parent, {})}
 
 
 def _toml(value: dict[str, dict[str, object]]) -> str:
@@ -366,18 +359,26 @@ def test_no_program_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "options"),
+    ("words", "length", "is_direct"),
     [
-        (["/bin/tmux-debug-mcp", "--keep", "1h"], ["--keep", "1h"]),
-        (["uvx", "--from", "/clone", "tmux-debug-mcp", "--allow-kill"], ["--allow-kill"]),
-        (["python3", "-m", "tmux_debug_mcp"], []),
-        (["sh", "-c", "exec tmux-debug-mcp"], None),
-        (["npx", "other"], None),
-        ([], None),
+        (["/bin/tmux-debug-mcp", "--keep", "1h"], 1, True),
+        (["/usr/bin/python3.12", "-m", "tmux_debug_mcp", "--size"], 3, True),
+        (["python3", "-c", "tmux_debug_mcp"], 3, False),
+        (["uvx", "--from", "/clone", "tmux-debug-mcp", "--allow-kill"], 4, False),
+        (["podman", "run", "tmux-debug-mcp"], 3, False),
+        (["sh", "-c", "exec tmux-debug-mcp"], 0, False),
+        (["sh", "-c", "tmux-debug-mcp; rm -r /"], 0, False),
+        (["npx", "other"], 0, False),
+        ([], 0, False),
     ],
 )
-def test_options_are_what_follows_our_program(words: list[str], options: list[str] | None) -> None:
-    assert programs.server_words(words) == options
+def test_command_is_divided_into_what_starts_the_server_and_its_options(
+    words: list[str], length: int, *, is_direct: bool
+) -> None:
+    parts = programs.split(words)
+
+    assert parts == ((words[:length], words[length:]) if length else None)
+    assert bool(parts and programs.is_direct(parts[0])) is is_direct
 
 
 @pytest.mark.parametrize(
@@ -419,6 +420,12 @@ def test_options_that_the_server_does_not_take(words: list[str], reason: str) ->
     assert reason in str(raised.value)
 
 
+def backups_in(directory: Path) -> list[str]:
+    """Return the backups below a directory, the oldest first."""
+    found = sorted((directory / "backups").rglob("*"))
+    return [path.read_text() for path in found if path.is_file()]
+
+
 def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("{}")
@@ -429,17 +436,16 @@ def test_file_that_changes_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert path.read_text() == '{"a": 1}'
-    assert files.backups(path, tmp_path / "backups") == []
+    assert backups_in(tmp_path) == []
 
 
-def test_backups_of_one_second_are_all_kept_and_read_newest_first(tmp_path: Path) -> None:
+def test_backups_of_one_second_are_all_kept_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "a[b].json"
     for number in range(12):
         path.write_text(str(number))
         files.write(files.read(path), "x", tmp_path / "backups")
 
-    kept = files.backups(path, tmp_path / "backups")
-    assert kept == [str(number) for number in reversed(range(12))]
+    assert backups_in(tmp_path) == [str(number) for number in range(12)]
 
 
 def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
@@ -453,7 +459,7 @@ def test_nothing_is_left_where_writing_fails(tmp_path: Path) -> None:
         files.write(file, "{}\n", tmp_path / "backups")
 
     assert [one for one in os.listdir(tmp_path) if one.endswith(".tmp")] == []
-    assert files.backups(path, tmp_path / "backups") == []
+    assert backups_in(tmp_path) == []
 
 
 def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> None:
@@ -470,7 +476,7 @@ def test_no_part_of_a_backup_is_left_where_the_disk_is_full(tmp_path: Path) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert path.read_text() == "a" * 100
-    assert files.backups(path, tmp_path / "backups") == []
+    assert backups_in(tmp_path) == []
 
 
 def test_terminal_is_not_sent_what_it_would_act_on() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from tmux_debug_mcp.clients.table import CLIENTS, Homes
 from tmux_debug_mcp.doctor import directories, kernel, options, tmux_findings
-from tmux_debug_mcp.doctor.client_findings import start_of
-from tmux_debug_mcp.doctor.clients import Client, clients_found
+from tmux_debug_mcp.doctor.clients import Entry, read
 from tmux_debug_mcp.doctor.finding import Check, Finding, State, findings_of, ok, problem, warning
 from tmux_debug_mcp.doctor.report import as_json, plain, show, verdict
 from tmux_debug_mcp.linux import terminals
@@ -274,15 +273,13 @@ class TestConfigurations:
     )
     def test_each_client_is_read(self, home: Path, client: str, file: str, text: str) -> None:
         path = write(home / file, text)
-        [found] = found_in(home)
+        [entry] = entries_in(home)
 
-        assert (found.name, found.program, found.faults) == (client, "", ())
-        [entry] = found.entries
-        assert (entry.path, entry.name) == (path, "t")
+        assert (entry.client, entry.source.path, entry.name) == (client, path, "t")
         assert entry.words == (COMMAND, "--toolsets", "debug")
         assert entry.env == {"A": "1"}
         assert entry.is_enabled
-        assert not entry.is_of_project
+        assert not entry.source.is_of_project
 
     @pytest.mark.parametrize(
         ("file", "key"),
@@ -297,9 +294,8 @@ class TestConfigurations:
         self, home: Path, here: Path, file: str, key: str
     ) -> None:
         write(here / file, json.dumps({key: {"t": STDIO, "other": {"command": "x"}}}))
-        [found] = found_in(home)
 
-        assert [entry.is_of_project for entry in found.entries] == [True]
+        assert [entry.source.is_of_project for entry in entries_in(home)] == [True]
 
     @pytest.mark.parametrize("mark", ["", "\ufeff"])
     @pytest.mark.parametrize(
@@ -312,27 +308,25 @@ class TestConfigurations:
         env = {"HOME": str(home), "PATH": "", "GEMINI_CLI_HOME": f"{home}/gemini"}
         entry = table.shape("t", [COMMAND])
         path = table.places[scope](Homes(env, here))
-        write(path, table.format.put(mark, (table.key, "t"), entry))
+        write(path, next(table.format.put(mark, (table.key, "t"), entry)))
 
-        [found] = clients_found(env)
+        [[found], findings] = read(env)
 
-        [read] = found.entries
-        assert (read.path, read.words) == (path, (COMMAND,))
-        assert read.is_of_project is (scope == "project")
+        assert findings == []
+        assert (found.source.path, found.words) == (path, (COMMAND,))
+        assert found.source.is_of_project is (scope == "project")
 
     def test_entry_of_our_name_is_ours_whatever_it_starts(self, home: Path) -> None:
         servers = {"tmux-debug": {"command": "/gone/server"}, "other": {"command": "/gone/x"}}
         write(home / ".cursor/mcp.json", json.dumps({"mcpServers": servers}))
-        [found] = found_in(home)
 
-        assert [entry.words for entry in found.entries] == [("/gone/server",)]
+        assert [entry.words for entry in entries_in(home)] == [("/gone/server",)]
 
     def test_servers_of_this_directory_in_the_state_of_claude(self, home: Path, here: Path) -> None:
         projects = {str(here): {"mcpServers": {"t": STDIO}}, "/other": {"mcpServers": {"u": STDIO}}}
         write(home / ".claude.json", json.dumps({"projects": projects}))
-        [found] = found_in(home)
 
-        assert [entry.name for entry in found.entries] == ["t"]
+        assert [entry.name for entry in entries_in(home)] == ["t"]
 
     @pytest.mark.parametrize(
         "text",
@@ -342,10 +336,11 @@ class TestConfigurations:
     def test_file_that_can_not_be_read_is_a_fault(self, home: Path, text: str) -> None:
         path = write(home / ".cursor/mcp.json", "")
         path.write_bytes(text.encode("latin-1"))
-        [found] = found_in(home)
+        [entries, [finding]] = read({"HOME": str(home), "PATH": "/nonexistent"})
 
-        assert [fault[0] for fault in found.faults] == [path]
-        assert found.entries == ()
+        assert entries == []
+        assert (finding.name, finding.state) == ("cursor", State.WARNING)
+        assert f"{path} can't be read: " in finding.found
 
     @pytest.mark.parametrize(
         "data",
@@ -358,35 +353,16 @@ class TestConfigurations:
     def test_odd_data_has_no_servers(self, home: Path, data: object) -> None:
         write(home / ".cursor/mcp.json", json.dumps(data))
 
-        assert found_in(home) == []
+        assert entries_in(home) == []
 
     def test_disabled_server(self, home: Path) -> None:
         write(
             home / ".codex/config.toml",
             f"[mcp_servers.t]\ncommand = '{COMMAND}'\nenabled = false\n",
         )
-        [found] = found_in(home)
+        [entry] = entries_in(home)
 
-        assert not found.entries[0].is_enabled
-
-    @pytest.mark.parametrize(
-        ("words", "parts"),
-        [
-            ([COMMAND, "--keep", "1h"], ([COMMAND], ["--keep", "1h"])),
-            (
-                ["/usr/bin/python3.12", "-m", "tmux_debug_mcp", "--size"],
-                (["/usr/bin/python3.12", "-m", "tmux_debug_mcp"], ["--size"]),
-            ),
-            (["uvx", "--from", "/x", "tmux-debug-mcp"], None),
-            (["sh", "-c", "tmux-debug-mcp; rm -r /"], None),
-            (["podman", "run", "tmux-debug-mcp"], None),
-            (["python3", "-c", "tmux_debug_mcp"], None),
-        ],
-    )
-    def test_only_the_server_itself_is_started(
-        self, words: list[str], parts: tuple[list[str], list[str]] | None
-    ) -> None:
-        assert start_of(words) == parts
+        assert not entry.is_enabled
 
 
 @pytest.fixture
@@ -410,8 +386,11 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def found_in(home: Path) -> list[Client]:
-    return clients_found({"HOME": str(home), "PATH": "/nonexistent"})
+def entries_in(home: Path) -> list[Entry]:
+    """Return our servers in the files of a person, of which none has a fault."""
+    entries, found = read({"HOME": str(home), "PATH": "/nonexistent"})
+    assert found == []
+    return entries
 
 
 class TestDirectories:

@@ -3,10 +3,11 @@
 The main session then has one line of it in its context, and no tools.
 """
 
-from pathlib import Path
+import pathlib
+from collections.abc import Iterator
 
 from . import yaml_text
-from .faults import FormatError
+from .formats import BOM, FormatError, Path
 
 _FENCE = "---"
 # lib/mcp/tmux has the same for Nix.
@@ -14,7 +15,7 @@ _DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and h
 _TOOLS = "Bash, Read, Grep, Glob"
 # The first names tools of the toolset debug.
 _PROMPT, _PROMPT_OF_OTHERS = (
-    Path(__file__).with_name(name) for name in ("subagent.md", "subagent-other.md")
+    pathlib.Path(__file__).with_name(name) for name in ("subagent.md", "subagent-other.md")
 )
 
 
@@ -60,19 +61,16 @@ def load(text: str) -> object:
     return yaml_text.load(text[start:end])
 
 
-def put(text: str, path: yaml_text.Path, value: object) -> str:
-    """Return the text with this value at a path in the YAML in front.
-
-    Raises:
-        FormatError: As in `yaml_text.put`.
-    """
+def put(text: str, path: Path, value: object) -> Iterator[str]:
+    """Yield texts with this value at a path in the YAML in front."""
     start, end = _front(text)
-    return text[:start] + yaml_text.put(text[start:end], path, value) + text[end:]
+    for front in yaml_text.put(text[start:end], path, value):
+        yield text[:start] + front + text[end:]
 
 
-def remove(text: str, path: yaml_text.Path, *, keeps_parents: bool = False) -> str:  # noqa: ARG001
-    """Return what a file of ours is without its server: nothing."""
-    return ""
+def remove(text: str, path: Path) -> Iterator[str]:  # noqa: ARG001
+    """Yield what a file of ours is without its server: nothing."""
+    yield ""
 
 
 def _prompt_for(toolsets: str) -> str:
@@ -87,7 +85,7 @@ def _front(text: str) -> tuple[int, int]:
         FormatError: It has no end.
     """
     start = text.find("\n") + 1
-    if text[:start].strip("\ufeff \t\r\n") != _FENCE:
+    if text[:start].strip(f"{BOM} \t\r\n") != _FENCE:
         return 0, 0
     end = text.find(f"\n{_FENCE}", start - 1) + 1
     if not end:

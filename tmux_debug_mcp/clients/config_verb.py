@@ -15,7 +15,7 @@ from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from . import agent_file, files, merging, programs
-from .faults import FormatError
+from .formats import FormatError
 from .merging import Slot
 from .table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
 
@@ -133,7 +133,7 @@ class _Setup:
         if self.scope == _SUBAGENT:
             snippet = self._agent(self._entry(words))
         else:
-            snippet = self._client.format.put("", self._slot.path, self._entry(words))
+            snippet = next(self._client.format.put("", self._slot.path, self._entry(words)))
         _print(f"Put this into {self.path}:\n\n{snippet}")
         _print(f"Or have it put there:\n\n{self._own_line(program, '--write')}")
         if self._is_rewritten_by_client:
@@ -178,7 +178,7 @@ class _Setup:
         if self.scope == _SUBAGENT:
             after = self._without_agent(before)
         else:
-            after = merging.removed(before, self._slot, files.backups(self.path, self._backups))
+            after = merging.removed(before, self._slot)
         if after == before:
             _print(f"{self.path} has no '{self._arguments.name}'. Nothing is changed.")
             return

@@ -20,7 +20,6 @@ from tmux_debug_mcp.vt.printable import visible
 
 # `~/.claude.json` also has the history of the client.
 _MAX_MIB = 32
-_MAX_BACKUPS_READ = 20
 _MAX_DIFF_CHARACTERS = 200
 
 
@@ -76,22 +75,6 @@ def read_data(target: Path) -> tuple[bytes, os.stat_result]:
         if len(data) > _MAX_MIB << 20:
             raise OSError(errno.EFBIG, f"larger than {_MAX_MIB} MiB", str(target))
         return data, os.fstat(stream.fileno())
-
-
-def backups(path: Path, directory: Path) -> list[str]:
-    """Return the texts of a file's backups, the newest first.
-
-    Args:
-        path: The file.
-        directory: The directory that has backups of all files.
-    """
-    prefix = _backup_prefix(path, directory)
-    found = sorted(prefix.parent.glob(f"{_escaped(prefix.name)}*"), reverse=True)
-    texts = []
-    for backup in found[:_MAX_BACKUPS_READ]:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            texts.append(backup.read_bytes().decode())
-    return texts
 
 
 def write(file: File, text: str, directory: Path) -> Path | None:
@@ -239,10 +222,6 @@ def _decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise CommandError(f"{path} is not UTF-8 (line {line}). It stays as it is.") from None
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{one}]" if one in "*?[" else one for one in name)
 
 
 def _cut(line: str) -> str:

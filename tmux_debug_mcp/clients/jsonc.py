@@ -2,77 +2,46 @@
 
 All other bytes stay as they are: comments, order, indentation, the style of commas and newlines.
 What `put` has added to an object, `remove` takes away to the byte. Of members with the same key the
-last one counts, as in JSON.parse.
+last one counts, as in JSON.parse. Python's own reader gets the text with blanks in place of what is
+not JSON, so that all is where it was.
 """
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from .faults import FormatError, at
+from .formats import BOM, FormatError, Path, at, nested, newline
 
-# Python's own stack would end at about 1,000.
-MAX_DEPTH = 200
 _SPACE = " \t\r\n"
 _DEFAULT_UNIT = "  "
-_TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_REST_OF_LINE = re.compile(r"[ \t]*(//[^\r\n]*|/\*.*?\*/)", re.DOTALL)
-_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
-_WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
-
-Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A value in a text.
-
-    Attributes:
-        start: Where it begins, an offset in characters.
-        end: Where it ends.
-        value: What it is for Python.
-        members: Its members, if it is an object.
-    """
-
-    start: int
-    end: int
-    value: object
-    members: tuple["Member", ...] = ()
+_STRING = r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"'
+_COMMENT = r"//[^\r\n]*|/\*.*?\*/"
+_COMMENTS = re.compile(_COMMENT, re.DOTALL)
+_COMMENTS_OF_LINE = re.compile(rf"(?:[ \t]*({_COMMENT}))*", re.DOTALL)
+# The group of each is what JSON does not have.
+_COMMENT_OR_STRING = re.compile(rf"{_STRING}|({_COMMENT})", re.DOTALL)
+_COMMA_OR_STRING = re.compile(rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of an object.
+    """A member of an object. All offsets are in characters.
 
     Attributes:
         key: Its key.
         start: Where the key begins.
-        node: Its value.
-        comma: The offset of the comma behind it, -1 if there is none.
+        value: Where the value begins.
+        end: Where the value ends.
+        comma: Where the comma behind it is, -1 if there is none.
     """
 
     key: str
     start: int
-    node: Node
+    value: int
+    end: int
     comma: int
-
-
-def parse(text: str) -> Node | None:
-    """Return the value of a text, None if the text has nothing but space and comments.
-
-    Raises:
-        FormatError: It is no JSON with comments.
-    """
-    parser = _Parser(text)
-    if parser.is_at_end():
-        return None
-    root = parser.value(0)
-    if not parser.is_at_end():
-        raise parser.error("has more behind its value")
-    return root
 
 
 def load(text: str) -> object:
@@ -82,357 +51,277 @@ def load(text: str) -> object:
         FormatError: It is no JSON with comments.
     """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):  # it has comments, say, or is wrong
-        root = parse(text)
-        return {} if root is None else root.value
+        return Document(text).root
 
 
-def put(text: str, path: Path, value: object) -> str:
-    """Return the text with this value at a path. Objects on the way are made.
+def put(text: str, path: Path, value: object) -> Iterator[str]:
+    """Yield the text with this value at a path. Objects on the way are made.
 
     Raises:
         FormatError: It is no JSON with comments, or what is on the way is no object.
     """
-    root = parse(text)
-    if root is None:
-        return _with_root(text, _nested(path, value))
-    node = root
+    document = Document(text)
+    if document.is_empty:
+        yield _with_root(text, nested(path, value))
+        return
+    start = document.start
     for depth, key in enumerate(path):
-        _check_object(text, node, path[:depth])
-        member = _last(node, key)
-        if member is None:
-            return _Insertion(text, root, node).of(key, _nested(path[depth + 1 :], value))
-        node = member.node
-    if json.dumps(node.value) == json.dumps(value):
-        return text
-    written = _dumped(value, _indent_at(text, node.start), _unit(text, root), _newline(text))
-    return text[: node.start] + written + text[node.end :]
+        members, end = document.members(start, path[:depth])
+        found = [member for member in members if member.key == key]
+        if not found:
+            yield document.with_member(start, members, end, key, nested(path[depth + 1 :], value))
+            return
+        start = found[-1].value
+    written = _dumped(value, _indent_at(text, start), document.unit, newline(text))
+    yield text[:start] + written + text[found[-1].end :]
 
 
-def remove(text: str, path: Path, *, keeps_parents: bool = False) -> str:
-    """Return the text without the member at a path.
+def remove(text: str, path: Path) -> Iterator[str]:
+    """Yield the text without the member at a path, which is there.
 
-    Args:
-        text: The text.
-        path: The path. The text stays as it is if nothing is there.
-        keeps_parents: Keep objects on the way that become empty. Those with comments always stay.
+    Objects on the way that are empty then go with it in the first text, but for those with
+    comments. They stay in the second: without one, an earlier member of its key would count.
 
     Raises:
         FormatError: As in `put`.
     """
-    chain = _chain(text, path)
-    if not chain:
-        return text
-    level = len(chain) - 1
-    while not keeps_parents and level > 0 and _is_alone(text, *chain[level]):
+    document = Document(text)
+    start = document.start
+    removals = []
+    for depth, key in enumerate(path):
+        members, end = document.members(start, path[:depth])
+        index = max(index for index, member in enumerate(members) if member.key == key)
+        removals.append((start, members, end, index))
+        start = members[index].value
+    level = len(removals) - 1
+    while level > 0 and document.is_alone(*removals[level]):
         level -= 1
-    return _without(text, *chain[level])
+    yield document.without_member(*removals[level])
+    yield document.without_member(*removals[-1])
 
 
-class _Parser:
-    """Reads a text from its beginning.
+class Document:
+    """A text, and what is where in it.
 
     Args:
         text: The text. It may begin with a byte order mark.
+
+    Attributes:
+        root: Its value, {} if it has none.
+        start: Where the value begins.
+
+    Raises:
+        FormatError: It is no JSON with comments.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._position = 1 if text.startswith("\ufeff") else 0
+        bare = f" {text[1:]}" if text.startswith(BOM) else text
+        self._bare = _blanked(_COMMENT_OR_STRING, bare)
+        self._json = _blanked(_COMMA_OR_STRING, self._bare)
+        self.start = self._skip(0)
+        self.root: object = {} if self.is_empty else self._decoded()
 
-    def error(self, reason: str) -> FormatError:
-        """Return the error for the place where the parser is."""
-        return at(self._text, self._position, reason)
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has nothing but space and comments."""
+        return self.start == len(self._text)
 
-    def is_at_end(self) -> bool:
-        """Skip space and comments, and tell whether that was all."""
-        self._skip()
-        return self._position == len(self._text)
+    @property
+    def unit(self) -> str:
+        """The indentation of one level: that of the first member."""
+        members, _ = self.members(self.start, ())
+        if not members:
+            return _DEFAULT_UNIT
+        start = members[0].start
+        indent = _indent_at(self._text, start)
+        is_first_on_line = self._text[self._text.rfind("\n", 0, start) + 1 : start] == indent
+        unit = indent.removeprefix(_indent_at(self._text, self.start))
+        return unit if is_first_on_line and unit else _DEFAULT_UNIT
 
-    def value(self, depth: int) -> Node:
-        """Return the value that begins here."""
-        if depth > MAX_DEPTH:
-            raise self.error(f"is nested more than {MAX_DEPTH} deep")
-        if self._text.startswith("{", self._position):
-            return self._object(depth)
-        if self._text.startswith("[", self._position):
-            return self._array(depth)
-        found = _STRING.match(self._text, self._position)
-        found = found or _WORD.match(self._text, self._position)
-        if not found:
-            raise self.error("has no JSON value here")
-        self._position = found.end()
-        return Node(found.start(), found.end(), _decoded(found[0]))
+    def members(self, start: int, path: Path) -> tuple[list[Member], int]:
+        """Return the members of the object that begins here, and where it ends.
 
-    def _object(self, depth: int) -> Node:
-        start = self._position
-        members: list[Member] = []
-        self._position += 1
-        while not self._takes("}"):
-            if members and members[-1].comma < 0:
-                raise self.error("lacks a comma or a '}' here")
-            key = _STRING.match(self._text, self._position)
-            if not key:
-                raise self.error("has no key in double quotes here")
-            self._position = key.end()
-            if not self._takes(":"):
-                raise self.error("lacks a ':' here")
-            self._skip()
-            node = self.value(depth + 1)
-            comma = self._position - 1 if self._takes(",") else -1
-            members.append(Member(str(json.loads(key[0])), key.start(), node, comma))
-        value = {member.key: member.node.value for member in members}
-        return Node(start, self._position, value, tuple(members))
+        Args:
+            start: Where it begins.
+            path: The path to it.
 
-    def _array(self, depth: int) -> Node:
-        start = self._position
-        values: list[object] = []
-        has_comma = True
-        self._position += 1
-        while not self._takes("]"):
-            if not has_comma:
-                raise self.error("lacks a comma or a ']' here")
-            values.append(self.value(depth + 1).value)
-            has_comma = self._takes(",")
-        return Node(start, self._position, values)
+        Raises:
+            FormatError: There is something else.
+        """
+        if self._bare[start] != "{":
+            reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
+            raise at(self._text, start, reason)
+        members = []
+        position = self._skip(start + 1)
+        while self._bare[position] != "}":
+            key, colon = _DECODER.raw_decode(self._json, position)
+            value = self._skip(self._skip(colon) + 1)
+            _, end = _DECODER.raw_decode(self._json, value)
+            comma = self._skip(end)
+            has_comma = self._bare[comma] == ","
+            members.append(Member(key, position, value, end, comma if has_comma else -1))
+            position = self._skip(comma + has_comma)
+        return members, position + 1
 
-    def _takes(self, mark: str) -> bool:
-        """Skip space and comments, and this mark if it is next."""
-        self._skip()
-        if not self._text.startswith(mark, self._position):
-            return False
-        self._position += 1
-        return True
+    def with_member(
+        self, start: int, members: list[Member], end: int, key: str, value: object
+    ) -> str:
+        """Return the text with a new member at the end of an object.
 
-    def _skip(self) -> None:
-        found = _TRIVIA.match(self._text, self._position)
-        if found:
-            self._position = found.end()
-        if self._text.startswith("/*", self._position):
-            raise self.error("has a comment that is not closed")
-
-
-class _Insertion:
-    """Inserts a member at the end of an object.
-
-    Args:
-        text: The text.
-        root: Its value.
-        node: The object.
-    """
-
-    def __init__(self, text: str, root: Node, node: Node) -> None:
-        self._text = text
-        self._node = node
-        self._newline = _newline(text)
-        self._unit = _unit(text, root)
-        self._base = _indent_at(text, node.start)
-        # All of the text is on one line, and it is more than an empty object.
-        self._is_line = bool(root.members) and "\n" not in text[root.start : root.end]
-
-    def of(self, key: str, value: object) -> str:
-        """Return the text with this member."""
-        if self._node.members:
-            return self._behind(self._node.members[-1], key, value)
-        comments = _comments(self._text, self._node.start + 1, self._node.end - 1)
-        if comments:
-            return self._behind_comment(comments[-1][1], key, value)
-        position = self._node.start + 1
+        It goes behind the comments on the line of the last member, or behind all comments of an
+        object that has no members.
+        """
+        text = self._text
+        own_line = f"{newline(text)}{_indent_at(text, start)}{self.unit}"
+        comments = self._comments(start + 1, end - 1)
         before = after = ""
-        if not self._is_line:
-            before = f"{self._newline}{self._base}{self._unit}"
-            after = f"{self._newline}{self._base}"
-        return self._spliced(position, before + self._member(before, key, value) + after)
+        is_spacious = True
+        if members:
+            last = members[-1]
+            is_spacious = text[last.value - 1] in _SPACE
+            value_end = last.end if last.comma < 0 else last.comma + 1
+            found = _COMMENTS_OF_LINE.match(text, value_end)
+            position = found.end() if found else value_end
+            before = self._separator(members)
+            if found and (found[1] or "").startswith("//") and "\n" not in before:
+                before = f"{newline(text)}{_indent_at(text, last.start)}"
+            if last.comma >= 0:
+                after = ","
+            else:
+                text = f"{text[:value_end]},{text[value_end:]}"
+                position += 1
+        elif comments:
+            position = comments[-1].end()
+            before = own_line if "\n" in text[position:end] else " "
+        else:
+            position = start + 1
+            _, root_end = self.members(self.start, ())
+            if start == self.start or "\n" in text[self.start : root_end]:
+                before = own_line
+                after = f"{newline(text)}{_indent_at(text, start)}"
+        if "\n" in before:
+            indent = before.rpartition("\n")[2]
+            written = f"{_quoted(key)}: {_dumped(value, indent, self.unit, newline(self._text))}"
+        else:
+            comma, colon = (", ", ": ") if is_spacious else (",", ":")
+            line = json.dumps(value, ensure_ascii=False, separators=(comma, colon))
+            written = f"{_quoted(key)}{colon}{line}"
+        return text[:position] + before + written + after + text[position:]
 
-    def _behind(self, last: Member, key: str, value: object) -> str:
-        """Insert it behind the last member, and behind the comments on the line of that."""
-        text = self._text
-        end = last.node.end if last.comma < 0 else last.comma + 1
-        position, is_line_comment = _end_of_comments(text, end)
-        separator = self._separator(last)
-        if is_line_comment and "\n" not in separator:
-            separator = f"{self._newline}{_indent_at(text, last.start)}"
-        inserted = separator + self._member(separator, key, value)
-        if last.comma >= 0:
-            return self._spliced(position, f"{inserted},")
-        return f"{text[:end]},{text[end:position]}{inserted}{text[position:]}"
+    def without_member(self, start: int, members: list[Member], _: int, index: int) -> str:
+        """Return the text without a member of an object, and without the space before it."""
+        text, member = self._text, members[index]
+        previous = members[index - 1] if index else None
+        begin = max(previous.comma + 1, previous.end) if previous else start + 1
+        before, after = text[: member.start], text[member.end :]
+        if member.comma >= 0:
+            between = text[member.end : member.comma]  # comments in it stay
+            after = (between if between.strip(_SPACE) else "") + text[member.comma + 1 :]
+        comments = self._comments(begin, member.start)
+        is_after_line_comment = bool(comments) and comments[-1][0].startswith("//")
+        if is_after_line_comment and not re.match(r"[ \t]*[\r\n]", after):
+            after = after.lstrip(" \t")
+        else:
+            kept = comments[-1].end() if comments else begin  # a // comment may end with spaces
+            before = before[:kept] + before[kept:].rstrip(_SPACE)
+        if previous and member.comma < 0:
+            before = before[: previous.comma] + before[previous.comma + 1 :]
+        closing = f"{newline(text)}{_indent_at(text, start)}"
+        if len(members) == 1 and len(before) == start + 1 and after.startswith(closing):
+            after = after.removeprefix(closing)
+        return before + after
 
-    def _behind_comment(self, position: int, key: str, value: object) -> str:
-        is_last_line = "\n" not in self._text[position : self._node.end]
-        separator = " " if is_last_line else f"{self._newline}{self._base}{self._unit}"
-        return self._spliced(position, separator + self._member(separator, key, value))
+    def is_alone(self, start: int, members: list[Member], end: int, index: int) -> bool:
+        """Tell whether a member is all that its object has."""
+        member = members[index]
+        outside = self._comments(start + 1, member.start) + self._comments(member.end, end - 1)
+        return len(members) == 1 and not outside
 
-    def _separator(self, last: Member) -> str:
-        """Return the space between two members of the object, as the last one has it before."""
-        text = self._text
+    def _separator(self, members: list[Member]) -> str:
+        """Return the space between two members of an object, as the last one has it before."""
+        text, last = self._text, members[-1]
         space = text[len(text[: last.start].rstrip(_SPACE)) : last.start]
         if "\n" in space:
-            return f"{self._newline}{space.rpartition(chr(10))[2]}"
-        if len(self._node.members) > 1:
+            return f"{newline(text)}{space.rpartition(chr(10))[2]}"
+        if len(members) > 1:
             return space
-        return " " if self._is_spacious(last) else ""
+        return " " if text[last.value - 1] in _SPACE else ""
 
-    def _is_spacious(self, last: Member) -> bool:
-        return self._text[last.node.start - 1] in _SPACE
+    def _comments(self, start: int, end: int) -> list[re.Match[str]]:
+        """Return the comments in a piece that has only space, commas and comments."""
+        return [*_COMMENTS.finditer(self._text, start, end)]
 
-    def _member(self, separator: str, key: str, value: object) -> str:
-        """Return a member: on lines of its own behind a separator that has a newline."""
-        if "\n" in separator:
-            indent = separator.rpartition("\n")[2]
-            written = _dumped(value, indent, self._unit, self._newline)
-            return f"{_quoted(key)}: {written}"
-        members = self._node.members
-        is_spacious = not members or self._is_spacious(members[-1])
-        comma, colon = (", ", ": ") if is_spacious else (",", ":")
-        written = json.dumps(value, ensure_ascii=False, separators=(comma, colon))
-        return f"{_quoted(key)}{colon}{written}"
+    def _skip(self, position: int) -> int:
+        """Return where what is no space begins."""
+        length = len(self._bare)
+        while position < length and self._bare[position] in _SPACE:
+            position += 1
+        return position
 
-    def _spliced(self, position: int, inserted: str) -> str:
-        return self._text[:position] + inserted + self._text[position:]
-
-
-def _without(text: str, node: Node, index: int) -> str:
-    """Return the text without a member of an object, and without the space before it."""
-    member = node.members[index]
-    previous = node.members[index - 1] if index else None
-    before_end = node.start + 1 if previous is None else max(previous.comma + 1, previous.node.end)
-    before, after = text[: member.start], text[member.node.end :]
-    if member.comma >= 0:
-        between = text[member.node.end : member.comma]  # comments in it stay
-        after = (between if between.strip(_SPACE) else "") + text[member.comma + 1 :]
-    comments = _comments(text, before_end, member.start)
-    is_after_line_comment = bool(comments) and text.startswith("//", comments[-1][0])
-    if is_after_line_comment and not re.match(r"[ \t]*[\r\n]", after):
-        after = after.lstrip(" \t")
-    else:
-        kept = comments[-1][1] if comments else before_end  # a // comment may end with spaces
-        before = before[:kept] + before[kept:].rstrip(_SPACE)
-    if previous is not None and member.comma < 0:
-        before = before[: previous.comma] + before[previous.comma + 1 :]
-    closing = f"{_newline(text)}{_indent_at(text, node.start)}"
-    if len(node.members) == 1 and len(before) == node.start + 1 and after.startswith(closing):
-        after = after.removeprefix(closing)
-    return before + after
-
-
-def _chain(text: str, path: Path) -> list[tuple[Node, int]]:
-    """Return each object on a path with the index of the member, [] if there is none."""
-    node = parse(text)
-    chain: list[tuple[Node, int]] = []
-    for depth, key in enumerate(path):
-        if node is None:
-            return []
-        _check_object(text, node, path[:depth])
-        found = [index for index, member in enumerate(node.members) if member.key == key]
-        if not found:
-            return []
-        chain.append((node, found[-1]))
-        node = node.members[found[-1]].node
-    return chain
-
-
-def _is_alone(text: str, node: Node, index: int) -> bool:
-    """Tell whether a member is all that its object has."""
-    member = node.members[index]
-    outside = _comments(text, node.start + 1, member.start)
-    outside += _comments(text, member.node.end, node.end - 1)
-    return len(node.members) == 1 and not outside
-
-
-def _last(node: Node, key: str) -> Member | None:
-    return next((member for member in reversed(node.members) if member.key == key), None)
-
-
-def _check_object(text: str, node: Node, path: Path) -> None:
-    if not isinstance(node.value, dict):
-        reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
-        raise at(text, node.start, reason)
-
-
-def _comments(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the spans of the comments in a piece that has only space, commas and comments."""
-    return [found.span() for found in _COMMENT.finditer(text, start, end)]
-
-
-def _end_of_comments(text: str, position: int) -> tuple[int, bool]:
-    """Return where the comments end that follow on this line, and whether one is a // comment."""
-    is_line_comment = False
-    for found in _following_comments(text, position):
-        position = found.end()
-        is_line_comment = found[1].startswith("//")
-    return position, is_line_comment
-
-
-def _following_comments(text: str, position: int) -> Iterator[re.Match[str]]:
-    while found := _REST_OF_LINE.match(text, position):
-        yield found
-        position = found.end()
+    def _decoded(self) -> object:
+        try:
+            value: object = _DECODER.decode(self._json)
+        except json.JSONDecodeError as error:
+            raise FormatError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
+        except RecursionError:
+            raise FormatError("is nested too deep") from None
+        return value
 
 
 def _with_root(text: str, value: object) -> str:
     """Return a text that has only space and comments with a value behind them."""
-    newline = _newline(text)
-    comments = _comments(text, 0, len(text))
-    written = _dumped(value, "", _DEFAULT_UNIT, newline)
+    end_of_line = newline(text)
+    written = _dumped(value, "", _DEFAULT_UNIT, end_of_line)
+    comments = [*_COMMENTS.finditer(text)]
     if not comments:
-        start = "\ufeff" if text.startswith("\ufeff") else ""
-        return f"{start}{written}{newline}"
-    end = comments[-1][1]
-    return f"{text[:end]}{newline}{written}{text[end:] or newline}"
+        start = BOM if text.startswith(BOM) else ""
+        return f"{start}{written}{end_of_line}"
+    end = comments[-1].end()
+    return f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
 
 
-def _nested(path: Path, value: object) -> object:
-    for key in reversed(path):
-        value = {key: value}
-    return value
-
-
-def _dumped(value: object, indent: str, unit: str, newline: str) -> str:
+def _dumped(value: object, indent: str, unit: str, end_of_line: str) -> str:
     """Return JSON with a member on each line. Arrays are on one line."""
     if not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)
-    inner = f"{newline}{indent}{unit}"
+    inner = f"{end_of_line}{indent}{unit}"
     members = [
-        f"{_quoted(key)}: {_dumped(member, indent + unit, unit, newline)}"
+        f"{_quoted(key)}: {_dumped(member, indent + unit, unit, end_of_line)}"
         for key, member in value.items()
     ]
-    return "{" + inner + f",{inner}".join(members) + f"{newline}{indent}}}"
+    return "{" + inner + f",{inner}".join(members) + f"{end_of_line}{indent}}}"
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """Return a text with blanks in place of what the group of a pattern has. Lines stay."""
+    return pattern.sub(
+        lambda found: re.sub(r"[^\r\n]", " ", found[0]) if found[1] else found[0], text
+    )
 
 
 def _refuse(word: str) -> NoReturn:
     """Refuse NaN and Infinity, which Python takes for JSON."""
-    raise ValueError(word)
+    raise FormatError(f"is no JSON: {word}")
 
 
-def _decoded(word: str) -> object:
+def _integer(digits: str) -> Any:  # noqa: ANN401
     try:
-        return json.loads(word)
-    except ValueError:  # an integer with more digits than Python converts
-        return float(word)
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        return float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer)
 
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _newline(text: str) -> str:
-    """Return the newline of a text: that of its first line."""
-    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-
-
 def _indent_at(text: str, position: int) -> str:
     """Return the space at the beginning of the line of a position."""
-    line = text[text.rfind("\n", 0, position) + 1 : position].removeprefix("\ufeff")
+    line = text[text.rfind("\n", 0, position) + 1 : position].removeprefix(BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _unit(text: str, root: Node) -> str:
-    """Return the indentation of one level: that of the first member."""
-    if not root.members:
-        return _DEFAULT_UNIT
-    start = root.members[0].start
-    indent = _indent_at(text, start)
-    is_first_on_line = text[text.rfind("\n", 0, start) + 1 : start] == indent
-    unit = indent.removeprefix(_indent_at(text, root.start))
-    return unit if is_first_on_line and unit else _DEFAULT_UNIT

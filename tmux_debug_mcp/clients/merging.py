@@ -3,31 +3,19 @@
 Each result is read again, and must be the old value with our entry and without anything else.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tmux_debug_mcp.sockets.servers import CommandError
 
-from .faults import FormatError
-from .programs import server_words
+from .formats import Format, FormatError, Path
+from .programs import split, words_of
 
 Entry = dict[str, object]
 # Of an entry of ours, these are set anew. Others are the person's.
 _COMMAND_KEYS = ("command", "cmd", "args")
-
-
-class Format(Protocol):
-    """A language of files: one of the modules `jsonc`, `toml_text`, `yaml_text`."""
-
-    def load(self, text: str) -> object:
-        """Return the value of a text."""
-
-    def put(self, text: str, path: Any, value: object) -> str:  # noqa: ANN401  keys and indices
-        """Return the text with a value at a path."""
-
-    def remove(self, text: str, path: Any, *, keeps_parents: bool = False) -> str:  # noqa: ANN401
-        """Return the text without what is at a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +29,7 @@ class Slot:
     """
 
     format: Format
-    path: tuple[str | int, ...]
+    path: Path
     shape: Callable[[list[str]], Entry]
 
     def entry(self, text: str) -> object:
@@ -85,26 +73,27 @@ def merged(text: str, slot: Slot, program: list[str], options: list[str] | None)
     existing = slot.entry(text)
     if existing is None:
         wanted = slot.shape([*program, *(options or [])])
-        return _checked(text, slot.format.put(text, slot.path, wanted), slot, wanted)
+        return _changed(text, slot.format.put(text, slot.path, wanted), slot, wanted)
     present = options_of(existing)
     wanted = slot.shape([*program, *(present if options is None else options)])
     entry = dict(existing) if isinstance(existing, dict) else {}
-    changed = text
     for key in _COMMAND_KEYS:
         if key in wanted and entry.get(key, []) != wanted[key]:
-            changed = slot.format.put(changed, (*slot.path, key), wanted[key])
             entry[key] = wanted[key]
-    return _checked(text, changed, slot, entry)
+            put = slot.format.put(text, (*slot.path, key), wanted[key])
+            text = _changed(text, put, slot, entry)
+    return text
 
 
-def removed(text: str, slot: Slot, earlier: list[str]) -> str | None:
-    """Return the text without our entry, None where nothing else was ever in the file.
+def removed(text: str, slot: Slot) -> str | None:
+    """Return the text without our entry, None for a text that has nothing else.
+
+    Objects that have nothing but our entry go with it. JSON may have a key several times: ours are
+    removed up to one of somebody else.
 
     Args:
         text: The text of the file.
         slot: Where the entry is.
-        earlier: Texts that the file had before, the newest first. If putting our entry into one of
-            them gives this text, it is the result.
 
     Raises:
         FormatError: The text can't be read, or can't be changed without losing something.
@@ -114,18 +103,11 @@ def removed(text: str, slot: Slot, earlier: list[str]) -> str | None:
     if existing is None:
         return text
     options_of(existing)
-    for before in earlier:
-        if _put_gives(before, slot, existing, text):
-            return before
-    if _put_gives("", slot, existing, text):
+    if text in slot.format.put("", slot.path, existing):
         return None
-    had_parent = any(_has_parent(before, slot) for before in earlier)
-    # A parent may not be able to stay (dotted keys of TOML) or to go (a key that JSON has twice).
-    for keeps_parents in (had_parent, not had_parent):
-        changed = _without_ours(text, slot, keeps_parents=keeps_parents)
-        if changed is not None:
-            return changed
-    raise FormatError("can't be changed without losing something")
+    while server_options_of(slot.entry(text)) is not None:
+        text = _changed(text, slot.format.remove(text, slot.path), slot)
+    return text
 
 
 def options_of(entry: object) -> list[str]:
@@ -145,60 +127,26 @@ def options_of(entry: object) -> list[str]:
 
 def server_options_of(entry: object) -> list[str] | None:
     """Return the server's options in an entry, None if it is not one of ours."""
-    words: list[str] = []
-    if isinstance(entry, dict):
-        for key in _COMMAND_KEYS:
-            value = entry.get(key, [])
-            words += [str(word) for word in value] if isinstance(value, list) else [str(value)]
-    return server_words(words)
+    parts = split(words_of(entry))
+    return parts[1] if parts else None
 
 
-def _without_ours(text: str, slot: Slot, *, keeps_parents: bool) -> str | None:
-    """Return the text without our entries, None if something else would be lost.
-
-    JSON may have a key several times: ours are removed up to one of somebody else.
-    """
-    changed = text
-    try:
-        while server_options_of(slot.entry(changed)) is not None:
-            changed = slot.format.remove(changed, slot.path, keeps_parents=keeps_parents)
-    except FormatError:
-        return None
-    return changed if _without_entry(slot, changed) == _without_entry(slot, text) else None
-
-
-def _checked(before: str, after: str, slot: Slot, entry: Entry) -> str:
-    """Return the changed text.
+def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None = None) -> str:
+    """Return the first changed text that has all else, and this entry if one is given.
 
     Raises:
-        FormatError: It has lost something, or has not the entry.
+        FormatError: There is none.
     """
-    try:
-        is_there = slot.entry(after) == entry
-        if is_there and _without_entry(slot, after) == _without_entry(slot, before):
-            return after
-    except FormatError:
-        pass  # its place would be one in the changed text
+    with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
+        rest = _without_entry(slot, before)
+        for after in texts:
+            if after == before:
+                continue
+            with contextlib.suppress(FormatError):
+                has_entry = entry is None or slot.entry(after) == entry
+                if has_entry and _without_entry(slot, after) == rest:
+                    return after
     raise FormatError("can't be changed without losing something")
-
-
-def _put_gives(before: str, slot: Slot, entry: object, text: str) -> bool:
-    try:
-        return slot.entry(before) is None and slot.format.put(before, slot.path, entry) == text
-    except FormatError:
-        return False
-
-
-def _has_parent(text: str, slot: Slot) -> bool:
-    try:
-        value: Any = slot.format.load(text)
-    except FormatError:
-        return False
-    for key in slot.path[:-1]:
-        if not isinstance(value, dict) or key not in value:
-            return False
-        value = value[key]
-    return True
 
 
 def _without_entry(slot: Slot, text: str) -> object:
@@ -207,7 +155,7 @@ def _without_entry(slot: Slot, text: str) -> object:
     return value
 
 
-def _pruned(value: Any, path: tuple[str | int, ...]) -> tuple[Any, bool]:  # noqa: ANN401
+def _pruned(value: Any, path: Path) -> tuple[Any, bool]:  # noqa: ANN401
     """Return a value without what is at a path, and whether nothing is left of it.
 
     What is not on the path is not copied: a file may be large.

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from tmux_debug_mcp.sockets.servers import CommandError
 
 NAME = "tmux-debug-mcp"
-_MODULE = "tmux_debug_mcp"
+MODULE = "tmux_debug_mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,38 @@ class Program:
     note: str = ""
 
 
-def server_words(words: list[str]) -> list[str] | None:
-    """Return the server's own arguments in a command, None if it does not start the server."""
+def words_of(entry: object) -> list[str]:
+    """Return the command line in a client's entry, as any of the clients writes it; [] for none."""
+    if not isinstance(entry, dict):
+        return []
+    command, arguments = entry.get("command", entry.get("cmd")), entry.get("args", [])
+    words = [
+        *(command if isinstance(command, list) else [command]),
+        *(arguments if isinstance(arguments, list) else []),
+    ]
+    return words if all(isinstance(word, str) for word in words) else []
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]] | None:
+    """Return what starts the server in a command, and the server's own arguments.
+
+    Returns:
+        None for a command that does not start the server.
+    """
     for index, word in enumerate(words):
-        if os.path.basename(word) == NAME or word == _MODULE:
-            return words[index + 1 :]
+        if os.path.basename(word) == NAME or word == MODULE:
+            return words[: index + 1], words[index + 1 :]
     return None
+
+
+def is_direct(start: list[str]) -> bool:
+    """Tell whether a command starts the server and nothing else, such as a launcher.
+
+    Args:
+        start: What starts the server, as from `split`.
+    """
+    by_python = os.path.basename(start[0]).startswith("python") and start[1:] == ["-m", MODULE]
+    return len(start) == 1 or by_python
 
 
 def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
@@ -80,7 +106,7 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
     if found is None:
         raise CommandError(f"--command '{command}' can't be run. Give the path of {NAME}.")
     words = (os.path.abspath(found),)
-    if server_words(list(words)) is None:
+    if split(list(words)) is None:
         raise CommandError(f"--command '{command}' is not called {NAME}. Give the path of {NAME}.")
     return Program(words)
 

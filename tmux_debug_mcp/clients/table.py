@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import jsonc, toml_text, yaml_text
-from .merging import Entry, Format
+from . import agent_file, jsonc, toml_text, yaml_text
+from .formats import Format
+from .merging import Entry
 
 # Seconds that goose lets a call take, which is its own default.
 _GOOSE_TIMEOUT_S = 300
@@ -46,24 +47,58 @@ class Homes:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A file in which a client looks for servers.
+
+    Attributes:
+        path: The file, which may be missing.
+        format: Its language.
+        keys: The keys that lead to the servers.
+        is_of_project: It is in the directory of the project, and so perhaps somebody else's.
+    """
+
+    path: Path
+    format: Format
+    keys: tuple[str, ...]
+    is_of_project: bool = False
+
+
+def _no_others(_: Homes) -> list[Source]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """An MCP client.
 
     Attributes:
         title: Its name.
+        program: The name of its program.
         format: The language of its files.
         key: The key of the object that has its servers.
         shape: Returns the entry of a server of this name that starts a command.
         places: Where its file is, by scope. The first scope is the default.
-        check: What shows that it has the server.
+        others: Returns what it reads beside the files of its places.
     """
 
     title: str
+    program: str
     format: Format
     key: str
     shape: Callable[[str, list[str]], Entry]
     places: Mapping[str, Callable[[Homes], Path]]
-    check: str
+    others: Callable[[Homes], list[Source]] = _no_others
+
+    def sources(self, homes: Homes) -> list[Source]:
+        """Return all that it reads, the user's own first, each file once for the same keys."""
+        found = [
+            Source(place(homes), self.format, (self.key,), scope == "project")
+            for scope, place in self.places.items()
+        ]
+        unique: dict[tuple[object, ...], Source] = {}
+        for source in (*found, *self.others(homes)):
+            unique.setdefault((source.path, source.keys), source)
+        return list(unique.values())
 
 
 def _typed(_: str, words: list[str]) -> Entry:
@@ -99,6 +134,23 @@ def agents_directory(homes: Homes) -> Path:
     return homes.of("CLAUDE_CONFIG_DIR", ".claude") / "agents"
 
 
+def _others_of_claude(homes: Homes) -> list[Source]:
+    of_project = ("projects", str(homes.project), "mcpServers")
+    agents = sorted(agents_directory(homes).glob("*.md"))
+    return [
+        Source(_claude_user(homes), jsonc, of_project),
+        *(Source(path, agent_file, ("mcpServers",)) for path in agents),
+    ]
+
+
+def _others_of_opencode(homes: Homes) -> list[Source]:
+    """Return the files without comments, which it reads beside those with comments."""
+    return [
+        Source(homes.config / "opencode/opencode.json", jsonc, ("mcp",)),
+        Source(homes.project / "opencode.json", jsonc, ("mcp",), is_of_project=True),
+    ]
+
+
 def _in_opencode(directory: Path) -> Path:
     """Return the file that OpenCode reads last of those that are there."""
     with_comments = directory / "opencode.jsonc"
@@ -114,15 +166,17 @@ CLAUDE_CODE = "claude-code"
 CLIENTS = {
     CLAUDE_CODE: Client(
         "Claude Code",
+        "claude",
         jsonc,
         "mcpServers",
         _typed,
         # The scopes subagent and command are not of this table.
         {"user": _claude_user, "project": _in_project(".mcp.json")},
-        "claude mcp list",
+        _others_of_claude,
     ),
     "codex": Client(
         "Codex",
+        "codex",
         toml_text,
         "mcp_servers",
         _plain,
@@ -130,10 +184,10 @@ CLIENTS = {
             "user": lambda homes: homes.of("CODEX_HOME", ".codex") / "config.toml",
             "project": _in_project(".codex/config.toml"),
         },
-        "codex mcp list",
     ),
     "gemini": Client(
         "Gemini CLI",
+        "gemini",
         jsonc,
         "mcpServers",
         _plain,
@@ -141,10 +195,10 @@ CLIENTS = {
             "user": lambda homes: homes.of("GEMINI_CLI_HOME", "") / ".gemini/settings.json",
             "project": _in_project(".gemini/settings.json"),
         },
-        "gemini mcp list",
     ),
     "opencode": Client(
         "OpenCode",
+        "opencode",
         jsonc,
         "mcp",
         _opencode,
@@ -152,10 +206,11 @@ CLIENTS = {
             "user": lambda homes: _in_opencode(homes.config / "opencode"),
             "project": lambda homes: _in_opencode(homes.project),
         },
-        "opencode mcp list",
+        _others_of_opencode,
     ),
     "vscode": Client(
         "VS Code",
+        "code",
         jsonc,
         "servers",
         _typed,
@@ -163,10 +218,10 @@ CLIENTS = {
             "user": lambda homes: homes.config / "Code/User/mcp.json",
             "project": _in_project(".vscode/mcp.json"),
         },
-        "MCP: List Servers",
     ),
     "cursor": Client(
         "Cursor",
+        "cursor",
         jsonc,
         "mcpServers",
         _typed,
@@ -174,22 +229,21 @@ CLIENTS = {
             "user": lambda homes: homes.home / ".cursor/mcp.json",
             "project": _in_project(".cursor/mcp.json"),
         },
-        "cursor-agent mcp list",
     ),
     "zed": Client(
         "Zed",
+        "zed",
         jsonc,
         "context_servers",
         _plain,
         {"user": lambda homes: homes.config / "zed/settings.json"},
-        "agent: open settings",
     ),
     "goose": Client(
+        "goose",
         "goose",
         yaml_text,
         "extensions",
         _goose,
         {"user": lambda homes: homes.config / "goose/config.yaml"},
-        "goose info -v",
     ),
 }

@@ -4,19 +4,16 @@ A table is appended and removed as lines, because a library that removes one tak
 behind it, too. Where lines can't do it, as in `mcp_servers = { … }`, tomlkit does.
 """
 
-import copy
 import re
 import tomllib
-from collections.abc import Callable, Iterable, MutableMapping
-from typing import Any, cast
+from collections.abc import Iterator, MutableMapping
+from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from .faults import FormatError
-from .jsonc import MAX_DEPTH, Path
+from .formats import BOM, FormatError, Path, newline
 
-_BOM = "\ufeff"
 _HEADER = re.compile(r"[ \t]*\[")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
@@ -28,64 +25,37 @@ def load(text: str) -> object:
         FormatError: It is no TOML.
     """
     try:
-        values = tomllib.loads(_plain(text))
+        return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
         raise _fault(str(error), text) from error
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
-        raise _too_deep() from error
-    _check_depth(values)
-    return values
+        raise FormatError("is nested too deep") from error
 
 
-def put(text: str, path: Path, value: object) -> str:
-    """Return the text with this value at a path: a table at its end, or the value of a key.
-
-    Raises:
-        FormatError: It is no TOML, or what is on the way is no table.
-    """
-    wanted = _with(load(text), path, value)
+def put(text: str, path: Path, value: object) -> Iterator[str]:
+    """Yield texts with this value at a path: a table at their end, or the value of a key."""
     if isinstance(value, dict):
-        appended = _appended(text, path, value)
-        if _loads_as(appended, wanted):
-            return appended
-    return _by_library(text, wanted, lambda table: table.__setitem__(path[-1], value), path)
+        end = newline(text)
+        start = text
+        if start and not start.endswith("\n"):
+            start += end
+        if start.removeprefix(BOM).strip():
+            start += end
+        lines = [f"[{'.'.join(path)}]"]
+        lines += [f"{key} = {tomlkit.item(member).as_string()}" for key, member in value.items()]
+        yield start + "".join(f"{line}{end}" for line in lines)
+    yield from _by_library(text, path, value)
 
 
-def remove(text: str, path: Path, *, keeps_parents: bool = False) -> str:
-    """Return the text without the table or the key at a path.
+def remove(text: str, path: Path) -> Iterator[str]:
+    """Yield texts without the table or the key at a path.
 
-    Args:
-        text: The text.
-        path: The path. The text stays as it is if nothing is there.
-        keeps_parents: Keep a table that becomes empty, if it has a header of its own.
-
-    Raises:
-        FormatError: As in `put`.
+    Tables on the way go with it if they are empty then, but for one that has a header of its own.
     """
-    values = load(text)
-    if _lookup(values, path) is None:
-        return text
-    wanted = _without(values, path, keeps_parents=keeps_parents)
-    removed = _without_lines(text, path)
-    if _loads_as(removed, wanted):
-        return removed
-    is_alone = len(path) > 1 and _lookup(wanted, path[:-1]) is None
-    target = path[:-1] if is_alone else path
-    return _by_library(text, wanted, lambda table: table.__delitem__(target[-1]), target)
-
-
-def _appended(text: str, path: Path, value: dict[str, object]) -> str:
-    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    lines = [f"[{'.'.join(path)}]"]
-    lines += [f"{key} = {tomlkit.item(member).as_string()}" for key, member in value.items()]
-    start = text
-    if start and not start.endswith("\n"):
-        start += newline
-    if _plain(start).strip():
-        start += newline
-    return start + "".join(line + newline for line in lines)
+    yield _without_lines(text, path)
+    yield from _by_library(text, path)
 
 
 def _without_lines(text: str, path: Path) -> str:
@@ -98,7 +68,7 @@ def _without_lines(text: str, path: Path) -> str:
     kept: list[str] = []
     index = 0
     while index < len(lines):
-        if not own.match(lines[index].removeprefix(_BOM)):
+        if not own.match(lines[index].removeprefix(BOM)):
             kept.append(lines[index])
             index += 1
             continue
@@ -121,96 +91,25 @@ def _is_of_what_follows(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _by_library(
-    text: str,
-    wanted: object,
-    change: Callable[[MutableMapping[str, Any]], None],
-    path: Path,
-) -> str:
-    """Return the text as tomlkit changes it.
-
-    Raises:
-        FormatError: The result is not what is wanted.
-    """
-    bom = _BOM if text.startswith(_BOM) else ""
+def _by_library(text: str, path: Path, value: object = None) -> Iterator[str]:
+    """Yield the text as tomlkit changes it: with a value at a path, or without what is there."""
+    bom = BOM if text.startswith(BOM) else ""
     try:
-        document = tomlkit.parse(text.removeprefix(_BOM))
-        table: MutableMapping[str, Any] = document
+        document = tomlkit.parse(text.removeprefix(BOM))
+        tables: list[MutableMapping[str, Any]] = [document]
         for key in path[:-1]:
-            table = table.setdefault(key, tomlkit.table())
-        change(table)
-        changed = bom + tomlkit.dumps(document)
-    except (TOMLKitError, TypeError, KeyError, AttributeError) as error:
-        raise FormatError("can't be changed without losing something") from error
-    if not _loads_as(changed, wanted):
-        raise FormatError("can't be changed without losing something")
-    return changed
-
-
-def _with(values: object, path: Path, value: object) -> object:
-    values = copy.deepcopy(values)
-    table = values
-    for depth, key in enumerate(path[:-1]):
-        table = cast("dict[str, object]", table).setdefault(key, {})
-        if not isinstance(table, dict):
-            raise FormatError(f"has no table at '{'.'.join(path[: depth + 1])}'")
-    cast("dict[str, object]", table)[path[-1]] = value
-    return values
-
-
-def _without(values: object, path: Path, *, keeps_parents: bool) -> object:
-    values = copy.deepcopy(values)
-    parent = cast("dict[str, object]", _lookup(values, path[:-1]))
-    del parent[path[-1]]
-    if not parent and len(path) > 1 and not keeps_parents:
-        del cast("dict[str, object]", _lookup(values, path[:-2]))[path[-2]]
-    return values
-
-
-def _lookup(values: object, path: Path) -> object:
-    """Return what is at a path, None if nothing is."""
-    for key in path:
-        if not isinstance(values, dict):
-            raise FormatError(f"has no table at '{'.'.join(path[:-1])}'")
-        values = values.get(key)
-        if values is None:
-            return None
-    return values
-
-
-def _check_depth(values: object) -> None:
-    """Check that values can be copied and compared: dotted keys nest without recursion.
-
-    Raises:
-        FormatError: They are nested too deep.
-    """
-    level = [values]
-    for _ in range(MAX_DEPTH):
-        level = [member for value in level for member in _members(value)]
-        if not level:
-            return
-    raise _too_deep()
-
-
-def _members(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def _too_deep() -> FormatError:
-    return FormatError(f"is nested more than {MAX_DEPTH} deep")
-
-
-def _loads_as(text: str, wanted: object) -> bool:
-    try:
-        return load(text) == wanted
-    except FormatError:
-        return False
-
-
-def _plain(text: str) -> str:
-    return text.removeprefix(_BOM)
+            tables.append(tables[-1].setdefault(key, {}))
+        if value is not None:
+            tables[-1][path[-1]] = value
+        else:
+            for table, key in zip(reversed(tables), reversed(path), strict=True):
+                del table[key]
+                if table:
+                    break
+        changed = tomlkit.dumps(document)
+    except (TOMLKitError, TypeError, KeyError, AttributeError):
+        return  # it can't do it either
+    yield bom + changed
 
 
 def _fault(message: str, text: str) -> FormatError:

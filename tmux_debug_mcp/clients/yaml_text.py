@@ -1,20 +1,20 @@
 """YAML: puts and removes entries of mappings by splicing the text.
 
-ruamel.yaml says where things are. It does not write, because it would also lay out anew what has
-not changed. Scalars are quoted as in JSON where a plain one might mean something else.
+ruamel.yaml says where things are. It does not write: its round trip turns `bundled: null`, which
+goose writes, into `bundled:`, and moves comments. Scalars are quoted as in JSON where a plain one
+might mean something else.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from .faults import FormatError, at
-
-Path = tuple[str | int, ...]
+from .formats import BOM, FormatError, Path, nested, newline
 
 _UNIT = 2
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./ ()-]*[A-Za-z0-9_./)]")
@@ -37,60 +37,56 @@ def load(text: str) -> object:
     return {} if value is None else value
 
 
-def put(text: str, path: Path, value: object) -> str:
-    """Return the text with this value at a path.
+def put(text: str, path: Path, value: object) -> Iterator[str]:
+    """Yield texts with this value at a path.
 
-    Raises:
-        FormatError: It is no YAML, or what is on the way is no mapping.
+    An entry goes before all others of its mapping, or to the end of the text: where a mapping ends,
+    and which comments are still its own, is not in the YAML.
     """
-    load(text)
-    node = _compose(text)
-    if node is None:
-        return _appended(text, 0, _nested(path, value))
-    position = 0  # where the key ends that has the mapping
-    for depth, key in enumerate(path):
-        found = _child(text, node, key)
-        if found is None:
-            return _inserted(text, node, position, _nested(path[depth:], value))
-        column, position = node.start_mark.column, _end(found[0])
-        node = found[1]
-        if depth + 1 < len(path) and _is_null(node):
-            bare = text[: node.start_mark.index] + text[node.end_mark.index :]
-            lines = _block(_nested(path[depth + 1 :], value), column + _UNIT)
-            return _behind_line(bare, position, lines)
-    start, end = node.start_mark.index, _end(node)
-    return text[:start] + _scalar(value) + text[end:]
+    chain = _chain(text, path)
+    missing = path[len(chain) :]
+    key, node = chain[-1] if chain else (None, _compose(text))
+    start = node.start_mark.index if node else 0
+    if node and not missing:
+        yield text[:start] + _scalar(value) + text[_end(node) :]
+        return
+    entry = nested(missing, value)
+    if isinstance(node, MappingNode) and node.flow_style and node.value:
+        yield f"{text[: start + 1]}{_flow(entry)[1:-1]}, {text[start + 1 :]}"
+        return
+    before, behind = text, ""
+    column = node.start_mark.column if node else 0
+    if key and node:
+        if not node.value or _is_null(node):
+            column = key.start_mark.column + _UNIT
+            before = text[:start].rstrip(" ") + text[_end(node) :]
+        position = before.find("\n", _end(key)) + 1 or len(before)
+        before, behind = before[:position], before[position:]
+    if before.strip(BOM) and not before.endswith("\n"):
+        before += newline(text)
+    yield before + _lines(text, entry, column) + behind
 
 
-def remove(text: str, path: Path, *, keeps_parents: bool = False) -> str:
-    """Return the text without the entry at a path.
+def remove(text: str, path: Path) -> Iterator[str]:
+    """Yield texts without the entry at a path: as lines, and from a mapping in flow style.
 
-    Args:
-        text: The text.
-        path: The path. The text stays as it is if nothing is there.
-        keeps_parents: Keep mappings on the way that become empty. Those with comments always stay.
-
-    Raises:
-        FormatError: As in `put`.
+    A mapping on the way goes with it if it is empty then, but for one with comments.
     """
-    load(text)
-    node = _compose(text)
-    chain: list[tuple[Node, Node, Node]] = []
-    for key in path:
-        found = node and _child(text, node, key)
-        if node is None or not found:
-            return text
-        chain.append((node, *found))
-        node = found[1]
-    level = len(chain) - 1
-    while not keeps_parents and level > 0 and _is_alone(text, chain[level - 1], chain[level]):
+    chain = _chain(text, path)
+    level = len(path) - 1
+    while level > 0 and _is_alone(text, *chain[level - 1], chain[level][0]):
         level -= 1
-    return _without(text, *chain[level])
+    start, end = chain[level][0].start_mark.index, _end(chain[level][1])
+    first = text.rfind("\n", 0, start) + 1
+    last = end if text[end - 1] == "\n" else text.find("\n", end) + 1 or len(text)
+    yield text[:first] + text[last:]
+    yield text[:start] + re.sub(r"\A\s*,[ \t]*", "", text[end:])
+    yield re.sub(r",\s*\Z", "", text[:start]) + text[end:]
 
 
 def dump(value: dict[str, object]) -> str:
     """Return a mapping as a text in block style."""
-    return "".join(f"{line}\n" for line in _block(value, 0))
+    return _lines("", value, 0)
 
 
 def _compose(text: str) -> Node | None:
@@ -98,140 +94,72 @@ def _compose(text: str) -> Node | None:
     return node
 
 
-def _child(text: str, node: Node, key: str | int) -> tuple[Node, Node] | None:
-    """Return the key and the value of an entry. An item of a sequence is its own key."""
-    if isinstance(key, int):
-        if isinstance(node, SequenceNode) and key < len(node.value):
-            return node.value[key], node.value[key]
-        return None
-    if not isinstance(node, MappingNode):
-        raise at(text, node.start_mark.index, "has no mapping here")
-    for key_node, value in node.value:
-        if isinstance(key_node, ScalarNode) and key_node.value == key:
-            return key_node, value
-    return None
+def _chain(text: str, path: Path) -> list[tuple[Node, Node]]:
+    """Return key and value of each entry on a path, as far as there are any.
 
-
-def _inserted(text: str, node: Node, position: int, entry: dict[str, object]) -> str:
-    """Return the text with an entry at the beginning of a mapping, or at the end of the text.
-
-    Where a mapping in block style ends, and which comments are still its own, is not in the YAML.
-
-    Args:
-        text: The text.
-        node: The mapping.
-        position: The end of its key, 0 if it is the value of the text.
-        entry: The entry.
+    An item of a sequence is its own key.
     """
-    if _is_flow(node):
-        start = node.start_mark.index + 1
-        separator = ", " if node.value else ""
-        return text[:start] + _flow(entry)[1:-1] + separator + text[start:]
-    if position == 0:
-        return _appended(text, node.start_mark.column, entry)
-    return _behind_line(text, position, _block(entry, node.start_mark.column))
-
-
-def _behind_line(text: str, position: int, lines: list[str]) -> str:
-    """Return the text with lines behind the line of a position."""
-    end = text.find("\n", position) + 1
-    if not end:
-        return f"{text}\n{_join(text, lines)}"
-    return text[:end] + _join(text, lines) + text[end:]
-
-
-def _appended(text: str, indent: int, entry: dict[str, object]) -> str:
-    start = text
-    if start.strip("\ufeff") and not start.endswith("\n"):
-        start += _newline(text)
-    return start + _join(text, _block(entry, indent))
-
-
-def _block(value: dict[str, object], indent: int) -> list[str]:
-    """Return the lines of a mapping in block style."""
-    lines = []
-    for key, member in value.items():
-        start = f"{' ' * indent}{_scalar(key)}:"
-        if isinstance(member, dict) and member:
-            lines += [start, *_block(member, indent + _UNIT)]
+    load(text)
+    node = _compose(text)
+    chain: list[tuple[Node, Node]] = []
+    for key in path:
+        if isinstance(node, SequenceNode):
+            entries = list(enumerate(zip(node.value, node.value, strict=True)))
+        elif isinstance(node, MappingNode):
+            entries = [(entry[0].value, entry) for entry in node.value]
         else:
-            lines.append(f"{start} {_scalar(member)}")
+            break
+        found = [entry for name, entry in entries if name == key]
+        if not found:
+            break
+        chain.append(found[0])
+        node = found[0][1]
+    return chain
+
+
+def _lines(text: str, value: dict[str, object], indent: int) -> str:
+    """Return the lines of a mapping in block style, for this text."""
+    lines = ""
+    for key, member in value.items():
+        lines += f"{' ' * indent}{_scalar(key)}:"
+        if isinstance(member, dict) and member:
+            lines += newline(text) + _lines(text, member, indent + _UNIT)
+        else:
+            lines += f" {_scalar(member)}{newline(text)}"
     return lines
 
 
-def _flow(value: object) -> str:
-    """Return a value on one line."""
-    if isinstance(value, dict):
-        members = [f"{_quoted(key)}: {_flow(member)}" for key, member in value.items()]
-        return "{" + ", ".join(members) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(_flow(item) for item in value)}]"
-    return _quoted(value) if isinstance(value, str) else json.dumps(value)
-
-
 def _scalar(value: object) -> str:
-    """Return a value in a mapping in block style. A text has quotes only where it needs them."""
+    """Return a value on one line. A text has quotes only where it needs them."""
     is_plain = isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS
     return str(value) if is_plain else _flow(value)
 
 
-def _quoted(text: str) -> str:
-    """Return a text in double quotes. Source: YAML 1.2.2, 5.7, escaped characters."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
+def _flow(value: object) -> str:
+    """Return a value as JSON, which is YAML but for some characters.
+
+    Source: YAML 1.2.2, 5.7, escaped characters.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in text)
 
 
-def _nested(path: Path, value: object) -> dict[str, object]:
-    """Return the mapping that has a value at a path of one key or more."""
-    [first, *others] = path
-    return {str(first): _nested(tuple(others), value) if others else value}
-
-
-def _without(text: str, parent: Node, key: Node, value: Node) -> str:
-    """Return the text without an entry of a mapping."""
-    start, end = key.start_mark.index, _end(value)
-    if _is_flow(parent):
-        behind = re.match(r"\s*,[ \t]*", text[end:])
-        if behind:
-            return text[:start] + text[end + behind.end() :]
-        return re.sub(r",\s*\Z", "", text[:start]) + text[end:]
-    first = text.rfind("\n", 0, start) + 1
-    if text[first:start].strip("\ufeff "):
-        raise at(text, start, "has our entry on a line with something else")
-    if end > first and text[end - 1 : end] == "\n":
-        return text[:first] + text[end:]
-    line_end = text.find("\n", end) + 1 or len(text)
-    return text[:first] + text[line_end:]
-
-
-def _is_alone(text: str, above: tuple[Node, Node, Node], own: tuple[Node, Node, Node]) -> bool:
-    """Tell whether an entry is all that its mapping has, without a comment before it."""
-    between = text[_end(above[1]) : own[1].start_mark.index]
-    return len(own[0].value) == 1 and not between.strip(": \t\r\n{")
+def _is_alone(text: str, key: Node, value: Node, first: Node) -> bool:
+    """Tell whether an entry's mapping has only one entry, whose key this is, and no comment."""
+    between = text[_end(key) : first.start_mark.index]
+    return len(value.value) == 1 and not between.strip(": \t\r\n{")
 
 
 def _end(node: Node) -> int:
     """Return where a node ends. A mapping in block style ends where its last entry does."""
-    if isinstance(node, CollectionNode) and not node.flow_style and node.value:
+    if isinstance(node, MappingNode | SequenceNode) and not node.flow_style and node.value:
         last: Any = node.value[-1]
         return _end(last[1] if isinstance(node, MappingNode) else last)
     return int(node.end_mark.index)
 
 
-def _is_flow(node: Node) -> bool:
-    return isinstance(node, CollectionNode) and bool(node.flow_style)
-
-
 def _is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and str(node.tag).endswith(":null")
-
-
-def _join(text: str, lines: list[str]) -> str:
-    return "".join(line + _newline(text) for line in lines)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
 
 
 def _fault(error: MarkedYAMLError) -> FormatError:

@@ -1,21 +1,35 @@
-"""The MCP clients of this user, and what their configurations say of our server. Reads only."""
+"""Clients: whether each has our server, and whether the command in its configuration works.
+
+A command is started only if it is ours and nothing else: no launcher that would install something,
+and from a project's file only a program that this user has anyway. It gets neither the options nor
+the directories of the configuration.
+"""
 
 import os
+import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tmux_debug_mcp.clients import agent_file
-from tmux_debug_mcp.clients.faults import FormatError
+from tmux_debug_mcp.clients import programs
 from tmux_debug_mcp.clients.files import read_data
-from tmux_debug_mcp.clients.table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
+from tmux_debug_mcp.clients.formats import FormatError
+from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
 
-_OURS = ("tmux-debug-mcp", "tmux_debug_mcp")
+from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
+from .probe import LateError, Probe, ProbeError, Surroundings, environment
+
+_OURS = (programs.NAME, programs.MODULE)
 _NAME = "tmux-debug"
-# Where the program has another name than `config` has for the client.
-_PROGRAMS = {CLAUDE_CODE: "claude", "vscode": "code"}
+_SET_UP = "To give it this server: tmux-debug config"
+# Each takes half a second of processor time.
+_MAX_PROBES = 4
+# Time for a probe that is late to say so, on a busy machine.
+_LATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,183 +37,199 @@ class Entry:
     """A server of ours in a client's configuration.
 
     Attributes:
-        path: The file.
+        client: The client's program.
+        source: The file.
         name: What the server is called there.
         words: Its command line, which has at least one word.
         env: The variables that the client adds.
         is_enabled: The client starts it.
-        is_of_project: The file is in the current directory, and so perhaps somebody else's.
     """
 
-    path: Path
+    client: str
+    source: Source
     name: str
     words: tuple[str, ...]
     env: Mapping[str, str]
     is_enabled: bool
-    is_of_project: bool
+
+    def __str__(self) -> str:
+        """Return where it is."""
+        return f"{shown(self.source.path)} ('{self.name}')"
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """A client that was found.
+class Trial:
+    """A command that was found in configurations, and where.
 
     Attributes:
-        name: Its name, which is that of its program.
-        program: Where the program is, "" where only its configuration was found.
-        entries: Our servers in its configuration.
-        faults: Configuration files that can't be read, each with the reason.
+        words: The command to start, the program by its absolute path.
+        env: The variables that a client adds.
+        entries: All that have it.
     """
 
-    name: str
-    program: str
-    entries: tuple[Entry, ...]
-    faults: tuple[tuple[Path, str], ...]
+    words: Sequence[str]
+    env: Mapping[str, str]
+    entries: list[Entry]
 
 
-# What a file says of servers: name and description of each.
-_Servers = Iterator[tuple[str, Any]]
+def clients(here: Surroundings) -> list[Finding]:
+    """Return what is found about each client, in the order of their programs."""
+    environ = here.environ
+    entries, found = read(environ)
+    trials: dict[tuple[object, ...], Trial] = {}
+    for entry in entries:
+        outcome = _judged(entry, environ)
+        if isinstance(outcome, Finding):
+            found.append(outcome)
+            continue
+        key = (*outcome.words, *sorted(outcome.env.items()))
+        trials.setdefault(key, outcome).entries.append(entry)
+    if not entries and not found:
+        return [ok("clients", "none found on PATH, and no configuration of one")]
+    found += _tried(list(trials.values()), here)
+    return sorted(found, key=lambda finding: finding.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A file that may have servers.
-
-    Attributes:
-        path: The file; its name may be a pattern.
-        parse: Makes data of its text.
-        keys: The keys that lead to the table of servers.
-        is_of_project: As for `Entry`.
-    """
-
-    path: Path
-    parse: Callable[[str], Any]
-    keys: tuple[str, ...]
-    is_of_project: bool = False
-
-
-def clients_found(environ: Mapping[str, str]) -> list[Client]:
-    """Return the clients on PATH or with a configuration, in the order of their names.
+def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
+    """Return our servers in the clients' files, and findings about files and clients without any.
 
     Args:
         environ: The environment.
     """
-    found = []
-    for name, sources in _sources(environ).items():
-        program = shutil.which(name, path=environ.get("PATH")) or ""
-        entries: list[Entry] = []
-        faults = []
-        paths = list(dict.fromkeys(_paths(sources)))
-        for path, source in paths:
-            try:
-                entries += _entries(path, source)
-            except (OSError, ValueError, RecursionError, FormatError) as error:
-                faults.append((path, _reason(error)))
-        if program or entries or faults:
-            found.append(Client(name, program, tuple(entries), tuple(faults)))
-    return sorted(found, key=lambda client: client.name)
-
-
-def _sources(environ: Mapping[str, str]) -> dict[str, list[_Source]]:
-    """Return the files that may have servers, by the client's program, the user's own first."""
     homes = Homes(environ, Path.cwd())
-    sources: dict[str, list[_Source]] = {}
-    for name, client in CLIENTS.items():
-        places: dict[Path, bool] = {}
-        for scope, place in client.places.items():
-            places.setdefault(place(homes), scope == "project")
-        sources[_PROGRAMS.get(name, name)] = [
-            _Source(path, client.format.load, (client.key,), is_of_project)
-            for path, is_of_project in places.items()
-        ]
-    claude = CLIENTS[CLAUDE_CODE]
-    state = claude.places["user"](homes)
-    of_directory = ("projects", str(homes.project), claude.key)
-    sources["claude"] += [
-        _Source(state, claude.format.load, of_directory),
-        _Source(agents_directory(homes) / "*.md", agent_file.load, (claude.key,)),
-    ]
-    # OpenCode reads a file without comments, too, where there are both.
-    sources["opencode"] += [
-        replace(source, path=source.path.with_suffix(".json"))
-        for source in sources["opencode"]
-        if source.path.suffix == ".jsonc"
-    ]
-    return sources
+    entries: list[Entry] = []
+    found = []
+    for client in CLIENTS.values():
+        name = client.program
+        own: list[Entry] = []
+        for source in client.sources(homes):
+            try:
+                own += _entries(name, source)
+            except (OSError, ValueError, RecursionError, FormatError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                text = f"{shown(source.path)} can't be read: {reason or type(error).__name__}."
+                advice = f"Correct it, since {name} can't read it either."
+                found.append(warning(name, text, advice))
+        program = shutil.which(name, path=environ.get("PATH"))
+        if program and not own:
+            text = f"{program}, not set up for this server"
+            found.append(Finding(name, State.OK, text, _SET_UP))
+        entries += own
+    return entries, found
 
 
-def _paths(sources: list[_Source]) -> Iterator[tuple[Path, _Source]]:
-    """Yield the files that are there."""
-    for source in sources:
-        if "*" not in source.path.name:
-            if os.path.isfile(source.path):
-                yield source.path, source
-            continue
-        for path in sorted(source.path.parent.glob(source.path.name)):
-            if os.path.isfile(path):
-                yield path, source
+def own_command() -> str:
+    """Return the command that starts this package's server, as for a shell."""
+    own = Path(sys.prefix) / "bin" / programs.NAME
+    words = [str(own)] if own.exists() else [sys.executable, "-m", programs.MODULE]
+    return shlex.join(words)
 
 
-def _entries(path: Path, source: _Source) -> Iterator[Entry]:
-    """Yield our servers in a file.
+def _entries(client: str, source: Source) -> Iterator[Entry]:
+    """Yield our servers in a file, if it is there.
 
     Raises:
         OSError: It can't be read.
-        ValueError: It is not what the client reads.
+        ValueError: It is no text.
+        FormatError: It is not what the client reads.
     """
-    text, _ = read_data(Path(os.path.realpath(path)))
-    data = source.parse(text.decode())
+    if not os.path.isfile(source.path):
+        return
+    text, _ = read_data(Path(os.path.realpath(source.path)))
+    servers = source.format.load(text.decode())
     for key in source.keys:
-        data = _table(data).get(key)
-    for name, facts in _tables(data):
-        words = _words(facts)
-        has_our_name = bool(words) and name == _NAME
-        if has_our_name or any(ours in word for word in words for ours in _OURS):
-            is_enabled = facts.get("enabled", True) is not False
-            is_enabled = is_enabled and facts.get("disabled", False) is not True
-            yield Entry(path, name, words, _env(facts), is_enabled, source.is_of_project)
+        servers = servers.get(key) if isinstance(servers, dict) else None
+    # A subagent of Claude Code has a list of tables.
+    for table in servers if isinstance(servers, list) else [servers]:
+        for name, facts in table.items() if isinstance(table, dict) else ():
+            entry = _entry(client, source, str(name), facts)
+            if entry:
+                yield entry
 
 
-def _table(data: object) -> Mapping[str, Any]:
-    """Return a table, an empty one for anything else."""
-    return data if isinstance(data, dict) else {}
-
-
-def _tables(data: object) -> _Servers:
-    """Yield name and description of each server, of a table or a list of tables."""
-    tables = data if isinstance(data, list) else [data]
-    for table in tables:
-        if isinstance(table, dict):
-            for name, facts in table.items():
-                if isinstance(facts, dict):
-                    yield str(name), facts
-
-
-def _words(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the command line of a server, as one of the clients writes it."""
-    command: Any = facts.get("command", facts.get("cmd"))
-    arguments = facts.get("args", [])
-    if isinstance(command, dict):  # Zed
-        program, arguments = [command.get("path")], command.get("args", [])
-    else:
-        program = command if isinstance(command, list) else [command]
-    rest = arguments if isinstance(arguments, list) else []
-    words = [*program, *rest]
-    return tuple(words) if all(isinstance(word, str) for word in words) else ()
-
-
-def _env(facts: Mapping[str, Any]) -> Mapping[str, str]:
+def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None:  # noqa: ANN401
+    """Return an entry of ours, None for another."""
+    if not isinstance(facts, dict):
+        return None
     command = facts.get("command")
-    places = [facts.get(key) for key in ("env", "envs", "environment")]
-    if isinstance(command, dict):
-        places.append(command.get("env"))
-    found: dict[str, str] = {}
-    for place in places:
-        if isinstance(place, dict):
-            found |= {str(name): str(value) for name, value in place.items()}
+    if isinstance(command, dict):  # as Zed had it
+        facts = {**facts, **command, "command": [command.get("path")]}
+    words = programs.words_of(facts)
+    if name != _NAME and not any(ours in word for word in words for ours in _OURS):
+        return None
+    if not words:
+        return None
+    env: dict[str, str] = {}
+    for key in ("env", "envs", "environment"):
+        given = facts.get(key)
+        if isinstance(given, dict):
+            env |= {str(variable): str(value) for variable, value in given.items()}
+    is_enabled = facts.get("enabled", True) is not False and facts.get("disabled") is not True
+    return Entry(client, source, name, tuple(words), env, is_enabled)
+
+
+def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Trial:
+    """Return what is found about an entry without starting it, or how to start it."""
+    name, named = entry.client, entry.words[0]
+    if not entry.is_enabled:
+        return ok(name, f"{entry} is disabled there")
+    found = shutil.which(named, path=entry.env.get("PATH") or environ.get("PATH"))
+    if found is None:
+        text = f"{entry} names {named}, which is not there or can't be run."
+        return problem(name, text, f"Name this one there: {own_command()}")
+    program = os.path.abspath(found)
+    parts = programs.split(list(entry.words))
+    if parts is None or not programs.is_direct(parts[0]):
+        return ok(name, f"{entry} starts it with {named}; not tried")
+    start, options = parts
+    is_of_project = entry.source.is_of_project
+    added = {} if is_of_project else entry.env
+    for fault, advice in faults_of(options, added, environ):
+        return problem(name, f"{entry}: {fault}", advice)
+    is_relative = "/" in named and not os.path.isabs(named)
+    if (is_of_project or is_relative) and not _is_trusted(program, environ):
+        return ok(name, f"{entry} names {named}; not tried, since it is the project's")
+    return Trial([program, *start[1:]], added, [])
+
+
+def _is_trusted(program: str, environ: Mapping[str, str]) -> bool:
+    """Tell whether a program is one that this user starts as ours without the project."""
+    own = [
+        sys.executable,
+        f"{sys.prefix}/bin/{programs.NAME}",
+        shutil.which(programs.NAME, path=environ.get("PATH")) or "",
+    ]
+    # Not what links lead to: an interpreter is the same file in every virtual environment.
+    return program in own
+
+
+def _tried(trials: Sequence[Trial], here: Surroundings) -> list[Finding]:
+    """Start the commands at the same time, and return what came of each."""
+    checks = [
+        Check(trial.entries[0].client, partial(_outcome, trial, here))
+        for trial in trials[:_MAX_PROBES]
+    ]
+    found = findings_of(checks, here.seconds_left + _LATE_S)
+    for trial in trials[_MAX_PROBES:]:
+        found += [ok(entry.client, f"{entry} was not tried") for entry in trial.entries]
     return found
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return str(error.strerror)
-    return str(error) or type(error).__name__
+def _outcome(trial: Trial, here: Surroundings) -> list[Finding]:
+    """Start a command, and return what came of it, for each entry that has it."""
+    state, advice = State.OK, ""
+    if here.directory is None:
+        told = ": not tried, as there is no directory for its files"
+    else:
+        env = environment(here.environ, here.directory, trial.env)
+        try:
+            answers = Probe(trial.words, env, here).answers()
+            told = f" works: version {answers.version}, {answers.tools} tools, "
+            told += f"{answers.elapsed_s:.1f} s"
+        except LateError:
+            state, advice = State.WARNING, MORE_TIME
+            told = f" was started and did not answer within {here.timeout_s:g} s."
+        except ProbeError as error:
+            state, advice = State.PROBLEM, f"See what it says: {shlex.join(trial.words)} --version"
+            told = f" does not work. {error}"
+    return [Finding(entry.client, state, f"{entry}{told}", advice) for entry in trial.entries]

@@ -1,24 +1,26 @@
-"""The installation: Python, this package, the servers that run, and podman for the sandbox."""
+"""The installation: Python, this package, the servers that run, and what killed ones left."""
 
+import contextlib
 import os
 import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tmux_debug_mcp
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.linux import files, processes
 from tmux_debug_mcp.sockets import servers
+from tmux_debug_mcp.tmux import supervisor
 
-from .finding import MORE_TIME, Finding, ok, shown, warning
-from .probe import Surroundings, environment, stale_servers, stale_supervisors
+from .finding import Finding, ok, shown, warning
 
 _PROGRAM = "tmux-debug-mcp"
-_ID_MAPS = (Path("/etc/subuid"), Path("/etc/subgid"))
+# As for the server, which spares directories that may not be locked yet.
+_MIN_STALE_AGE_S = 10.0
 
 
 def package(environ: Mapping[str, str]) -> list[Finding]:
@@ -42,34 +44,28 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     living = [server for server in servers.running(runtime) if servers.is_held(server.directory)]
     found = [_server(server) for server in living] or [ok("running servers", "none")]
-    stale = [*stale_servers(runtime), *stale_supervisors(runtime)]
+    stale = [*_stale_servers(runtime), *_stale_supervisors(runtime)]
     if stale:
         text = f"the next server removes what they left: {', '.join(stale)}"
         found.append(ok("killed servers", text))
     return found
 
 
-def podman(here: Surroundings) -> list[Finding]:
-    """Return whether the sandbox could run here; everything else goes without podman."""
-    environ = here.environ
-    program = shutil.which("podman", path=environ.get("PATH"))
-    if program is None:
-        return [ok("podman", "not there; only the sandbox needs it")]
-    if here.directory is None:
-        return [ok("podman", f"{program}, for the sandbox")]
-    # It makes directories at home even to tell its version.
-    env = environment(environ, here.directory, {"HOME": str(here.directory)})
-    try:
-        printed = here.programs.output([program, "--version"], env, here.seconds_left)
-    except TimeoutError:
-        return [warning("podman", f"'{program} --version' does not answer.", MORE_TIME)]
-    told = [line for line in printed.splitlines() if line.startswith("podman")]
-    version = told[0] if told else f"{program}, which does not tell its version"
-    reason, advice = _why_not_rootless(environ)
-    if reason:
-        text = f"{version}; without root it can't run: {reason}. Only the sandbox needs it."
-        return [warning("podman", text, advice)]
-    return [ok("podman", f"{version}, for the sandbox")]
+@contextlib.contextmanager
+def sparing_stale_directories(runtime: str) -> Iterator[None]:
+    """Keep a server that starts meanwhile from removing what killed servers left.
+
+    Args:
+        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    """
+    with contextlib.ExitStack() as stack:
+        for directory in _stale_servers(runtime):
+            with contextlib.suppress(OSError):
+                stack.callback(os.close, servers.spare(directory))
+        for directory in _stale_supervisors(runtime):
+            with contextlib.suppress(OSError):
+                stack.callback(os.close, files.hold(directory))
+        yield
 
 
 def _server(server: servers.Server) -> Finding:
@@ -82,35 +78,26 @@ def _server(server: servers.Server) -> Finding:
     return warning("running server", text, advice)
 
 
-def _why_not_rootless(environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return why podman can't run without root, and what to do; "" twice if it can."""
-    if os.geteuid() == 0:
-        return "", ""
-    if _first_line("/proc/sys/user/max_user_namespaces") == "0":
-        advice = "Allow them: sudo sysctl user.max_user_namespaces=15000"
-        return "the kernel allows no user namespaces", advice
-    missing = [name for name in ("newuidmap", "newgidmap") if not _has(name, environ)]
-    if missing:
-        return f"{' and '.join(missing)} are missing", "Install uidmap (shadow-utils)."
-    user = user_name()
-    for path in _ID_MAPS:
-        starts = (f"{user}:", f"{os.getuid()}:")
-        if not any(line.startswith(starts) for line in _lines(path)):
-            advice = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
-            return f"{path} has no numbers for {user}", f"Give it some: {advice}"
-    return "", ""
+def _stale_servers(runtime: str) -> list[str]:
+    """Return the directories of killed servers that the next one removes. Arguments: as above."""
+    old = [directory for directory in servers.directories(runtime) if _is_old(directory)]
+    return [directory for directory in old if not servers.is_held(directory)]
 
 
-def _has(program: str, environ: Mapping[str, str]) -> bool:
-    return shutil.which(program, path=environ.get("PATH")) is not None
+def _stale_supervisors(runtime: str) -> list[str]:
+    """Return such directories of supervisors. Arguments: as above."""
+    bases = supervisor.runtime_directories(runtime)
+    paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
+    return [
+        path
+        for path in paths
+        if servers.is_private(path) and _is_old(path) and files.is_unheld(path)
+    ]
 
 
-def _first_line(path: str) -> str:
-    return "".join(_lines(Path(path))[:1])
-
-
-def _lines(path: Path) -> list[str]:
+def _is_old(directory: str) -> bool:
+    """Tell whether a directory is no new one, which its server has yet to lock."""
     try:
-        return path.read_text(errors="replace").splitlines()
+        return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
     except OSError:
-        return []
+        return False

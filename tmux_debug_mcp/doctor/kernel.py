@@ -4,7 +4,6 @@ import os
 import resource
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tmux_debug_mcp.linux import files, processes, waits
@@ -17,7 +16,6 @@ _MIN_OPEN_FILES = 1200
 _OWN_FILES = 32
 _MIN_PROCESSES_LEFT = 100
 _MIN_TERMINALS_LEFT = 16
-_MIN_MEMORY_LEFT = 256 << 20
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 # From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
 _YAMA_ADMIN_ONLY = 2
@@ -79,18 +77,6 @@ def pseudo_terminals() -> list[Finding]:
     if most - used < _MIN_TERMINALS_LEFT:
         return [warning(name, f"{used} of {most} are in use.", advice)]
     return [ok(name, f"{used} of {most} are in use")]
-
-
-def memory() -> list[Finding]:
-    """Return how much memory the cgroup leaves; nothing where none has a limit."""
-    left = [most - used for used, most in _memory_of_cgroups()]
-    if not left:
-        return []
-    text = f"The cgroup leaves {max(min(left), 0) >> 20} MiB."
-    if min(left) < _MIN_MEMORY_LEFT:
-        advice = "Allow more, as with MemoryMax= in systemd or --memory of a container"
-        return [warning("memory", text, advice)]
-    return [ok("memory", text)]
 
 
 def awaits() -> list[Finding]:
@@ -205,21 +191,6 @@ def _own_threads() -> int:
             except OSError:
                 continue
     return total
-
-
-def _memory_of_cgroups() -> Iterator[tuple[int, int]]:
-    """Yield used and greatest bytes of our cgroup and of those above it. Source: cgroups(7)."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        hierarchy, _, path = line.split(":", 2)
-        if hierarchy != "0":
-            continue
-        group = Path("/sys/fs/cgroup") / path.lstrip("/")
-        for directory in (group, *group.parents):
-            most = _number(str(directory / "memory.max"))
-            if most >= 0:
-                yield _number(str(directory / "memory.current")), most
-            if directory == Path("/sys/fs/cgroup"):
-                break
 
 
 def _number(path: str) -> int:

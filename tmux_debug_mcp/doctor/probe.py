@@ -1,32 +1,31 @@
 """Starts a server of ours as a client would, asks it for its tools, and ends it.
 
-It gets directories of its own, so that it neither reads nor changes those of the user.
+It gets directories of its own, so that it neither reads nor changes those of the user. What is
+started has a process group of its own, and does not outlive this process.
 """
 
 import contextlib
-import json
 import os
-import select
+import queue
+import signal
 import subprocess
+import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import TextIO
 
-from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.sockets import servers
-from tmux_debug_mcp.tmux import supervisor
-
-from .programs import Programs
+from tmux_debug_mcp.linux import processes
 
 _VARIABLES = "TMUX_DEBUG_"
 _OWN_NAME = "tmux-debug-mcp: "
-_MAX_ANSWER_BYTES = 4 << 20
-_READ_BYTES = 1 << 16
-# As for the server, which spares directories that may not be locked yet.
-_MIN_STALE_AGE_S = 10.0
 _MAX_COMPLAINT_CHARACTERS = 300
+_MAX_STRANGE_CHARACTERS = 80
+# A server of ours ends within this time after SIGTERM.
+_GRACE_S = 0.4
+_POLL_S = 0.01
 
 
 class ProbeError(Exception):
@@ -46,14 +45,12 @@ class Surroundings:
 
     Attributes:
         environ: The environment of the caller.
-        programs: What starts programs.
         directory: A private directory for what is started; None where none can be made.
         timeout_s: Seconds that everything may take.
         deadline: When everything must be done, on the clock of time.monotonic().
     """
 
     environ: Mapping[str, str]
-    programs: Programs
     directory: Path | None
     timeout_s: float
     deadline: float
@@ -98,42 +95,81 @@ class Probe:
     command: str = ""
 
     def answers(self) -> Answers:
-        """Start the server, and return what it answers. It has ended then.
+        """Start the server, and return what it answers. It has ended then, unless it is late.
 
         Raises:
-            ProbeError: It does not start, ends too early, or answers too late.
+            LateError: It has not answered and ended in time; `end_children` ends it.
+            ProbeError: It does not start, ends too early, or does not answer as it should.
         """
-        begin = time.monotonic()
-        here, directory = self.here, cast("Path", self.here.directory)
-        with (directory / f"errors-{os.urandom(4).hex()}").open("w+b") as errors:
-            try:
-                with here.programs.running(self.words, self.env, directory, errors) as process:
-                    version, tools, output = self._ask(_Dialogue(process, here))
-                    elapsed_s = time.monotonic() - begin
-                    _end(process, here)
-            except _EndedError:
-                raise ProbeError(_last_words(errors.fileno())) from None
-            except (LookupError, TypeError) as error:
-                raise ProbeError("It answers something other than MCP.") from error
-            except (OSError, ValueError) as error:
-                raise ProbeError(f"It can't be started: {error}.") from error
-        return Answers(version, tools, output, elapsed_s)
+        outcome: queue.SimpleQueue[Answers | Exception] = queue.SimpleQueue()
+        thread = threading.Thread(target=lambda: outcome.put(self._outcome()), daemon=True)
+        thread.start()
+        try:
+            result = outcome.get(timeout=self.here.seconds_left)
+        except queue.Empty:
+            raise LateError from None
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    def _ask(self, dialogue: "_Dialogue") -> tuple[str, int, str]:
-        client = {"name": "tmux-debug doctor", "version": "1"}
-        greeting = dialogue.ask(
-            "initialize", protocolVersion="2024-11-05", capabilities={}, clientInfo=client
+    def _outcome(self) -> Answers | Exception:
+        """Return what the server answers, or the error for what went wrong."""
+        # Of the verbs, only this one speaks MCP.
+        import anyio  # noqa: PLC0415
+        from mcp import MCPError  # noqa: PLC0415
+        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415
+        from pydantic import ValidationError  # noqa: PLC0415
+
+        with tempfile.TemporaryFile("w+", errors="replace", dir=self.here.directory) as errors:
+            try:
+                return anyio.run(self._ask, errors)
+            except Exception as error:  # noqa: BLE001  it is for another thread
+                cause = error
+                while isinstance(cause, ExceptionGroup):  # as task groups raise it
+                    cause = cause.exceptions[0]
+            if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+                return ProbeError(_last_words(errors))
+        if isinstance(cause, MCPError):
+            return ProbeError(f"It answers with an error: {cause.message}.")
+        if isinstance(cause, ValidationError):
+            return ProbeError("It answers something other than MCP.")
+        if isinstance(cause, OSError | ValueError):
+            return ProbeError(f"It can't be started: {cause}.")
+        return cause
+
+    async def _ask(self, errors: TextIO) -> Answers:
+        import anyio  # noqa: PLC0415
+        from mcp import Client, StdioServerParameters  # noqa: PLC0415
+        from mcp.client.stdio import stdio_client  # noqa: PLC0415
+        from pydantic import ValidationError  # noqa: PLC0415
+
+        strange = ""
+
+        async def heed(message: object) -> None:
+            nonlocal strange
+            if isinstance(message, ValidationError):  # for a line that is no message
+                strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
+                scope.cancel()
+
+        program, *arguments = self.words
+        begin = time.monotonic()
+        server = StdioServerParameters(
+            command=program, args=arguments, env=dict(self.env), cwd=self.here.directory
         )
-        dialogue.tell("notifications/initialized")
-        tools = dialogue.ask("tools/list")
-        output = ""
-        if self.command:
-            arguments = {"command": self.command}
-            result = dialogue.ask("tools/call", name="tmux_run", arguments=arguments)
-            output = str(result["content"][0]["text"])
-            if result.get("isError"):
-                raise ProbeError(output)
-        return str(greeting["serverInfo"]["version"]), len(tools["tools"]), output
+        with anyio.CancelScope() as scope:
+            async with Client(
+                stdio_client(server, errors), mode="legacy", message_handler=heed
+            ) as client:
+                tools = (await client.list_tools()).tools
+                output = ""
+                if self.command:
+                    result = await client.call_tool("tmux_run", {"command": self.command})
+                    output = getattr(result.content[0], "text", "")
+                    if result.is_error:
+                        raise ProbeError(output)
+                version = client.server_info.version if client.server_info else ""
+                return Answers(version, len(tools), output, time.monotonic() - begin)
+        raise ProbeError(f"It prints something other than MCP: {strange}")
 
 
 def environment(
@@ -161,134 +197,50 @@ def environment(
     return kept | dict.fromkeys(own, str(directory)) | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@contextlib.contextmanager
-def sparing_stale_directories(runtime: str) -> Iterator[None]:
-    """Keep a server that starts meanwhile from removing what killed servers left.
+def output(words: Sequence[str], env: Mapping[str, str], timeout_s: float) -> str:
+    """Return what a program prints, on both of its streams.
 
-    Args:
-        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    Raises:
+        OSError: It can't be started.
+        TimeoutError: It does not end in time.
     """
-    with contextlib.ExitStack() as stack:
-        for directory in stale_servers(runtime):
-            with contextlib.suppress(OSError):
-                stack.callback(os.close, servers.spare(directory))
-        for directory in stale_supervisors(runtime):
-            with contextlib.suppress(OSError):
-                stack.callback(os.close, files.hold(directory))
-        yield
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=dict(env),
+        cwd="/",
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise TimeoutError from None
+    return printed.decode(errors="replace").strip()
 
 
-def stale_servers(runtime: str) -> list[str]:
-    """Return the directories of killed servers that the next one removes. Arguments: as above."""
-    old = [directory for directory in servers.directories(runtime) if _is_old(directory)]
-    return [directory for directory in old if not servers.is_held(directory)]
+def end_children() -> None:
+    """End what this process has started, with its process groups.
 
-
-def stale_supervisors(runtime: str) -> list[str]:
-    """Return such directories of supervisors. Arguments: as above."""
-    bases = supervisor.runtime_directories(runtime)
-    paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
-    return [
-        path
-        for path in paths
-        if servers.is_private(path) and _is_old(path) and files.is_unheld(path)
-    ]
-
-
-def _is_old(directory: str) -> bool:
-    """Tell whether a directory is no new one, which its server has yet to lock."""
-    try:
-        return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
-    except OSError:
-        return False
-
-
-class _EndedError(Exception):
-    """Raised when a server closes its output."""
-
-
-class _Dialogue:
-    """Requests to a server, and its answers.
-
-    Args:
-        process: The server, with pipes.
-        here: As for `Probe`.
+    SIGTERM comes first: a server of ours then takes its panes and files with it.
     """
-
-    def __init__(self, process: "subprocess.Popen[bytes]", here: Surroundings) -> None:
-        self._input = cast("IO[bytes]", process.stdin)
-        self._output = cast("IO[bytes]", process.stdout).fileno()
-        self._here = here
-        self._unread = b""
-        self._id = 0
-
-    def ask(self, method: str, **params: object) -> dict[str, Any]:
-        """Send a request and return its result.
-
-        Raises:
-            ProbeError: The answer is an error, no MCP, or too late.
-            _EndedError: The server ends first.
-        """
-        self._id += 1
-        self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        while True:
-            message = self._message()
-            if message.get("id") != self._id or "method" in message:
-                continue
-            result = message.get("result")
-            if not isinstance(result, dict):
-                raise ProbeError(f"It answers {method} with an error: {message.get('error')}.")
-            return result
-
-    def tell(self, method: str) -> None:
-        """Send a notification."""
-        self._send({"jsonrpc": "2.0", "method": method})
-
-    def _send(self, message: object) -> None:
-        try:
-            self._input.write(json.dumps(message).encode() + b"\n")
-            self._input.flush()
-        except BrokenPipeError:
-            raise _EndedError from None
-
-    def _message(self) -> dict[str, Any]:
-        line, _, self._unread = self._line().partition(b"\n")
-        try:
-            message = json.loads(line)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict):
-            shown = line[:80].decode(errors="replace")
-            raise ProbeError(f"It prints something other than MCP: {shown}")
-        return message
-
-    def _line(self) -> bytes:
-        """Return what is unread, once it has a whole line."""
-        while b"\n" not in self._unread:
-            poll = select.poll()
-            poll.register(self._output, select.POLLIN)
-            if not poll.poll(self._here.seconds_left * 1000):
-                raise LateError
-            data = os.read(self._output, _READ_BYTES)
-            if not data:
-                raise _EndedError
-            self._unread += data
-            if len(self._unread) > _MAX_ANSWER_BYTES:
-                raise ProbeError(f"It prints more than {_MAX_ANSWER_BYTES >> 20} MiB in a line.")
-        return self._unread
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + _GRACE_S
+        for pid in processes.children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, number)
+        while any(map(processes.is_alive, processes.children(os.getpid()))):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_S)
 
 
-def _end(process: "subprocess.Popen[bytes]", here: Surroundings) -> None:
-    """Have a server end by the end of its input, as long as there is time."""
-    with contextlib.suppress(BrokenPipeError):
-        cast("IO[bytes]", process.stdin).close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(here.seconds_left)
-
-
-def _last_words(errors: int) -> str:
+def _last_words(errors: TextIO) -> str:
     """Return why a server that has closed its output ended."""
-    text = os.pread(errors, _READ_BYTES, 0).decode(errors="replace").strip()
+    errors.seek(0)
+    text = errors.read().strip()
     if text:
         return text.splitlines()[-1].removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS]
     return "It ended before it answered."

@@ -13,7 +13,7 @@ from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.settings import LOCALE_VARIABLES
 
 from .finding import MORE_TIME, Finding, ok, problem, warning
-from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environment
+from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environment, output
 
 _START = "server start"
 _NEEDED = "3.3"
@@ -109,7 +109,7 @@ def _version(program: str, here: Surroundings) -> Finding:
     name = "tmux"
     wait_s = max(min(_VERSION_S, here.seconds_left / 2), _MIN_S)
     try:
-        answer = here.programs.output([program, "-V"], here.environ, wait_s)
+        answer = output([program, "-V"], here.environ, wait_s)
     except TimeoutError:
         text = f"'{program} -V' does not answer."
         return problem(name, text, f"Look what it waits for: {shlex.quote(program)} -V")
