@@ -9,9 +9,8 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, names, people, recording
+from tmux_debug_mcp.panes import creation, engine, names, pane_shell, people, recording
 from tmux_debug_mcp.panes.running import runs
-from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import tabs_arguments, users_tabs

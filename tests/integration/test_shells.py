@@ -12,10 +12,10 @@ import pytest
 from support import SHELLS, Tools, eventually, python, run
 from toolsets import open_tabs
 
-from tmux_debug_mcp.panes.shells import pane_shell
+from tmux_debug_mcp.panes import pane_shell
+from tmux_debug_mcp.panes.pane_shell import PaneShell
 from tmux_debug_mcp.panes.shells.dialects import foreground_shell
 from tmux_debug_mcp.panes.shells.jobs import Job
-from tmux_debug_mcp.panes.shells.pane_shell import PaneShell
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.

@@ -8,8 +8,8 @@ from tmux_debug_mcp.logs.subscriptions import LogEvents
 
 from .keyboard import Keyboard
 from .looking.activity import Snapshot
+from .pane_shell import PaneShell
 from .place import PaneId, Place
-from .shells.pane_shell import PaneShell
 from .tmux_pane import TmuxPane
 
 

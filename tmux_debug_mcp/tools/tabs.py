@@ -20,10 +20,10 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import run_in_turn
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
 from tmux_debug_mcp.settings import Settings

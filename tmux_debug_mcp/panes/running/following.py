@@ -25,7 +25,7 @@ from tmux_debug_mcp.panes.looking.activity import (
 )
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS, POLL_S
+from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS, POLL_S
 
 from .outcomes import Outcome, RunReason
 

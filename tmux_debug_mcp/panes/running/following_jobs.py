@@ -9,8 +9,8 @@ from tmux_debug_mcp.logs.subscriptions import Subscription
 from tmux_debug_mcp.panes.looking.activity import QUIET_S, Activity, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.pane_shell import POLL_S, PROMPT_S, TAKE_S
 from tmux_debug_mcp.panes.shells.jobs import Job
-from tmux_debug_mcp.panes.shells.pane_shell import POLL_S, PROMPT_S, TAKE_S
 
 from .following import Follower, ReadOutput, before_prompt, exit_code_of
 from .outcomes import Outcome, RunReason

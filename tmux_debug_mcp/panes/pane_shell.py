@@ -26,13 +26,13 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.reading import clean_text
-from tmux_debug_mcp.panes.keyboard import Keyboard
-from tmux_debug_mcp.panes.tmux_pane import TmuxPane
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 
-from .dialects import Shell, foreground_shell, is_complete, may_go_on
-from .jobs import Job
+from .keyboard import Keyboard
+from .shells.dialects import Shell, foreground_shell, is_complete, may_go_on
+from .shells.jobs import Job
+from .tmux_pane import TmuxPane
 
 # Calls that may wait for their turn in one pane.
 MAX_WAITING = 16
