@@ -6,14 +6,10 @@ from collections.abc import Iterable
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 
 from .place import Place
-
-# Time for processes to be gone.
-KILL_S = 2.0
-# Interval of SIGKILLs, for processes that others start meanwhile.
-_KILL_AGAIN_S = 0.05
 
 
 class PaneProcesses:
@@ -24,13 +20,15 @@ class PaneProcesses:
 
     Args:
         place: Where the pane is.
+        clock: The engine's clock.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, clock: Clock) -> None:
         self._place = place
+        self._clock = clock
 
     async def end(self, signals: tuple[int, ...], grace_s: float) -> None:
-        """End the processes, but wait for at most `KILL_S`.
+        """End the processes, but wait for at most `Times.kill_s`.
 
         pane.sh is left alone, so that it can tell how its command ended.
 
@@ -38,23 +36,24 @@ class PaneProcesses:
             signals: What each process gets first, followed by SIGCONT.
             grace_s: The grace period before SIGKILL, in seconds.
         """
-        begin = anyio.current_time()
+        clock, times = self._clock, self._clock.times
+        begin = clock.now()
         signalled: set[int] = set()
         if self._place.living_leader():
             processes.send_signals([self._place.leader.pid], signal.SIGCONT)
-        while anyio.current_time() < begin + KILL_S:
+        while clock.now() < begin + times.kill_s:
             living = self._living()
             if not living:
                 return
-            grace_left_s = begin + grace_s - anyio.current_time()
+            grace_left_s = begin + grace_s - clock.now()
             if grace_left_s > 0:
                 new = [pid for pid in living if pid not in signalled]
                 processes.send_signals(new, *signals, signal.SIGCONT)
                 signalled.update(new)
-                await wait_for_exit(living, grace_left_s)
+                await wait_for_exit(clock, living, grace_left_s)
             else:
                 processes.send_signals(living, signal.SIGKILL)
-                await wait_for_exit(living, _KILL_AGAIN_S)
+                await wait_for_exit(clock, living, times.kill_again_s)
 
     def _living(self) -> list[int]:
         """Return the processes that belong to the pane: descendants first, then orphans."""
@@ -75,9 +74,9 @@ class PaneProcesses:
         return is_in_session or processes.tag(stat.pid) == self._place.tag
 
 
-async def wait_for_exit(pids: Iterable[int], timeout_s: float) -> None:
+async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> None:
     """Wait until all of the processes have ended or the timeout is over."""
-    with anyio.move_on_after(timeout_s):
+    with clock.move_on_after(timeout_s):
         for pid in pids:
             fd = processes.open_pidfd(pid)
             if fd >= 0:

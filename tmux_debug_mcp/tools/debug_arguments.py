@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
 from .limits import MAX_TEXT_LINES

@@ -17,7 +17,6 @@ from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS_S
@@ -25,7 +24,7 @@ from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import run_in_turn
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
-from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.steps import command_lines
 
@@ -118,7 +117,7 @@ class Tabs:
         )
         check(new)
         pane = await self._engine.create(new)
-        state = await rest(pane, EARLY_DEATH_S)
+        state = await rest(pane, pane.clock.times.early_death_s)
         result = {"window_id": pane.window, "name": pane.name}
         if not state.is_running:
             result["note"] = f"It has ended: {state}."
@@ -192,7 +191,7 @@ class Tabs:
         lines = command_lines(text, enters=int(arguments.append_newline))
         async with pane.shell.turn(_TURN_S):
             foreground = (await pane.state()).foreground or "a program"
-            is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
+            is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
             sent = await send(pane, lines)
         remarks = []
         if sent.why_not:

@@ -29,10 +29,9 @@ from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
-from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import rest
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
 from tmux_debug_mcp.vt.screen import Screen
@@ -60,8 +59,6 @@ INSTRUCTIONS = (
 )
 
 _MAX_EARLIER_SESSIONS = 20
-# Timeout for a session to come to rest after keys.
-_REST_S = 1.0
 
 _KEYS = (
     "Enter, Tab, Escape, Backspace, Delete, Insert, Home, End, PageUp, PageDown, ArrowUp, "
@@ -145,9 +142,9 @@ class Terminal:
     async def _wait_for_first_look(self, pane: Pane, arguments: CreateSession) -> None:
         """Wait for what a new session is expected to show: a prompt, or the end of its command."""
         if arguments.command:
-            await rest(pane, EARLY_DEATH_S)
+            await rest(pane, pane.clock.times.early_death_s)
         else:
-            await pane.terminal.prompt(PROMPT_SOON_S)
+            await pane.terminal.prompt(pane.clock.times.prompt_soon_s)
 
     async def type(self, arguments: TypeText) -> Answer:
         """Type text as it is."""
@@ -347,9 +344,9 @@ class Terminal:
 
 async def _rest_after_keys(pane: Pane) -> None:
     """Wait until a pane is at rest, if keys have just been sent to it."""
-    sent = pane.keyboard.sent
-    if sent and time.monotonic() < sent[-1].at + _REST_S:
-        await rest(pane, _REST_S)
+    sent, rest_s = pane.keyboard.last_sent, pane.clock.times.rest_s
+    if sent and pane.clock.now() < sent.at + rest_s:
+        await rest(pane, rest_s)
 
 
 def _resources(terminal: Terminal) -> Mapping[str, Any]:

@@ -10,14 +10,11 @@ has the one for a job of a shell.
 
 from collections.abc import Awaitable, Callable
 
-import anyio
-
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import Subscription
 from tmux_debug_mcp.panes.looking.activity import (
-    QUIET_S,
     Activity,
     ActivityTracker,
     Awaits,
@@ -25,15 +22,13 @@ from tmux_debug_mcp.panes.looking.activity import (
 )
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS, POLL_S
+from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS
 
 from .outcomes import Outcome, RunReason
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
-# The least timeout for a step that is due at once.
-_MIN_WAIT_S = 0.002
 # A prompt, with all sequences that draw it, is shorter.
 _MAX_PROMPT_BYTES = 4096
 
@@ -50,15 +45,17 @@ class Follower:
 
     Args:
         pane: The pane.
-        deadline: The end of the command's time, on the clock of anyio.current_time().
+        deadline: The end of the command's time, by the pane's clock.
         before: The snapshot before the command was given; None if it was not typed.
     """
 
     def __init__(self, pane: Pane, deadline: float, before: Snapshot | None = None) -> None:
         self._pane = pane
+        self._clock = pane.clock
+        self._times = pane.clock.times
         self._deadline = deadline
         self._interrupts = 0
-        self._tracker = ActivityTracker(before)
+        self._tracker = ActivityTracker(pane.clock.times, before)
         self._activity: Activity | None = None  # at the last look
         self._look_at = 0.0
 
@@ -73,12 +70,12 @@ class Follower:
 
         An interrupted command gets its whole grace period, so the answer is no until that is over.
         """
-        if self._interrupts or anyio.current_time() < self._look_at:
+        if self._interrupts or self._clock.now() < self._look_at:
             return False
         pane = self._pane
         async with pane.events.looking:
             activity = await pane.terminal.observe(self._tracker)
-        self._look_at = anyio.current_time() + activity.look_again_s * pane.events.load
+        self._look_at = self._clock.now() + activity.look_again_s * pane.events.load
         self._activity = activity
         return self._is_awaiting(activity)
 
@@ -86,7 +83,7 @@ class Follower:
         """Tell whether the command awaits input, or has awaited keys for a while."""
         if not activity.is_awaiting:
             return False
-        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= QUIET_S
+        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
         """Interrupt the command if its time is over.
@@ -97,20 +94,20 @@ class Follower:
         Returns:
             Whether the grace period after the last interrupt is over, too.
         """
-        if anyio.current_time() < self._deadline or not has_begun:
+        if self._clock.now() < self._deadline or not has_begun:
             return False
         if self._interrupts == MAX_INTERRUPTS:
             return True
         grace_s = await self._pane.shell.interrupt(is_second=self._interrupts > 0)
-        self._deadline = anyio.current_time() + grace_s
+        self._deadline = self._clock.now() + grace_s
         self._interrupts += 1
         return False
 
     async def _wait(self, subscription: Subscription) -> None:
         """Wait until the log grows, or something else is due."""
-        now = anyio.current_time()
-        until = min(self._deadline, now + POLL_S, max(self._look_at, now))
-        await subscription.wait(max(_MIN_WAIT_S, until - now))
+        now = self._clock.now()
+        until = min(self._deadline, now + self._times.job_poll_s, max(self._look_at, now))
+        await subscription.wait(max(self._times.min_look_s, until - now))
 
     async def _state(self, reason: RunReason) -> State:
         """Return the pane's state at the end of the run."""

@@ -1,15 +1,12 @@
 """Following a job to its end mark, or until the shell has dropped it without one."""
 
-import anyio
-
 from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.subscriptions import Subscription
-from tmux_debug_mcp.panes.looking.activity import QUIET_S, Activity, Snapshot
+from tmux_debug_mcp.panes.looking.activity import Activity, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.pane_shell import POLL_S, PROMPT_S, TAKE_S
 from tmux_debug_mcp.panes.shells.jobs import Job
 
 from .following import Follower, ReadOutput, before_prompt, exit_code_of
@@ -17,13 +14,6 @@ from .outcomes import Outcome, RunReason
 
 # The exit code of shells for a command that SIGINT ended.
 _INTERRUPTED = 130
-# A shell starts on a line within this time, unless something holds it up.
-_BEGIN_S = 0.5
-# All output has reached the log when it has not grown for this long. That is not QUIET_S: the
-# command is over, and only tmux may be late.
-_LATE_OUTPUT_S = 0.25
-# Limit for waiting until then, since background processes may print on.
-_MAX_LATE_OUTPUT_S = 1.0
 
 
 class JobFollower(Follower):
@@ -33,7 +23,7 @@ class JobFollower(Follower):
         pane: The pane.
         job: The job, which the shell was just given.
         before: The snapshot before that.
-        deadline: The end of the command's time, on the clock of anyio.current_time().
+        deadline: The end of the command's time, by the pane's clock.
     """
 
     def __init__(self, pane: Pane, job: Job, before: Snapshot, deadline: float) -> None:
@@ -90,7 +80,7 @@ class JobFollower(Follower):
                 pane.shell.report_later(job)
                 return RunReason.INPUT
             # A shell that has not read the line yet would take C-c as a key of that line.
-            has_begun = job.start is not None or job.runtime_s > _BEGIN_S
+            has_begun = job.start is not None or job.runtime_s > self._times.begin_s
             if await self._resists_interrupts(has_begun=has_begun):
                 pane.shell.report_later(job)
                 return RunReason.RUNNING
@@ -102,9 +92,9 @@ class JobFollower(Follower):
         Returns:
             Why the run is over; None if it goes on.
         """
-        if anyio.current_time() < self._poll_at:
+        if self._clock.now() < self._poll_at:
             return None
-        self._poll_at = anyio.current_time() + POLL_S
+        self._poll_at = self._clock.now() + self._times.job_poll_s
         reason = await self._reason_without_end()
         if reason:
             return reason
@@ -148,7 +138,7 @@ class JobFollower(Follower):
         # C-c then drops what it has read in those modes.
         if not self._job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
             await pane.shell.interrupt(is_second=False)
-        return await pane.terminal.prompt(TAKE_S) is not None
+        return await pane.terminal.prompt(self._times.take_s) is not None
 
     async def _check_taken(self) -> None:
         """Check that the shell can still take a job that it has not opened yet.
@@ -158,8 +148,8 @@ class JobFollower(Follower):
             LogLostError: The log could not be written.
         """
         job, pane = self._job, self._pane
-        is_back = job.runtime_s > PROMPT_S and await pane.terminal.prompt(0.0)
-        if not is_back and job.runtime_s < TAKE_S:
+        is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
+        if not is_back and job.runtime_s < self._times.take_s:
             return
         await self._check_log()
         job.cancel()
@@ -170,10 +160,10 @@ class JobFollower(Follower):
         """Wait until the log has the job's end mark or stops growing, 1 s at most."""
         job, log = self._job, self._pane.log
         size = -1
-        deadline = anyio.current_time() + _MAX_LATE_OUTPUT_S
-        while size != log.size and not job.is_done() and anyio.current_time() < deadline:
+        deadline = self._clock.now() + self._times.max_late_output_s
+        while size != log.size and not job.is_done() and self._clock.now() < deadline:
             size = log.size
-            await anyio.sleep(_LATE_OUTPUT_S)
+            await self._clock.sleep(self._times.late_output_s)
 
     async def _check_log(self) -> None:
         """Check that the job's marks could be written to the log.
@@ -205,7 +195,7 @@ class JobFollower(Follower):
         shell = activity.shell
         if shell is None:
             return super()._is_awaiting(activity)
-        if activity.quiet_s < QUIET_S:
+        if activity.quiet_s < self._times.quiet_s:
             return False
         if shell == self._job.shell:
             return not self._job.is_closed()
