@@ -33,12 +33,11 @@ from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import runtime_directories
 from tmux_debug_mcp.tmux.users_server import UsersServer
 
-from .creation import NewPane, check_size, directory
+from .creation import NewPane, Start, check_size, directory, own_window, remove, start
 from .looking.state import State
 from .pane import Identity, Pane
 from .place import PaneId
 from .readable import KeptPane, LivePane, Readable
-from .starting import Start, own_window, remove, start
 
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.

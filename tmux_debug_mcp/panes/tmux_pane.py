@@ -29,8 +29,7 @@ from .ending import Ending
 from .looking.activity import Awaits, Snapshot, awaited
 from .looking.state import State
 from .looking.terminal import Terminal
-from .pane_processes import PaneProcesses, wait_for_exit
-from .place import PaneId, Place
+from .place import PaneId, PaneProcesses, Place, wait_for_exit
 
 
 class TmuxPane:

@@ -25,7 +25,7 @@ from typing import (
     get_type_hints,
 )
 
-from tmux_debug_mcp.panes.names import MAX_NAME_CHARACTERS
+from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
 
 C = TypeVar("C")
 

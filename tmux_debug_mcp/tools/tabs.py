@@ -15,9 +15,8 @@ from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
 from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
 from tmux_debug_mcp.logs.reading import read_clean
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.readable import Readable

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
     find_pane,

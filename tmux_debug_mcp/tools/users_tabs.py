@@ -19,8 +19,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check, directory
-from tmux_debug_mcp.panes.names import check_name
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, directory
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
 from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
 from tmux_debug_mcp.settings import Settings

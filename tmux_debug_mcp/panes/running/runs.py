@@ -11,8 +11,7 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 
-from .following import PaneFollower, ReadOutput
-from .following_jobs import JobFollower
+from .following import JobFollower, PaneFollower, ReadOutput
 from .outcomes import Outcome, RunReason
 
 MAX_OUTPUT_CHARACTERS = 40_000
