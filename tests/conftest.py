@@ -10,8 +10,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from clocks import TIMES
 from support import Tools, User, ask_until, in_process, marked, run_directories
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.settings import Settings, pane_environment
 
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
@@ -50,8 +52,6 @@ def census(
     home = tmp_path_factory.mktemp("home")
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
-    # Clients give a server half a second to end; an engine in this process may take longer.
-    monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", 5.0)
     yield tag
     ask_until(
         lambda: [*marked(tag), *map(str, run_directories(os.getpid()))], lambda left: left == []
@@ -90,8 +90,14 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-async def tools(settings: Settings) -> AsyncIterator[Tools]:
-    async with in_process(settings) as tools:
+def clock() -> Clock:
+    """Return the clock of engines in this process; `with_times` replaces it."""
+    return Clock(TIMES)
+
+
+@pytest.fixture
+async def tools(settings: Settings, clock: Clock) -> AsyncIterator[Tools]:
+    async with in_process(settings, clock=clock) as tools:
         yield tools
 
 

@@ -23,7 +23,7 @@ HERE = "tests/house.py"
 
 # From below to above: a room imports only itself and rooms below it, and none on its own floor.
 LAYERS = (
-    {"errors", "linux", "wire"},
+    {"errors", "linux", "wire", "clock"},
     {"vt"},
     {"pictures"},
     {"settings", "audit", "sockets", "streams", "lease"},
@@ -75,8 +75,6 @@ PURE = {
 OF_IO = {"anyio", "os", "socket", "subprocess", "time"}
 # The rooms and modules that know the environment variables of the process.
 READ_ENVIRONMENT = {"command", "cli.py", "demo/debugging.py"}
-# Circles that are there still. None may be added.
-KNOWN_CIRCLES = ({"panes", "panes.looking", "panes.shells", "panes.waiting"},)
 
 # The longest that a page may be, in lines.
 MAX_LINES = {"README.md": 125, "docs/recipes/*.md": 120, "flake.nix": 90}
@@ -245,22 +243,14 @@ def code_has_air(modules: Iterable[Module]) -> Iterator[Finding]:
                     )
 
 
-def nothing_imports_in_a_circle(
-    modules: list[Module], known: Iterable[set[str]]
-) -> Iterator[Finding]:
-    """Find modules and packages that import each other, and known circles that are gone."""
-    gone = list(known)
+def nothing_imports_in_a_circle(modules: list[Module]) -> Iterator[Finding]:
+    """Find modules and packages that import each other."""
     for node_of in (lambda module: module.name), (lambda module: module.package):
         graph = imports_between(modules, node_of)
         for circle in circles(graph):
-            gone = [one for one in gone if not set(circle) <= one]
-            if not any(set(circle) <= one for one in known):
-                path, line = graph[circle[0]][circle[1]]
-                way = " → ".join([*circle, circle[0]])
-                yield Finding(path, line, f"{way} is a circle. Move down what both need.")
-    for one in gone:
-        names = ", ".join(sorted(one))
-        yield Finding(HERE, 1, f"the circle of {names} is gone. Take it out of KNOWN_CIRCLES.")
+            path, line = graph[circle[0]][circle[1]]
+            way = " → ".join([*circle, circle[0]])
+            yield Finding(path, line, f"{way} is a circle. Move down what both need.")
 
 
 def imports_between(
@@ -394,7 +384,7 @@ def _in(path: Path, root: Path, line: int, text: str) -> Finding:
     return Finding(str(path.relative_to(root)), line, text)
 
 
-def code_findings(root: Path, known: Iterable[set[str]] = KNOWN_CIRCLES) -> Iterator[Finding]:
+def code_findings(root: Path) -> Iterator[Finding]:
     """Yield what breaks a rule in the package below this directory."""
     modules = modules_of(root)
     yield from imports_go_down(modules)
@@ -402,7 +392,7 @@ def code_findings(root: Path, known: Iterable[set[str]] = KNOWN_CIRCLES) -> Iter
     yield from only_the_command_line_reads_the_environment(modules)
     yield from rooms_say_what_lives_there(modules)
     yield from code_has_air(modules)
-    yield from nothing_imports_in_a_circle(modules, known)
+    yield from nothing_imports_in_a_circle(modules)
 
 
 def text_findings(root: Path) -> Iterator[Finding]:

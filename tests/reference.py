@@ -9,9 +9,8 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, matching, retention, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, names, people, recording
+from tmux_debug_mcp.panes import creation, engine, pane_shell, people, recording
 from tmux_debug_mcp.panes.running import runs
-from tmux_debug_mcp.panes.shells import pane_shell
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import tabs, users_tabs
@@ -96,7 +95,7 @@ def _limits_of_arguments() -> list[Limit]:
     users_command = f"with `--socket` {users_server.MAX_COMMAND_BYTES:,}"
     return [
         ("command", f"{creation.MAX_COMMAND_BYTES:,} bytes; {users_command}"),
-        ("name", f"{names.MAX_NAME_CHARACTERS} characters"),
+        ("name", f"{creation.MAX_NAME_CHARACTERS} characters"),
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
         ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
         ("steps of one call", f"{steps.MAX_STEPS:,}"),

@@ -17,9 +17,11 @@ from typing import Any, TypeVar
 import anyio
 import mcp_types as types
 import orjson
+from clocks import TIMES
 from mcp import Client
 
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.panes.engine import Engine, open_engine
@@ -205,11 +207,12 @@ async def in_process(
     audit: AuditLog | None = None,
     toolsets: str = "debug",
     archive: Archive | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[Tools]:
     """Serve in this process, to a real client in memory."""
     chosen = choose(toolsets)
     async with (
-        open_engine(settings, archive) as engine,
+        open_engine(settings, archive, clock or Clock(TIMES)) as engine,
         Client(build(Toolbox(chosen, engine, Records(audit, RUN)))) as client,
     ):
         yield Tools(client, engine, "tmux_" if toolsets == "debug" else "")

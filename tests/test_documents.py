@@ -8,17 +8,20 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 import reference
+from clocks import TIMES
 from mcp import Client, StdioServerParameters
 from sessions import Call, facts_of, fenced, joined, sessions_of, with_facts
 from support import PATIENCE_S, Tools, in_process, run_of, texts
 
 import tmux_debug_mcp.demo
 from tmux_debug_mcp.audit import AuditLog
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings, pane_environment
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
@@ -144,9 +147,8 @@ async def test_sessions_are_what_happens(
     toolset: str,
     directory_of_sessions: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tools.debug._REST_S", PATIENCE_S)
+    clock = Clock(replace(TIMES, rest_s=PATIENCE_S))
     readers = {tool.name for tool in choose(toolset)[0].tools if tool.hints.get("read_only_hint")}
     sessions = sessions_of(page(name))
 
@@ -157,7 +159,7 @@ async def test_sessions_are_what_happens(
             environment, directory_of_sessions, state_dir=tmp_path / f"state-{number}"
         )
         archive = Archive(tmp_path / f"logs-{number}")
-        async with in_process(settings, toolsets=toolset, archive=archive) as tools:
+        async with in_process(settings, toolsets=toolset, archive=archive, clock=clock) as tools:
             tools.prefix = ""
             facts: dict[str, str] = {"20260130T101546-4711": run_of(tools)}
             for call in session:

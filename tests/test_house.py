@@ -24,10 +24,10 @@ _PAGES = {
 }
 
 
-def found_in_code(root: Path, files: dict[str, str], *known: set[str]) -> list[str]:
+def found_in_code(root: Path, files: dict[str, str]) -> list[str]:
     package = {f"tmux_debug_mcp/{name}": text for name, text in (_CLEAN | files).items()}
     write(root, package)
-    return [str(finding) for finding in code_findings(root, known)]
+    return [str(finding) for finding in code_findings(root)]
 
 
 def found_in_pages(root: Path, files: dict[str, str]) -> list[str]:
@@ -131,14 +131,6 @@ def test_modules_or_packages_that_import_each_other_are_found(
     tmp_path: Path, files: dict[str, str], finding: str
 ) -> None:
     assert found_in_code(tmp_path, files) == [f"tmux_debug_mcp/{finding} Move down what both need."]
-
-
-def test_circle_that_is_known_is_told_only_when_it_is_gone(tmp_path: Path) -> None:
-    circle = {"tmux.host", "tmux.supervisor"}
-
-    assert found_in_code(tmp_path, _CIRCLE_OF_MODULES, circle) == []
-    [finding] = found_in_code(tmp_path, {"tmux/supervisor.py": ""}, circle)
-    assert finding.startswith("tests/house.py:1: the circle of tmux.host, tmux.supervisor is gone.")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 from PIL import Image
 from support import Caller, in_process, python, until
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 
@@ -162,9 +163,11 @@ class Tmux(Caller):
 
 
 @asynccontextmanager
-async def open_tabs(settings: Settings, archive: Archive | None = None) -> AsyncIterator[Tabs]:
+async def open_tabs(
+    settings: Settings, archive: Archive | None = None, clock: Clock | None = None
+) -> AsyncIterator[Tabs]:
     """Serve the toolset `tabs` in this process."""
-    async with in_process(settings, toolsets="tabs", archive=archive) as tools:
+    async with in_process(settings, toolsets="tabs", archive=archive, clock=clock) as tools:
         yield Tabs(tools.client, tools.engine, prefix="")
 
 
@@ -178,7 +181,7 @@ async def open_terminal(
 
 
 @asynccontextmanager
-async def open_tmux(settings: Settings) -> AsyncIterator[Tmux]:
+async def open_tmux(settings: Settings, clock: Clock | None = None) -> AsyncIterator[Tmux]:
     """Serve the toolset `tmux` in this process."""
-    async with in_process(settings, toolsets="tmux") as tools:
+    async with in_process(settings, toolsets="tmux", clock=clock) as tools:
         yield Tmux(tools.client, tools.engine, prefix="tmux_")

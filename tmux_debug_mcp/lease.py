@@ -6,21 +6,25 @@ from collections.abc import Iterator
 
 import anyio
 
+from .clock import Clock
+
 
 class Lease:
     """Knows who uses a server, since when nobody does, and for how long that may be.
 
     Args:
         keep_s: Seconds that the server goes on without use; None if its client ends it.
+        clock: Tells the time.
 
     Attributes:
         keep_s: The same; see `change`.
     """
 
-    def __init__(self, keep_s: float | None) -> None:
+    def __init__(self, keep_s: float | None, clock: Clock | None = None) -> None:
         self.keep_s = keep_s
+        self._clock = clock or Clock()
         self._users = 0
-        self._unused_since = anyio.current_time()
+        self._unused_since = self._clock.now()
         self._changed = anyio.Event()
 
     @contextlib.contextmanager
@@ -32,7 +36,7 @@ class Lease:
             yield
         finally:
             self._users -= 1
-            self._unused_since = anyio.current_time()
+            self._unused_since = self._clock.now()
             self._changed.set()
 
     def change(self, keep_s: float) -> None:
@@ -48,8 +52,8 @@ class Lease:
                 await self._changed.wait()
                 continue
             keep_s = math.inf if self.keep_s is None else self.keep_s
-            remaining_s = self._unused_since + keep_s - anyio.current_time()
+            remaining_s = self._unused_since + keep_s - self._clock.now()
             if remaining_s <= 0:
                 return
-            with anyio.move_on_after(remaining_s):
+            with self._clock.move_on_after(remaining_s):
                 await self._changed.wait()

@@ -8,13 +8,14 @@ import pytest
 from support import User
 from toolsets import Tabs, Terminal, Tmux, open_tabs, open_terminal, open_tmux
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 
 
 @pytest.fixture
-async def tabs(settings: Settings, tmp_path: Path) -> AsyncIterator[Tabs]:
-    async with open_tabs(settings, Archive(tmp_path / "logs")) as tabs:
+async def tabs(settings: Settings, clock: Clock, tmp_path: Path) -> AsyncIterator[Tabs]:
+    async with open_tabs(settings, Archive(tmp_path / "logs"), clock) as tabs:
         yield tabs
 
 
@@ -38,7 +39,7 @@ async def tmux(settings: Settings) -> AsyncIterator[Tmux]:
 
 
 @pytest.fixture
-async def on_users(settings: Settings, user: User) -> AsyncIterator[Tmux]:
+async def on_users(settings: Settings, clock: Clock, user: User) -> AsyncIterator[Tmux]:
     """Serve the toolset `tmux` on the user's own tmux server."""
-    async with open_tmux(replace(settings, socket=str(user.socket))) as tmux:
+    async with open_tmux(replace(settings, socket=str(user.socket)), clock) as tmux:
         yield tmux

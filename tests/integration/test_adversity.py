@@ -12,13 +12,15 @@ from pathlib import Path
 
 import anyio
 import pytest
+from clocks import with_times
 from mcp import MCPError
 from support import PATIENCE_S, Tools, eventually, in_process, python, run
 
+from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes import engine
 from tmux_debug_mcp.settings import Settings
-from tmux_debug_mcp.tmux import client, supervisor
+from tmux_debug_mcp.tmux import supervisor
 
 
 def directory_of(tools: Tools) -> Path:
@@ -112,11 +114,12 @@ class TestPrivateDirectory:
         assert not directory.exists()
 
     async def test_nothing_is_left_of_directories_that_are_deep(
-        self, settings: Settings, short_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, settings: Settings, short_path: Path
     ) -> None:
         # A busy disk takes seconds. The supervisor would go on, but nobody would wait for it.
-        monkeypatch.setattr("tmux_debug_mcp.tmux.host._SUPERVISOR_END_S", PATIENCE_S)
-        async with in_process(replace(settings, runtime_dir=str(short_path))) as tools:
+        clock = Clock(Times(supervisor_end_s=PATIENCE_S))
+        settings = replace(settings, runtime_dir=str(short_path))
+        async with in_process(settings, clock=clock) as tools:
             await tools.create("cat")
             nest = "for number in range(2000): os.mkdir('d'); os.chdir('d'); open('f', 'w')"
             output, meta, _ = await run(
@@ -273,8 +276,8 @@ class TestOpenFiles:
         )
 
 
-async def test_tmux_that_was_stopped_goes_on(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_WAKE_S", 0.2)
+@with_times(wake_s=0.2)
+async def test_tmux_that_was_stopped_goes_on(tools: Tools) -> None:
     pane_id = await tools.create("cat")
     assert tools.engine.host.client is not None
     os.kill(tools.engine.host.client.server_pid, signal.SIGSTOP)

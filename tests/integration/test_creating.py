@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from support import (
     until,
 )
 
+from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.panes.engine import MAX_PANES
 from tmux_debug_mcp.settings import Settings
@@ -334,13 +336,13 @@ async def test_start_of_tmux_that_is_cancelled_leaves_no_process_and_the_next_on
 
 
 async def test_tmux_that_never_answers_is_an_error_and_not_the_end(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tmux.host._START_S", 0.2)
     tmux = tmp_path / "tmux-wrapper"
     tmux.write_text("#!/bin/sh\nexec sleep 1001\n")
     tmux.chmod(0o755)
-    async with in_process(Settings(settings.env, settings.cwd, tmux=str(tmux))) as tools:
+    clock = Clock(Times(tmux_start_s=0.2))
+    async with in_process(replace(settings, tmux=str(tmux)), clock=clock) as tools:
         for _ in range(3):
             assert "tmux did not start: it said nothing" in await tools.error(
                 "create_pane", command="cat"

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from clocks import with_times
 from support import PATIENCE_S, SHELLS, Tools, in_process, python, run, until
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.panes.running import following_jobs
 from tmux_debug_mcp.panes.shells.dialects import Shell
 from tmux_debug_mcp.settings import Settings
 
@@ -299,10 +299,8 @@ async def test_shell_of_another_user_is_refused(tools: Tools) -> None:
 
 
 @pytest.mark.parametrize("spoiler", ["readonly mcp_status", "ulimit -n 4"])
-async def test_shell_that_can_not_take_a_command_is_told_soon(
-    tools: Tools, spoiler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following_jobs, "TAKE_S", 10 * PATIENCE_S)
+@with_times(take_s=10 * PATIENCE_S)
+async def test_shell_that_can_not_take_a_command_is_told_soon(tools: Tools, spoiler: str) -> None:
     pane_id = await tools.create("bash --norc")
     await tools.send(pane_id, f"{spoiler} Enter")
     for _ in range(2):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import SHELLS, Tools, eventually, python, run
+from clocks import with_times
+from support import PATIENCE_S, SHELLS, Tools, eventually, python, run
 from toolsets import open_tabs
 
-from tmux_debug_mcp.panes.shells import pane_shell
+from tmux_debug_mcp.panes.pane_shell import PaneShell
 from tmux_debug_mcp.panes.shells.dialects import foreground_shell
 from tmux_debug_mcp.panes.shells.jobs import Job
-from tmux_debug_mcp.panes.shells.pane_shell import PaneShell
 from tmux_debug_mcp.settings import Settings
 
 # A start-up file that asks, as zsh's own does for new users: with one key.
@@ -158,12 +158,10 @@ class TestShellThatStarts:
         )
         assert "Nothing was run." in error
 
+    @with_times(starting_s=0.5)  # as much longer as the start takes
     async def test_it_gets_all_of_a_long_timeout_and_others_type_meanwhile(
-        self, tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tools: Tools, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(
-            "tmux_debug_mcp.panes.looking.terminal._STARTING_S", 0.5
-        )  # as much longer as the start takes
         (tmp_path / "rc").write_text(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; PS1='$ '\n")
         pane_id = await tools.create(f"bash --rcfile {tmp_path}/rc")
         outputs = []
@@ -212,10 +210,10 @@ async def test_short_timeout_is_never_told_as_a_shell_that_did_not_take_the_comm
 
 class TestProgramThatIgnoresInterrupts:
     @pytest.mark.parametrize("has_pane", [True, False])
+    @with_times(interrupt_s=3 * PATIENCE_S)
     async def test_one_that_takes_them_for_keys_is_told_soon(
-        self, tools: Tools, monkeypatch: pytest.MonkeyPatch, *, has_pane: bool
+        self, tools: Tools, *, has_pane: bool
     ) -> None:
-        monkeypatch.setattr(pane_shell, "_INTERRUPT_S", 60.0)  # longer than the test may take
         pane_id = await tools.create("bash --norc") if has_pane else None
         text, meta, _ = await run(tools, RAW, pane_id, timeout_s=1)
 

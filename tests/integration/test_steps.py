@@ -11,7 +11,7 @@ import anyio
 import pytest
 from support import PATIENCE_S, SHELLS, Tools, python, until
 
-from tmux_debug_mcp.panes.looking.activity import QUIET_S
+from tmux_debug_mcp.clock import Times
 
 CALC = python("""
 stack = []
@@ -65,7 +65,7 @@ async def test_lone_key_is_for_the_question_behind_a_progress_bar(
         tasks.start_soon(send)
         await tools.shows("debug-1", "[..........]")
         # Past the moment that a full-screen program would get.
-        await anyio.sleep(2 * QUIET_S)
+        await anyio.sleep(2 * Times().quiet_s)
         assert answers == []
         async with await anyio.open_file(gate, "w"):
             pass
@@ -81,7 +81,7 @@ async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools, step
     await tools.shows_foreground("debug-1", "sleep")
     keys = ["SIGCONT", step]
     confirmation, *_ = await tools.blocks(
-        "send_keys", pane_id="debug-1", keys=keys, timeout_s=2 * QUIET_S
+        "send_keys", pane_id="debug-1", keys=keys, timeout_s=2 * Times().quiet_s
     )
 
     assert confirmation.startswith("Sent 1 of 2 steps to pane 'debug-1' (")

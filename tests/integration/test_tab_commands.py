@@ -9,8 +9,8 @@ import pytest
 from support import eventually, own_tmux, python, run_of
 from toolsets import Tabs
 
+from tmux_debug_mcp.panes.pane_shell import MAX_WAITING
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_WAITING
 
 
 async def test_commands_run_whatever_their_line_ends_and_id_of_the_tab(tabs: Tabs) -> None:

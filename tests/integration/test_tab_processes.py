@@ -1,10 +1,8 @@
 """Processes of a tab: start_process types, stop_process ends what runs (spec 000, phase 4)."""
 
-import itertools
 import shlex
 import shutil
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from operator import le
@@ -13,10 +11,10 @@ from typing import Any
 
 import anyio
 import pytest
+from clocks import FallingClock, with_times
 from support import PATIENCE_S, SHELLS, in_process, python, until
 from toolsets import NOISE, Tabs, open_tabs
 
-from tmux_debug_mcp.panes import stopping
 from tmux_debug_mcp.settings import Settings
 
 
@@ -171,11 +169,9 @@ async def test_signals_go_to_the_whole_foreground_process_group(
     assert "sleep 113" not in left
 
 
-async def test_what_ignores_the_signal_is_not_said_to_have_stopped(
-    tabs: Tabs, tab: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@with_times(stop_s=0.2)
+async def test_what_ignores_the_signal_is_not_said_to_have_stopped(tabs: Tabs, tab: str) -> None:
     # Success that is not true costs more than a failure.
-    monkeypatch.setattr(stopping, "STOP_S", 0.2)
     await tabs.json(
         "start_process", window_id=tab, command="sh -c 'trap \"\" TERM; echo up; exec sleep 55'"
     )
@@ -187,7 +183,6 @@ async def test_what_ignores_the_signal_is_not_said_to_have_stopped(
         "close_tab ends all that runs there.",
     }
 
-    monkeypatch.undo()
     assert (await tabs.json("stop_process", window_id=tab))["success"]
 
 
@@ -207,13 +202,13 @@ PYTHON = Path(sys.executable).name
         ),
     ],
 )
+@with_times(stop_s=PATIENCE_S)
 async def test_program_that_awaits_input_after_c_c_is_told_at_once(
-    tabs: Tabs, tab: str, monkeypatch: pytest.MonkeyPatch, command: str, name: str, awaits: str
+    tabs: Tabs, tab: str, command: str, name: str, awaits: str
 ) -> None:
     # C-c is a key there, or leads back to the prompt.
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
-    monkeypatch.setattr(stopping, "STOP_S", PATIENCE_S)
     await tabs.json("start_process", window_id=tab, command=command)
     await tabs.shows_foreground(tab, name)
     await until(tabs.rows, lambda rows: rows[tab].get("awaits") == awaits)
@@ -248,11 +243,8 @@ async def test_nothing_to_stop_is_said_and_the_shell_lives(tabs: Tabs, tab: str)
     assert await tabs.output(tab, "echo alive") == "alive\n"
 
 
-async def test_stop_has_an_end_where_the_clock_is_set_back(
-    tabs: Tabs, tab: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = itertools.count(time.time(), -3600.0)
-    monkeypatch.setattr(time, "time", lambda: next(times))
+@pytest.mark.parametrize("clock", [FallingClock()], ids=["falling"])
+async def test_stop_has_an_end_where_the_clock_is_set_back(tabs: Tabs, tab: str) -> None:
     await tabs.json("start_process", window_id=tab, command="echo one")
     await tabs.shows(tab, "\none")
 

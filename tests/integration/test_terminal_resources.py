@@ -11,6 +11,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from support import PATIENCE_S, RUN, eventually, few_files, in_process
 from toolsets import Terminal
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.panes.engine import open_engine
 from tmux_debug_mcp.server import build
 from tmux_debug_mcp.settings import Settings
@@ -79,8 +80,8 @@ class Subscriber:
 
 
 @pytest.mark.filterwarnings("ignore:resources/.* is removed")
-async def test_subscription_of_a_client_is_its_own(settings: Settings) -> None:
-    async with open_engine(settings) as engine:
+async def test_subscription_of_a_client_is_its_own(settings: Settings, clock: Clock) -> None:
+    async with open_engine(settings, clock=clock) as engine:
         toolbox = Toolbox(choose("terminal"), engine, Records(None, RUN))
         one, other, third = (Subscriber(toolbox) for _ in range(3))
 

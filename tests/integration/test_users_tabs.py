@@ -8,18 +8,20 @@ from typing import Any
 
 import anyio
 import pytest
+from clocks import with_times
 from support import User, run_of
 from toolsets import Tabs, open_tabs
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.archive import Archive
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tools.tabs import TOOLSET
 
 
 @pytest.fixture
-async def tabs(settings: Settings, user: User, tmp_path: Path) -> AsyncIterator[Tabs]:
+async def tabs(settings: Settings, clock: Clock, user: User, tmp_path: Path) -> AsyncIterator[Tabs]:
     there = replace(settings, socket=str(user.socket))
-    async with open_tabs(there, Archive(tmp_path / "logs")) as tabs:
+    async with open_tabs(there, Archive(tmp_path / "logs"), clock) as tabs:
         yield tabs
 
 
@@ -134,10 +136,8 @@ async def test_shell_within_a_shell_is_not_stopped(tabs: Tabs, user: User) -> No
     await tabs.shows(tab, "\nclean 42")
 
 
-async def test_stop_of_a_program_that_goes_on_is_not_a_success(
-    tabs: Tabs, user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tools.users_tabs.STOP_S", 0.3)
+@with_times(stop_s=0.3)
+async def test_stop_of_a_program_that_goes_on_is_not_a_success(tabs: Tabs, user: User) -> None:
     tab = await shell_tab(tabs, user)
     await tabs.json(
         "start_process",

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from clocks import with_times
 from support import User, eventually, texts, until
 from toolsets import Tmux, open_tmux
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
@@ -342,10 +344,8 @@ async def test_server_that_has_just_ended_is_no_server(on_users: Tmux, user: Use
         user.tmux("new-session", "-d", "-s", "again", "exec cat")
 
 
-async def test_server_that_hangs_is_an_error(
-    on_users: Tmux, user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tmux.users_socket._ANSWER_S", 0.3)
+@with_times(answer_s=0.3)
+async def test_server_that_hangs_is_an_error(on_users: Tmux, user: User) -> None:
     pid = int(user.tmux("display-message", "-p", "#{pid}"))
     os.kill(pid, 19)
     try:
@@ -398,7 +398,7 @@ async def test_orphans_go_to_init_until_the_last_new_session_is_made(
     tmux.write_text(f"#!/bin/sh\nfor name; do :; done\nread _ < {short_path}/$name\n")
     tmux.chmod(0o700)
     settings = replace(settings, tmux=str(tmux), socket=str(short_path / "none"), is_subreaper=True)
-    socket = UsersSocket(settings)
+    socket = UsersSocket(settings, Clock())
     made = {name: anyio.Event() for name in ("first", "second")}
 
     async def make(name: str) -> None:

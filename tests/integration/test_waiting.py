@@ -1,9 +1,7 @@
 """A wait returns the first thing that happens, and never echo or what was there before."""
 
-import itertools
 import os
 import signal
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
+from clocks import FallingClock, with_times
 from support import PATIENCE_S, Tools, eventually, in_process, log_writer, python
 
 from tmux_debug_mcp.settings import Settings
@@ -189,11 +188,9 @@ async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
     assert facts["reason"] == "matched"
 
 
-async def test_line_that_matches_before_it_is_whole_is_told_whole(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@with_times(rest_of_line_s=PATIENCE_S)
+async def test_line_that_matches_before_it_is_whole_is_told_whole(tools: Tools) -> None:
     # As when a terminal hands over what was written in two pieces.
-    monkeypatch.setattr("tmux_debug_mcp.panes.waiting.watching._REST_OF_LINE_S", PATIENCE_S)
     pane_id = await tools.create("printf 'error: no'; sleep 0.3; echo ' such file'; sleep 60")
     text, meta, _ = await wait(tools, pane_id, pattern="error: .*")
 
@@ -414,10 +411,8 @@ async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
         assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"
 
 
-async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
-    tools: Tools, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.tools.toolbox._PROGRESS_S", 0.05)
+@with_times(progress_s=0.05)
+async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(tools: Tools) -> None:
     heard = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -519,14 +514,7 @@ async def test_pane_that_is_lost_during_a_look_is_an_answer(
     assert "was lost after" in blocks[-1]
 
 
-@pytest.fixture
-def falling_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the system's clock back by an hour at each look."""
-    times = itertools.count(time.time(), -3600.0)
-    monkeypatch.setattr(time, "time", lambda: next(times))
-
-
-@pytest.mark.usefixtures("falling_clock")
+@pytest.mark.parametrize("clock", [FallingClock()], ids=["falling"])
 async def test_echo_does_not_match_where_the_clock_is_set_back(
     tools: Tools, tmp_path: Path
 ) -> None:
@@ -550,7 +538,7 @@ async def test_echo_does_not_match_where_the_clock_is_set_back(
     assert "second answered" in answers[1]
 
 
-@pytest.mark.usefixtures("falling_clock")
+@pytest.mark.parametrize("clock", [FallingClock()], ids=["falling"])
 async def test_pane_that_is_quiet_is_idle_where_the_clock_is_set_back(tools: Tools) -> None:
     pane_id = await tools.create("echo hello; exec sleep 1001")
     await tools.shows(pane_id, "hello")

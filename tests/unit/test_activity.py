@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
+from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.panes.looking.activity import (
-    CONFIRM_S,
-    QUIET_S,
-    STEADY_S,
     ActivityTracker,
     Awaits,
     PromptWait,
@@ -29,7 +27,8 @@ SECRET = LINES._replace(echoes=False)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
 READING = Snapshot(group=7, pid=7, modes=LINES, waiting=Waiting.ALONE)
 BASH, DASH = Shell(7, "bash", (1, 2)), Shell(7, "dash", (1, 2))
-SOON = CONFIRM_S * 1.5
+TIMES = Times()
+SOON = TIMES.confirm_s * 1.5
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_shell_is_at_its_prompt_when_its_own_editor_or_reader_waits(
 
 
 def test_one_look_is_not_enough() -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
 
     first, second = tracker.step(READING, 0.0), tracker.step(READING, SOON)
 
@@ -90,14 +89,14 @@ def test_one_look_is_not_enough() -> None:
     "change", [{"printed_bytes": 1}, {"reader_ns": 1}, {"group": 8}, {"modes": SECRET}]
 )
 def test_what_happens_between_the_looks_makes_them_begin_anew(change: dict[str, Any]) -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     tracker.step(READING, 0.0)
 
     assert tracker.step(replace(READING, **change), SOON).awaits is None
 
 
 def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     tracker.step(replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=0, is_at_work=True), 0.0)
     activity = tracker.step(
         replace(READING, waiting=Waiting.AMONG_OTHERS, cpu_ns=50_000_000, is_at_work=True), SOON
@@ -107,7 +106,7 @@ def test_work_of_others_does_not_keep_a_reader_from_awaiting() -> None:
 
 
 def test_what_was_typed_has_to_leave_a_trace_before_its_reader_counts_again() -> None:
-    tracker = ActivityTracker(before=READING)
+    tracker = ActivityTracker(TIMES, before=READING)
 
     assert tracker.step(READING, 0.0).awaits is None
     assert tracker.step(READING, SOON).awaits is None
@@ -117,18 +116,18 @@ def test_what_was_typed_has_to_leave_a_trace_before_its_reader_counts_again() ->
 
 
 def test_what_was_typed_and_leaves_no_trace_counts_as_read_after_a_while() -> None:
-    tracker = ActivityTracker(before=READING)
+    tracker = ActivityTracker(TIMES, before=READING)
     tracker.step(READING, 0.0)
 
     assert tracker.step(READING, 0.2).awaits is Awaits.INPUT
 
 
 def test_program_that_waits_for_other_things_too_is_at_rest_when_it_is_quiet() -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     watching = replace(READING, modes=EDITING, waiting=Waiting.AMONG_OTHERS)
     tracker.step(watching, 0.0)
 
-    soon, later = tracker.step(watching, SOON), tracker.step(watching, QUIET_S)
+    soon, later = tracker.step(watching, SOON), tracker.step(watching, TIMES.quiet_s)
 
     assert (soon.awaits, soon.is_awaiting, soon.is_at_rest) == (Awaits.KEYS, False, False)
     assert (later.is_awaiting, later.is_at_rest) == (True, True)
@@ -177,18 +176,18 @@ UNREAD = LINES._replace(unread_bytes=3)
 def test_step_goes_out_when_all_is_read_and_the_terminal_is_awaited(
     before: Snapshot, after: Snapshot, *, soon: bool, later: bool
 ) -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     tracker.step(after, 0.0)
     ready = [
-        is_ready_for_step(tracker.step(after, waited_s), before, waited_s)
-        for waited_s in (SOON, QUIET_S)
+        is_ready_for_step(TIMES, tracker.step(after, waited_s), before, waited_s)
+        for waited_s in (SOON, TIMES.quiet_s)
     ]
 
     assert ready == [soon, later]
 
 
 def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     server = Snapshot(group=7, pid=7, modes=LINES)
     looks = [
         tracker.step(replace(server, cpu_ns=100_000 * number), number * 0.05) for number in range(8)
@@ -200,7 +199,7 @@ def test_server_that_wakes_up_now_and_then_is_at_rest() -> None:
 
 @pytest.mark.parametrize("changing", ["printed_bytes", "cpu_ns"])
 def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     snapshot = Snapshot(group=7, pid=7, modes=LINES)
     looks = []
     for number in range(40):
@@ -211,11 +210,11 @@ def test_program_that_prints_or_computes_is_not_at_rest(changing: str) -> None:
 
 
 def test_program_that_has_ended_is_at_rest() -> None:
-    assert ActivityTracker().step(Snapshot(is_over=True), 0.0).is_at_rest
+    assert ActivityTracker(TIMES).step(Snapshot(is_over=True), 0.0).is_at_rest
 
 
 def test_looks_become_rarer_while_nothing_happens() -> None:
-    tracker = ActivityTracker()
+    tracker = ActivityTracker(TIMES)
     waits = [tracker.step(READING, at).look_again_s for at in (0.0, 0.1, 10.0)]
 
     assert waits == sorted(waits)
@@ -237,8 +236,8 @@ def test_looks_become_rarer_while_nothing_happens() -> None:
 def test_shell_is_waited_for_as_long_as_it_comes(
     *, is_starting: bool, has_children: bool, same_s: float, waited_s: float, is_worth_it: bool
 ) -> None:
-    prompt_wait = PromptWait(patience_s=0.05, starting_s=10.0)
-    activity = ActivityTracker().step(READING, 0.0)
+    prompt_wait = PromptWait(TIMES, patience_s=0.05, starting_s=10.0)
+    activity = ActivityTracker(TIMES).step(READING, 0.0)
     prompt_wait.step(activity, 0.0, is_starting=is_starting, has_children=has_children)
 
     activity = replace(activity, same_s=same_s)
@@ -250,27 +249,27 @@ def test_shell_is_waited_for_as_long_as_it_comes(
 
 class TestStopping:
     def test_group_is_told_once_it_has_had_the_terminal_for_a_while_and_once_only(self) -> None:
-        plan = StopPlan(is_interrupt=True)
+        plan = StopPlan(TIMES, is_interrupt=True)
         running = Snapshot(group=9)
         acts = [
             plan.step(running, at, is_interactive=False)
-            for at in (0.0, STEADY_S / 2, STEADY_S * 2, 1.0)
+            for at in (0.0, TIMES.steady_s / 2, TIMES.steady_s * 2, 1.0)
         ]
         assert acts == [StopAction.WAIT, StopAction.WAIT, StopAction.SIGNAL, StopAction.WAIT]
 
     def test_program_that_follows_is_told_too(self) -> None:
-        plan = StopPlan(is_interrupt=False)
+        plan = StopPlan(TIMES, is_interrupt=False)
         assert plan.step(Snapshot(group=-1), 0.0, is_interactive=False) is StopAction.WAIT
         assert plan.step(Snapshot(group=-1), 9.0, is_interactive=False) is StopAction.WAIT
 
-        plan = StopPlan(is_interrupt=False)
+        plan = StopPlan(TIMES, is_interrupt=False)
         plan.step(Snapshot(group=9), 0.0, is_interactive=False)
         assert plan.step(Snapshot(group=9), 0.1, is_interactive=False) is StopAction.SIGNAL
         assert plan.step(Snapshot(group=10), 0.2, is_interactive=False) is StopAction.WAIT
         assert plan.step(Snapshot(group=10), 0.3, is_interactive=False) is StopAction.SIGNAL_LIST
 
     def test_c_c_is_enough_for_the_programs_of_a_list(self) -> None:
-        plan = StopPlan(is_interrupt=True)
+        plan = StopPlan(TIMES, is_interrupt=True)
         acts = [
             plan.step(Snapshot(group=group), at, is_interactive=False)
             for group, at in ((9, 0.0), (9, 0.1), (10, 0.2), (10, 0.3))
@@ -278,7 +277,7 @@ class TestStopping:
         assert acts == [StopAction.WAIT, StopAction.SIGNAL] * 2
 
     def test_programs_that_come_and_go_are_told_in_the_end(self) -> None:
-        plan = StopPlan(is_interrupt=True)
+        plan = StopPlan(TIMES, is_interrupt=True)
         acts = [
             plan.step(Snapshot(group=number), number * 0.04, is_interactive=False)
             for number in range(15)
@@ -289,15 +288,15 @@ class TestStopping:
     def test_shell_at_work_is_interrupted_but_not_signalled(self) -> None:
         shell = replace(READING, group=7, shell=BASH, waiting=Waiting.NONE)
         for is_interrupt, expected in ((True, StopAction.SIGNAL), (False, StopAction.REFUSE)):
-            plan = StopPlan(is_interrupt=is_interrupt)
+            plan = StopPlan(TIMES, is_interrupt=is_interrupt)
             plan.step(shell, 0.0, is_interactive=True)
             assert plan.step(shell, 1.0, is_interactive=True) is expected
 
     def test_program_that_awaits_input_after_the_signal_is_not_waited_for(self) -> None:
-        plan, tracker = StopPlan(is_interrupt=True), ActivityTracker()
+        plan, tracker = StopPlan(TIMES, is_interrupt=True), ActivityTracker(TIMES)
         reading = replace(READING, group=9)
         told = []
-        for at in (0.0, 0.1, 0.2, 0.2 + QUIET_S):
+        for at in (0.0, 0.1, 0.2, 0.2 + TIMES.quiet_s):
             activity = tracker.step(reading, at)
             plan.step(reading, at, is_interactive=False)
             told.append(plan.is_in_vain(activity, at))
@@ -305,7 +304,7 @@ class TestStopping:
 
     def test_terminal_is_restored_for_a_shell_that_does_not_do_that(self) -> None:
         for shell, expected in ((DASH, StopAction.RESTORE), (BASH, StopAction.WAIT)):
-            plan = StopPlan(is_interrupt=True)
+            plan = StopPlan(TIMES, is_interrupt=True)
             plan.step(Snapshot(group=9), 0.0, is_interactive=False)
             plan.step(Snapshot(group=9), 0.1, is_interactive=False)
             back = Snapshot(group=7, shell=shell)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.log import Log, Mark, unlinked_log
 from tmux_debug_mcp.logs.raw import read_raw
 from tmux_debug_mcp.logs.retention import fair_share
@@ -19,6 +20,15 @@ MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
     return Log(tmp_path / "log", "0123456789abcdef")
+
+
+class SetClock(Clock):
+    """A clock whose time of day is set by some seconds."""
+
+    set_by_s = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.set_by_s
 
 
 def append(log: Log, data: bytes) -> None:
@@ -50,13 +60,14 @@ def test_what_is_no_mark_is_none(log: Log, data: bytes) -> None:
 
 @pytest.mark.parametrize("set_by_s", [0.0, -3600.0, 3600.0])
 def test_clock_that_is_set_does_not_change_for_how_long_a_log_is_quiet(
-    log: Log, monkeypatch: pytest.MonkeyPatch, set_by_s: float
+    tmp_path: Path, set_by_s: float
 ) -> None:
+    clock = SetClock()
+    log = Log(tmp_path / "log", "0123456789abcdef", clock)
     begin = time.monotonic()
     log.quiet_s()
     append(log, b"output")
-    wall_time = time.time
-    monkeypatch.setattr(time, "time", lambda: wall_time() + set_by_s)
+    clock.set_by_s = set_by_s
 
     quiet_s = log.quiet_s()
     assert 0 <= quiet_s <= time.monotonic() - begin

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes import recording
 from tmux_debug_mcp.panes.recording import Recording
@@ -23,7 +24,7 @@ def log(tmp_path: Path) -> Log:
 
 def recorded(log: Log, path: Path, *pieces: bytes) -> str:
     """Return what a recording has of pieces that come one after the other."""
-    pane: Any = SimpleNamespace(log=log)
+    pane: Any = SimpleNamespace(log=log, clock=Clock())
     one = Recording(pane, path)
     for piece in pieces:
         with log.path.open("ab") as file:

@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import LimitReachedError, StorageError
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes import recording
@@ -20,6 +21,7 @@ class RunningPane:
 
     id = "debug-1"
     name = "web"
+    clock = Clock()
 
     def __init__(self, log: Log) -> None:
         self.log = log

@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 from support import eventually
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.ends import read_end
@@ -66,7 +67,7 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
 
     watch = files.watch
     monkeypatch.setattr(files, "watch", late)
-    retention = Retention()
+    retention = Retention(Clock())
     retention.add(log)
     assert log.timing.sizes == [log.size]
 

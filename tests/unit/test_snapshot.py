@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pytest
 from support import ask_until, python, wait_until
 
+from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Wait, wait_of
 from tmux_debug_mcp.panes.looking import snapshot
 from tmux_debug_mcp.panes.looking.activity import (
-    CONFIRM_S,
     ActivityTracker,
     Awaits,
     Snapshot,
@@ -278,13 +278,13 @@ def test_hidden_reader_of_a_terminal_without_echo_is_found_and_left_waiting(scri
 @pytest.mark.usefixtures("hides_system_calls")
 @pytest.mark.parametrize("script", NO_SECRETS.values(), ids=NO_SECRETS)
 def test_hidden_program_that_reads_no_terminal_awaits_nothing(script: str) -> None:
-    waits, tracker = HiddenWaits(), ActivityTracker()
+    waits, tracker = HiddenWaits(), ActivityTracker(Times())
     with on_terminal(f"({script}); :") as reading:
         seen = ask_until(lambda: look(reading.leader, 0, waits), _is_hidden_sleeper)
         for _ in range(100):
             activity = tracker.step(seen, time.monotonic())
             assert activity.awaits is None
-            time.sleep(CONFIRM_S)
+            time.sleep(Times().confirm_s)
             seen = look(reading.leader, 0, waits)
 
 

@@ -21,6 +21,7 @@ from tmux_debug_mcp.clients.formats import FormatError
 from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
 
 from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
+from .options import fault_of
 from .probe import LateError, Probe, ProbeError, Surroundings, environment
 
 _OURS = (programs.NAME, programs.MODULE)
@@ -184,8 +185,10 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Trial:
     start, options = parts
     is_of_project = entry.source.is_of_project
     added = {} if is_of_project else entry.env
-    for fault, advice in faults_of(options, added, environ):
-        return problem(name, f"{entry}: {fault}", advice)
+    fault = fault_of(options, added, environ)
+    if fault:
+        reason, advice = fault
+        return problem(name, f"{entry}: {reason}", advice)
     is_relative = "/" in named and not os.path.isabs(named)
     if (is_of_project or is_relative) and not _is_trusted(program, environ):
         return ok(name, f"{entry} names {named}; not tried, since it is the project's")

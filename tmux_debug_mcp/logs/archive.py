@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import PaneNotFoundError, StartError, StorageError
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
@@ -123,12 +124,13 @@ class Archive:
         """The directory of this run."""
         return self._directory / self.run
 
-    def new_log(self, pane_id: str, nonce: str) -> Log:
+    def new_log(self, pane_id: str, nonce: str, clock: Clock | None = None) -> Log:
         """Return a new log for a pane.
 
         Args:
             pane_id: Our id of the pane, which names the file.
             nonce: The nonce of the pane's end mark.
+            clock: Tells when the log grows.
 
         Raises:
             StorageError: The file can't be made, or there is no room for it.
@@ -139,7 +141,8 @@ class Archive:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = files.hold(str(self.directory))
                 self._remove_oldest()
-            return LastingLog(self.directory / f"{pane_id}.log", nonce, on_close=self._keep)
+            path = self.directory / f"{pane_id}.log"
+            return LastingLog(path, nonce, clock, on_close=self._keep)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 

@@ -7,11 +7,11 @@ behind the last byte of the program; the cursor of a pane that has ended is that
 import contextlib
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, PANE_MARK
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
@@ -44,6 +44,7 @@ class Log:
     Args:
         path: The file to create.
         nonce: The nonce of the pane's end mark, or the digest of the nonce.
+        clock: Tells when the log grows.
         on_close: Called when the log is closed. The file is kept then; without it, it is removed.
 
     Attributes:
@@ -58,17 +59,23 @@ class Log:
     """
 
     def __init__(
-        self, path: Path, nonce: str, *, on_close: Callable[["Log"], None] | None = None
+        self,
+        path: Path,
+        nonce: str,
+        clock: Clock | None = None,
+        *,
+        on_close: Callable[["Log"], None] | None = None,
     ) -> None:
         self.path = path
+        self._clock = clock or Clock()
         self._on_close = on_close
         self._nonce = nonce
         self._fd = self._open()
         self._status_at_close: os.stat_result | None = None
         self.columns, self.rows = COLUMNS, ROWS
         self.kept_from = files.first_data(self._fd)
-        self.timing = Timing(time.time())
-        self._made_at = self._grew_at = self._looked_at = time.monotonic()
+        self.timing = Timing(self._clock.wall())
+        self._made_at = self._grew_at = self._looked_at = self._clock.now()
         self._size_at_look = 0
 
     def _open(self) -> int:
@@ -112,7 +119,7 @@ class Log:
         self._keep_timing(self.timing.grow(self._age_s(), self.size))
 
     def _age_s(self) -> float:
-        return time.monotonic() - self._made_at
+        return self._clock.now() - self._made_at
 
     def _keep_timing(self, lines: str) -> None:
         """Keep the lines of `timing`, where the log itself is kept."""
@@ -147,9 +154,9 @@ class Log:
         system's clock may have been set meanwhile.
         """
         status = self._status()
-        now = time.monotonic()
+        now = self._clock.now()
         if status.st_size != self._size_at_look:
-            grew_at = now - (time.time() - status.st_mtime)
+            grew_at = now - (self._clock.wall() - status.st_mtime)
             self._grew_at = min(max(grew_at, self._looked_at), now)
             self._size_at_look = status.st_size
         self._looked_at = now
@@ -234,13 +241,14 @@ class UnnamedLog(Log):
     Args:
         directory: A directory on the file system to use.
         nonce: The nonce of the pane's end mark.
+        clock: Tells when the log grows.
 
     Raises:
         OSError: The file system has no such files (EOPNOTSUPP or EISDIR), or the disk is full.
     """
 
-    def __init__(self, directory: Path, nonce: str) -> None:
-        super().__init__(directory, nonce, on_close=_leave_file)
+    def __init__(self, directory: Path, nonce: str, clock: Clock | None = None) -> None:
+        super().__init__(directory, nonce, clock, on_close=_leave_file)
 
     def _open(self) -> int:
         fd = os.open(self.path, os.O_TMPFILE | _OPEN_APPEND, 0o600)
@@ -254,6 +262,7 @@ class LastingLog(Log):
     Args:
         path: The file to create.
         nonce: The nonce of the pane's end mark.
+        clock: Tells when the log grows.
         on_close: Called when the log is closed.
 
     Raises:
@@ -324,7 +333,7 @@ class SharedLog(KeptLog):
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def unlinked_log(path: Path, nonce: str) -> Log:
+def unlinked_log(path: Path, nonce: str, clock: Clock | None = None) -> Log:
     """Return a new log whose file has lost its name, so that it vanishes like an `UnnamedLog`.
 
     For file systems without files that never had a name.
@@ -332,11 +341,12 @@ def unlinked_log(path: Path, nonce: str) -> Log:
     Args:
         path: Where the file is created.
         nonce: The nonce of the pane's end mark.
+        clock: Tells when the log grows.
 
     Raises:
         OSError: The file exists, or can't be created or unlinked, or the disk is full.
     """
-    log = Log(path, nonce)
+    log = Log(path, nonce, clock)
     try:
         path.unlink()
     except BaseException:

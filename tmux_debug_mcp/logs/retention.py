@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
 
 from .log import Log
@@ -15,17 +16,19 @@ from .log import Log
 # The limit of one log, and of all logs of a server together.
 MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
-# Interval between trims while a log grows. A terminal prints at most 40 MB in a second.
-_TRIM_S = 0.25
 
 
 class Retention:
     """Trims logs at intervals while any of them grows, and sleeps while none does.
 
     Where the system has no inotify instance left, it trims at intervals all the time.
+
+    Args:
+        clock: The engine's clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._inotify = files.open_inotify()
         self._logs: set[Log] = set()
 
@@ -55,7 +58,7 @@ class Retention:
         sizes: dict[Log, int] = {}
         is_growing = True
         while is_growing:
-            await anyio.sleep(_TRIM_S)
+            await self._clock.sleep(self._clock.times.trim_s)
             self._logs = {log for log in self._logs if not log.is_closed}
             self.trim()
             self._note_growth()

@@ -6,12 +6,10 @@ from contextlib import contextmanager
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
 
 from .log import Log
-
-# Poll interval where inotify is not available.
-_POLL_S = 0.005
 
 
 class LogEvents:
@@ -19,13 +17,17 @@ class LogEvents:
 
     Where the system has no inotify instance left, subscribers poll.
 
+    Args:
+        clock: The engine's clock.
+
     Attributes:
         reading: Lock for reading one piece of a log, so that many waiters leave time to other
             calls.
         looking: Lock for taking one snapshot of a pane, for the same reason.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.reading = anyio.Lock()
         self.looking = anyio.Lock()
         self._inotify = files.open_inotify()
@@ -60,7 +62,7 @@ class LogEvents:
     def subscribe(self, log: Log) -> Iterator["Subscription"]:
         """Subscribe to a log for the time of the block; no growth within it is missed."""
         watch = self._watch(log)
-        subscription = Subscription(polls=watch < 0)
+        subscription = Subscription(self._clock, polls=watch < 0)
         if watch < 0:
             yield subscription
             return
@@ -89,10 +91,12 @@ class Subscription:
     """One waiter's subscription to one log.
 
     Args:
+        clock: The engine's clock.
         polls: Nobody calls `notify` when the log grows, so `wait` returns after the poll interval.
     """
 
-    def __init__(self, *, polls: bool) -> None:
+    def __init__(self, clock: Clock, *, polls: bool) -> None:
+        self._clock = clock
         self._event = anyio.Event()
         self._polls = polls
 
@@ -103,7 +107,7 @@ class Subscription:
     async def wait(self, timeout_s: float) -> None:
         """Wait until the log has grown since the last call, or the timeout is over."""
         if self._polls:
-            timeout_s = min(timeout_s, _POLL_S)
-        with anyio.move_on_after(timeout_s):
+            timeout_s = min(timeout_s, self._clock.times.poll_s)
+        with self._clock.move_on_after(timeout_s):
             await self._event.wait()
         self._event = anyio.Event()

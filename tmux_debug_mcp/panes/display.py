@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 
-import anyio
-
 from tmux_debug_mcp.errors import TmuxGoneError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import pressed
 
-from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .sending import send
 
@@ -17,12 +14,6 @@ _REDRAW = pressed(("C-l",))
 _NEW_PROMPT = pressed(("Enter",))
 # Cursor to the first column of the first row, then erase the display. Source: ECMA-48, CUP and ED.
 _CLEAR = b"\033[H\033[2J"
-# Time for a shell to draw its prompt again. It has done so once it printed nothing for this long.
-_REDRAW_S = 0.3
-_REDRAWN_QUIET_S = 0.02
-# tmux passes a new size on to the terminal within 0.25 s, and only the last one of several.
-_RESIZE_S = 1.0
-_POLL_S = 0.005
 
 
 async def resize(pane: Pane, columns: int, rows: int) -> None:
@@ -42,9 +33,10 @@ async def take_size(pane: Pane, columns: int, rows: int) -> None:
         return
     log.resize(columns, rows)
     pane.events.notify(log)
-    with anyio.move_on_after(_RESIZE_S):
+    clock, times = pane.clock, pane.clock.times
+    with clock.move_on_after(times.resize_s):
         while terminals.size(pane.leader.pid) not in (None, (columns, rows)):
-            await anyio.sleep(_POLL_S)
+            await clock.sleep(times.poll_s)
 
 
 async def take_sizes(client: ControlClient, panes: Iterable[Pane]) -> None:
@@ -80,7 +72,7 @@ async def clear(pane: Pane) -> None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    shell = await pane.terminal.prompt(PROMPT_SOON_S)
+    shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s)
     has_editor = shell is not None and shell.dialect.has_editor
     ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
     [[is_alternate]] = await pane.tmux(ask)
@@ -97,11 +89,12 @@ async def _redraw_prompt(pane: Pane, *, has_editor: bool) -> None:
     keystrokes = _NEW_PROMPT
     if has_editor:
         keystrokes = _REDRAW
+    clock, times = pane.clock, pane.clock.times
     async with pane.subscribe() as subscription:
         await send(pane, [keystrokes])
-        with anyio.move_on_after(_REDRAW_S):
-            await subscription.wait(_REDRAW_S)
+        with clock.move_on_after(times.redraw_s):
+            await subscription.wait(times.redraw_s)
             size = -1
             while size != pane.log.size:
                 size = pane.log.size
-                await anyio.sleep(_REDRAWN_QUIET_S)
+                await clock.sleep(times.redrawn_quiet_s)

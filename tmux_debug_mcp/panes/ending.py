@@ -5,10 +5,8 @@ first, tmux is asked how that ended.
 """
 
 import signal
-import time
 
-import anyio
-
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, TmuxGoneError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log, Mark
@@ -17,12 +15,6 @@ from tmux_debug_mcp.logs.subscriptions import LogEvents
 from .looking.state import State, ended_state
 from .place import Place
 
-# The mark follows the end of the program within a millisecond, later on a busy machine.
-MARK_S = 1.0
-# The mark is late by this long if C-s has stopped the terminal's output.
-_STOPPED_OUTPUT_S = 0.05
-# Poll interval: a log notifies of its growth, but a process does not notify of its end here.
-_POLL_S = 0.005
 _TMUX_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 
 
@@ -33,13 +25,15 @@ class Ending:
         place: Where the pane is.
         log: The pane's log.
         events: Wakes the subscribers of logs.
+        clock: The engine's clock.
 
     Attributes:
-        started_at: When the pane was made, on the clock of time.monotonic().
+        started_at: When the pane was made, by the clock.
     """
 
-    def __init__(self, place: Place, log: Log, events: LogEvents) -> None:
-        self.started_at = time.monotonic()
+    def __init__(self, place: Place, log: Log, events: LogEvents, clock: Clock) -> None:
+        self._clock = clock
+        self.started_at = clock.now()
         self._place = place
         self._log = log
         self._events = events
@@ -69,8 +63,9 @@ class Ending:
             self._state = self._state_at(mark) if mark else self._state_now(None)
 
     async def _wait_for_state(self) -> State | None:
-        """Return how the program ended, None if that can't be told in `MARK_S`."""
-        begin = anyio.current_time()
+        """Return how the program ended, None if that can't be told in `Times.mark_s`."""
+        times = self._clock.times
+        begin = self._clock.now()
         with self._events.subscribe(self._log) as subscription:
             while True:
                 mark = self._log.find_mark()
@@ -81,12 +76,12 @@ class Ending:
                     state = await self._ask_tmux()
                     if state:
                         return state
-                waited_s = anyio.current_time() - begin
-                if waited_s > MARK_S:
+                waited_s = self._clock.now() - begin
+                if waited_s > times.mark_s:
                     return None
-                if leader and waited_s > _STOPPED_OUTPUT_S:
+                if leader and waited_s > times.stopped_output_s:
                     terminals.restart_output(leader.pid)
-                await subscription.wait(_POLL_S)
+                await subscription.wait(times.poll_s)
 
     async def _ask_tmux(self) -> State | None:
         """Return how pane.sh ended without writing its mark, None if tmux has not noticed yet."""
@@ -123,4 +118,4 @@ class Ending:
         return ended_state(exit_code, self._age_s(), self._log.size)
 
     def _age_s(self) -> float:
-        return time.monotonic() - self.started_at
+        return self._clock.now() - self.started_at

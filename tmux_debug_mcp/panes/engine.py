@@ -8,7 +8,6 @@ import contextlib
 import errno
 import secrets
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     AmbiguousNameError,
     PaneLimitError,
@@ -33,12 +33,11 @@ from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import runtime_directories
 from tmux_debug_mcp.tmux.users_server import UsersServer
 
-from .creation import NewPane, check_size, directory
+from .creation import NewPane, Start, check_size, directory, own_window, remove, start
 from .looking.state import State
 from .pane import Identity, Pane
 from .place import PaneId
 from .readable import KeptPane, LivePane, Readable
-from .starting import Start, own_window, remove, start
 
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
@@ -54,11 +53,13 @@ class Engine:
         settings: The configuration.
         archive: Where logs are kept after the end; without it they are not. The engine closes it.
         tasks: Where what runs as long as the engine is started.
+        clock: Tells the time, and how long to wait for what.
 
     Attributes:
         settings: The configuration.
         archive: The same.
         tasks: The same, for toolsets too.
+        clock: The same.
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
         naming: Lock from the check of a new pane's name until the pane is made.
@@ -66,20 +67,26 @@ class Engine:
     """
 
     def __init__(
-        self, settings: Settings, archive: Archive | None, tasks: anyio.abc.TaskGroup
+        self,
+        settings: Settings,
+        archive: Archive | None,
+        tasks: anyio.abc.TaskGroup,
+        clock: Clock,
     ) -> None:
         self.settings = settings
         self.archive = archive
         self.tasks = tasks
-        self.host = TmuxHost(settings, tasks, archive.free_window if archive else lambda: 0)
-        self.users_server = UsersServer(settings) if settings.socket else None
+        self.clock = clock
+        first_window = archive.free_window if archive else lambda: 0
+        self.host = TmuxHost(settings, tasks, clock, first_window)
+        self.users_server = UsersServer(settings, clock) if settings.socket else None
         self.naming = anyio.Lock()
         self.arranging = anyio.Lock()
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._in_making = 0
-        self._events = LogEvents()
-        self._retention = Retention()
+        self._events = LogEvents(clock)
+        self._retention = Retention(clock)
         self._at_end: list[Callable[[], None]] = []
         tasks.start_soon(self._events.serve)
         tasks.start_soon(self._retention.serve)
@@ -136,7 +143,7 @@ class Engine:
             started = await start(client, self.settings, wanted)
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
-            pane = Pane(identity, started.place, log, self._events)
+            pane = Pane(identity, started.place, log, self._events, self.clock)
             await self._record(pane, nonce)
         except BaseException:
             log.close()
@@ -157,7 +164,7 @@ class Engine:
             mark=nonce_digest(nonce),
             columns=pane.log.columns,
             rows=pane.log.rows,
-            started_at=time.time(),
+            started_at=self.clock.wall(),
         )
         try:
             self.archive.record(entry)
@@ -175,16 +182,16 @@ class Engine:
             StorageError: There is no room for it.
         """
         if self.archive:
-            return self.archive.new_log(pane_id, nonce)
+            return self.archive.new_log(pane_id, nonce, self.clock)
         temporary = runtime_directories(self.settings.runtime_dir)[-1]
         try:
-            return UnnamedLog(temporary, nonce)
+            return UnnamedLog(temporary, nonce, self.clock)
         except OSError as error:
             if error.errno not in _NEEDS_NAMES:
                 raise StorageError(str(temporary), str(error.strerror)) from error
         path = client.file(f"{pane_id}.log")
         try:
-            return unlinked_log(path, nonce)
+            return unlinked_log(path, nonce, self.clock)
         except OSError as error:
             raise StorageError(str(path.parent), str(error.strerror)) from error
 
@@ -309,12 +316,14 @@ class Engine:
 
 
 @asynccontextmanager
-async def open_engine(settings: Settings, archive: Archive | None = None) -> AsyncIterator[Engine]:
+async def open_engine(
+    settings: Settings, archive: Archive | None = None, clock: Clock | None = None
+) -> AsyncIterator[Engine]:
     """Open an engine without panes. At the end of the block nothing of it is left."""
     engine = None
     try:
         async with anyio.create_task_group() as tasks:
-            engine = Engine(settings, archive, tasks)
+            engine = Engine(settings, archive, tasks, clock or Clock())
             yield engine
             tasks.cancel_scope.cancel()
     finally:

@@ -4,7 +4,6 @@ Waits need to know what was typed, to tell the echo of it from output.
 """
 
 import secrets
-import time
 from collections import deque
 from collections.abc import Sequence
 
@@ -126,7 +125,7 @@ class Keyboard:
             texts=[text for text in texts if text],
             echoes=echoes,
             number=self.last_sent.number + 1 if self.last_sent else 0,
-            at=time.monotonic(),
+            at=self._pane.clock.now(),
             rows=rows,
         )
         self.sent.append(sent)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import LogEvents
 
 from .keyboard import Keyboard
 from .looking.activity import Snapshot
+from .pane_shell import PaneShell
 from .place import PaneId, Place
-from .shells.pane_shell import PaneShell
 from .tmux_pane import TmuxPane
 
 
@@ -53,6 +54,7 @@ class Pane(TmuxPane):
         place: Where it is in tmux.
         log: Its log.
         events: Wakes the subscribers of logs.
+        clock: The engine's clock.
 
     Attributes:
         name: The name that the call gave, or else the id.
@@ -63,8 +65,10 @@ class Pane(TmuxPane):
         shown: The screen that a result showed last; None if none did.
     """
 
-    def __init__(self, identity: Identity, place: Place, log: Log, events: LogEvents) -> None:
-        super().__init__(identity.id, place, log, events)
+    def __init__(
+        self, identity: Identity, place: Place, log: Log, events: LogEvents, clock: Clock
+    ) -> None:
+        super().__init__(identity.id, place, log, events, clock)
         self.name = identity.name
         self.command = identity.command
         self.is_evictable = identity.is_evictable

@@ -160,7 +160,7 @@ async def check_hidden_input(pane: Pane) -> None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    activity = await pane.terminal.observe(ActivityTracker())
+    activity = await pane.terminal.observe(ActivityTracker(pane.clock.times))
     if activity.awaits is not Awaits.HIDDEN_INPUT:
         raise NotAwaitedError(pane.id)
 

@@ -1,8 +1,14 @@
-"""Where a pane is: in tmux, and among the processes."""
+"""Where a pane is, in tmux and among the processes, and how all of its processes are ended."""
 
+import os
+import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NewType
 
+import anyio
+
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.tmux.client import ControlClient
 
@@ -30,3 +36,77 @@ class Place:
     def living_leader(self) -> processes.Stat | None:
         """Return the present state of pane.sh, None once it has ended."""
         return processes.read_living(self.leader.pid, self.leader.starttime)
+
+
+class PaneProcesses:
+    """The processes that belong to a pane, except pane.sh.
+
+    These are the descendants of pane.sh, and the orphans that were adopted by the supervisor and
+    are in the pane's session or carry its tag.
+
+    Args:
+        place: Where the pane is.
+        clock: The engine's clock.
+    """
+
+    def __init__(self, place: Place, clock: Clock) -> None:
+        self._place = place
+        self._clock = clock
+
+    async def end(self, signals: tuple[int, ...], grace_s: float) -> None:
+        """End the processes, but wait for at most `Times.kill_s`.
+
+        pane.sh is left alone, so that it can tell how its command ended.
+
+        Args:
+            signals: What each process gets first, followed by SIGCONT.
+            grace_s: The grace period before SIGKILL, in seconds.
+        """
+        clock, times = self._clock, self._clock.times
+        begin = clock.now()
+        signalled: set[int] = set()
+        if self._place.living_leader():
+            processes.send_signals([self._place.leader.pid], signal.SIGCONT)
+        while clock.now() < begin + times.kill_s:
+            living = self._living()
+            if not living:
+                return
+            grace_left_s = begin + grace_s - clock.now()
+            if grace_left_s > 0:
+                new = [pid for pid in living if pid not in signalled]
+                processes.send_signals(new, *signals, signal.SIGCONT)
+                signalled.update(new)
+                await wait_for_exit(clock, living, grace_left_s)
+            else:
+                processes.send_signals(living, signal.SIGKILL)
+                await wait_for_exit(clock, living, times.kill_again_s)
+
+    def _living(self) -> list[int]:
+        """Return the processes that belong to the pane: descendants first, then orphans."""
+        living: list[int] = []
+        leader = self._place.living_leader()
+        # After its command, pane.sh only runs a sleep, which lets tmux read all output.
+        if leader and not leader.reaped:
+            living += processes.descendants(leader.pid)
+        # Orphans last: a process that leaves the tree meanwhile is among them then.
+        orphans = processes.living_children(self._place.client.supervisor_pid, self._is_orphan)
+        living += orphans
+        for orphan in orphans:
+            living += processes.descendants(orphan)
+        return living
+
+    def _is_orphan(self, stat: processes.Stat) -> bool:
+        is_in_session = stat.session == self._place.leader.pid
+        return is_in_session or processes.tag(stat.pid) == self._place.tag
+
+
+async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> None:
+    """Wait until all of the processes have ended or the timeout is over."""
+    with clock.move_on_after(timeout_s):
+        for pid in pids:
+            fd = processes.open_pidfd(pid)
+            if fd >= 0:
+                try:
+                    await anyio.wait_readable(fd)
+                finally:
+                    os.close(fd)

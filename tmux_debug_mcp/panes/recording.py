@@ -9,9 +9,9 @@ the file is complete whatever ends the recording.
 import codecs
 import contextlib
 import errno
+import math
 import os
 import sys
-import time
 import traceback
 from pathlib import Path
 
@@ -27,9 +27,6 @@ from .pane import Pane
 MAX_RECORDING_BYTES = 256 << 20
 # The log is read in pieces of this size.
 _PIECE_BYTES = 1 << 16
-# Timeout of the subscription. Output and the end of the program wake it before that, and nothing
-# else is due.
-_WAIT_S = 3600.0
 
 
 class Recording:
@@ -62,7 +59,7 @@ class Recording:
         self._position = pane.log.size
         self._size = (pane.log.columns, pane.log.rows)
         self._written = 0
-        self._begun_at = time.monotonic()
+        self._begun_at = pane.clock.now()
         self._fd = _create(path)
 
     async def begin(self) -> None:
@@ -77,7 +74,7 @@ class Recording:
             "version": 2,
             "width": columns,
             "height": rows,
-            "timestamp": int(time.time()),
+            "timestamp": int(self.pane.clock.wall()),
             "title": self.pane.name,
             "env": {"TERM": "tmux-256color"},
         }
@@ -108,7 +105,7 @@ class Recording:
                 if ending:
                     self.stop()
                 else:
-                    await subscription.wait(_WAIT_S)
+                    await subscription.wait(math.inf)
 
     def take(self) -> None:
         """Write what was printed since the last time.
@@ -144,11 +141,11 @@ class Recording:
             return
         self.is_over = True
         self.reason = reason
-        self.duration_s = time.monotonic() - self._begun_at
+        self.duration_s = self.pane.clock.now() - self._begun_at
         os.close(self._fd)
 
     def _write_event(self, kind: str, data: str) -> None:
-        elapsed_s = time.monotonic() - self._begun_at
+        elapsed_s = self.pane.clock.now() - self._begun_at
         if self._write([round(elapsed_s, 6), kind, data]):
             self.events += 1
 

@@ -14,23 +14,20 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .capturing import capture_screen_rows
 from .looking.activity import (
-    QUIET_S,
-    TYPED_S,
     ActivityTracker,
     Snapshot,
     is_ready_for_step,
     prompting,
 )
-from .looking.terminal import PROMPT_SOON_S
 from .pane import Pane
 from .shells.dialects import Shell
-from .waiting.conditions import DEFAULT_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ async def send(
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):
         return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
-    await _acquire_sequence(pane, max(timeout_s, QUIET_S))
+    await _acquire_sequence(pane, max(timeout_s, pane.clock.times.quiet_s))
     try:
         return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
     finally:
@@ -98,11 +95,11 @@ async def _acquire_sequence(pane: Pane, timeout_s: float) -> None:
     Raises:
         BusyError: Another call has it until the timeout.
     """
-    begin = anyio.current_time()
-    with anyio.move_on_after(timeout_s) as waiting:
+    begin = pane.clock.now()
+    with pane.clock.move_on_after(timeout_s) as waiting:
         await pane.keyboard.sequence.acquire()
     if waiting.cancelled_caught:
-        raise BusyError(pane.id, "the keys of another call", anyio.current_time() - begin)
+        raise BusyError(pane.id, "the keys of another call", pane.clock.now() - begin)
 
 
 async def _send_steps(
@@ -179,10 +176,11 @@ async def _wait_for_shell(pane: Pane, step: Keystrokes) -> None:
     A step that interrupts waits for neither. But C-c drops unread keys, and a signal is for the
     program that a line starts, so what was typed just before gets a moment.
     """
+    times = pane.clock.times
     if not step.interrupts:
-        await pane.terminal.prompt(PROMPT_SOON_S)
-    elif pane.terminal.typed_s < TYPED_S:
-        await pane.terminal.prompt(PROMPT_SOON_S, starting_s=0.0)
+        await pane.terminal.prompt(times.prompt_soon_s)
+    elif pane.terminal.typed_s < times.typed_s:
+        await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
 
 
 def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
@@ -225,8 +223,9 @@ async def _wait_until_ready(
         before: The snapshot before the previous step.
         timeout_s: The time to wait.
     """
-    tracker = ActivityTracker(before)
-    begin = anyio.current_time()
+    times = pane.clock.times
+    tracker = ActivityTracker(times, before)
+    begin = pane.clock.now()
     async with pane.subscribe() as subscription:
         while True:
             ending = await pane.ending()
@@ -234,9 +233,9 @@ async def _wait_until_ready(
                 return f"the program {ending}"
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
-            waited_s = anyio.current_time() - begin
-            is_due = step.interrupts and (activity.is_at_rest or waited_s >= QUIET_S)
-            if is_due or is_ready_for_step(activity, before, waited_s):
+            waited_s = pane.clock.now() - begin
+            is_due = step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s)
+            if is_due or is_ready_for_step(times, activity, before, waited_s):
                 return None
             if waited_s >= timeout_s:
                 program = activity.snapshot.foreground or "the program"

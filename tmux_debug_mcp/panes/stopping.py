@@ -3,15 +3,11 @@
 import contextlib
 import os
 import signal
-import time
-
-import anyio
 
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-from .looking.activity import TYPED_S, Activity, ActivityTracker, StopAction, StopPlan
-from .looking.terminal import PROMPT_SOON_S
+from .looking.activity import Activity, ActivityTracker, StopAction, StopPlan
 from .pane import Pane
 from .shells.dialects import shell_of
 
@@ -29,12 +25,6 @@ OTHER_SHELLS = (
     "xonsh",
     "pwsh",
 )
-# Time for programs to stop; results name it.
-STOP_S = 5.0
-_POLL_S = 0.005
-# Time for a shell that has just started to come to its prompt. One that is still at work on its
-# settings then is to be stopped itself.
-_STARTING_SHELL_S = 0.5
 
 
 async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
@@ -64,10 +54,11 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
             await pane.keyboard.press(INTERRUPT)
             pane.keyboard.release_line()
         return "nothing runs there, the shell is at its prompt"
-    tracker = ActivityTracker()
-    plan = StopPlan(is_interrupt=number == signal.SIGINT)
-    deadline = anyio.current_time() + STOP_S
-    while anyio.current_time() < deadline:
+    clock, times = pane.clock, pane.clock.times
+    tracker = ActivityTracker(times)
+    plan = StopPlan(times, is_interrupt=number == signal.SIGINT)
+    deadline = clock.now() + times.stop_s
+    while clock.now() < deadline:
         activity = await pane.terminal.observe(tracker)
         if activity.snapshot.is_over or activity.shell or _is_other_shell(pane):
             await pane.flush()
@@ -76,26 +67,27 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
         refusal = await _act(pane, plan, activity, number)
         if refusal:
             return refusal
-        if plan.is_in_vain(activity, anyio.current_time()):
+        if plan.is_in_vain(activity, clock.now()):
             foreground = activity.snapshot.foreground or "it"
             awaits = activity.awaits.value if activity.awaits else "input"
             return f"{foreground} runs on and awaits {awaits}; {advice}"
-        await anyio.sleep(_POLL_S)
+        await clock.sleep(times.poll_s)
     state = await pane.state()
     if not state.is_running:
         return None
-    return f"{state.foreground or 'it'} still runs {STOP_S:g} s after that; {advice}"
+    return f"{state.foreground or 'it'} still runs {times.stop_s:g} s after that; {advice}"
 
 
 async def _is_at_prompt(pane: Pane) -> bool:
     """Tell whether the shell is at its prompt and stays there: it has read all that was typed."""
+    clock, times = pane.clock, pane.clock.times
     while await pane.terminal.prompt(
-        PROMPT_SOON_S, starting_s=_STARTING_SHELL_S
+        times.prompt_soon_s, starting_s=times.stop_starting_s
     ) or _is_other_shell(pane):
         last_sent = pane.keyboard.last_sent
-        if last_sent is None or time.monotonic() > last_sent.at + TYPED_S:
+        if last_sent is None or clock.now() > last_sent.at + times.typed_s:
             return True
-        await anyio.sleep(_POLL_S)
+        await clock.sleep(times.poll_s)
     return False
 
 
@@ -105,7 +97,7 @@ async def _act(
     """Do what the plan says for this moment; return why nothing can be done, None if it can."""
     snapshot = activity.snapshot
     is_interactive = snapshot.shell is not None and snapshot.shell.is_interactive()
-    match plan.step(snapshot, anyio.current_time(), is_interactive=is_interactive):
+    match plan.step(snapshot, pane.clock.now(), is_interactive=is_interactive):
         case StopAction.SIGNAL:
             return await _signal(pane, snapshot.group, number)
         case StopAction.SIGNAL_LIST:

@@ -7,12 +7,12 @@ here takes a lock that another call waits for.
 import contextlib
 import math
 import signal
-import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     CommandError,
     PaneExitedError,
@@ -25,22 +25,11 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.subscriptions import LogEvents, Subscription
 from tmux_debug_mcp.tmux.client import Command
 
-from .ending import MARK_S, Ending
-from .looking.activity import TYPED_S, Awaits, Snapshot, awaited
+from .ending import Ending
+from .looking.activity import Awaits, Snapshot, awaited
 from .looking.state import State
 from .looking.terminal import Terminal
-from .pane_processes import KILL_S, PaneProcesses, wait_for_exit
-from .place import PaneId, Place
-
-# Grace period between the first signals of a kill and SIGKILL.
-_KILL_GRACE_S = 0.5
-# Poll interval for the end of a process, which does not make the log grow.
-_POLL_S = 0.005
-# Output printed longer ago counts as read by tmux: that usually takes a millisecond.
-_PRINTED_S = 0.01
-# Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy machine.
-_DRAIN_S = 1.0
-_DRAIN_POLL_S = 0.001
+from .place import PaneId, PaneProcesses, Place, wait_for_exit
 
 
 class TmuxPane:
@@ -51,6 +40,7 @@ class TmuxPane:
         place: Where the pane is.
         log: The pane's log. The pane closes it once it was killed and has no subscriber.
         events: Wakes the subscribers of logs.
+        clock: The engine's clock.
 
     Attributes:
         id: Our id of the pane.
@@ -60,13 +50,16 @@ class TmuxPane:
         leader: pane.sh, the session leader of its terminal.
         log: The pane's log.
         events: Wakes the subscribers of logs.
+        clock: The engine's clock.
         terminal: Its terminal.
         subscribers: How many wait for its log to grow.
         viewers: The tmux sessions of the people to whom it is shown.
         has_gaps: Some output is missing in the log, since there was no room for it.
     """
 
-    def __init__(self, pane_id: PaneId, place: Place, log: Log, events: LogEvents) -> None:
+    def __init__(
+        self, pane_id: PaneId, place: Place, log: Log, events: LogEvents, clock: Clock
+    ) -> None:
         self.id = pane_id
         self.place = place
         self.client = place.client
@@ -74,12 +67,13 @@ class TmuxPane:
         self.leader = place.leader
         self.log = log
         self.events = events
-        self.terminal = Terminal(place.leader.pid, log, self.flush)
+        self.clock = clock
+        self.terminal = Terminal(place.leader.pid, log, clock, self.flush)
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
-        self._ending = Ending(place, log, events)
-        self._processes = PaneProcesses(place)
+        self._ending = Ending(place, log, events, clock)
+        self._processes = PaneProcesses(place, clock)
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
@@ -88,7 +82,7 @@ class TmuxPane:
 
     @property
     def started_at(self) -> float:
-        """When the pane was made, on the clock of time.monotonic()."""
+        """When the pane was made, by the clock."""
         return self._ending.started_at
 
     async def state(self) -> State:
@@ -104,18 +98,18 @@ class TmuxPane:
         return self.running(activity.snapshot, awaits)
 
     def _is_recently_active(self) -> bool:
-        return self.has_just_printed or self.terminal.typed_s < TYPED_S
+        return self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
 
     @property
     def has_just_printed(self) -> bool:
-        """Whether the program printed within 10 ms, so that more may be on its way to the log."""
-        return self.log.quiet_s() < _PRINTED_S
+        """Whether the program has printed just now, so that more may be on its way to the log."""
+        return self.log.quiet_s() < self.clock.times.printed_s
 
     def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
         """Return the state of the running program, as a snapshot shows it."""
         return State(
             is_running=True,
-            runtime_s=time.monotonic() - self.started_at,
+            runtime_s=self.clock.now() - self.started_at,
             cursor=self.log.size,
             foreground=snapshot.foreground,
             pid=snapshot.pid,
@@ -169,7 +163,7 @@ class TmuxPane:
     async def _notify_of_end(self, subscription: Subscription) -> None:
         async with self._end_watch:
             if self.place.living_leader():
-                await wait_for_exit([self.leader.pid], math.inf)
+                await wait_for_exit(self.clock, [self.leader.pid], math.inf)
         subscription.notify()
 
     def _close_log_if_unused(self) -> None:
@@ -214,9 +208,9 @@ class TmuxPane:
         await self.flush()
         await self.flush()
         await self.ensure_log_writer()
-        deadline = anyio.current_time() + _DRAIN_S
-        while not self._is_log_written() and anyio.current_time() < deadline:
-            await anyio.sleep(_DRAIN_POLL_S)
+        deadline = self.clock.now() + self.clock.times.drain_s
+        while not self._is_log_written() and self.clock.now() < deadline:
+            await self.clock.sleep(self.clock.times.fast_poll_s)
 
     def _is_log_written(self) -> bool:
         """Tell whether the log's writer has nothing more to write."""
@@ -288,13 +282,14 @@ class TmuxPane:
         Raises:
             TmuxStuckError: tmux does not answer.
         """
+        times = self.clock.times
         with anyio.CancelScope(shield=True):
-            await self._processes.end(tuple(signals), _KILL_GRACE_S)
+            await self._processes.end(tuple(signals), times.kill_grace_s)
             state = await self._last_state()
             killed = self._kill_leader()
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
-                await wait_for_exit(killed, KILL_S)
+                await wait_for_exit(self.clock, killed, times.kill_s)
                 state = await self.state()
                 self._ending.record(state)
             # In a split window, a viewer's keyboard would go to the next pane.
@@ -303,7 +298,7 @@ class TmuxPane:
                 # The session or the pane may be gone already.
                 with contextlib.suppress(CommandError, TmuxGoneError):
                     await self.client.run(command)
-            await wait_for_exit(killed, KILL_S)
+            await wait_for_exit(self.clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
             await self._processes.end((signal.SIGKILL,), 0.0)
         self._is_killed = True
@@ -312,11 +307,11 @@ class TmuxPane:
 
     async def _last_state(self) -> State:
         """Return the state as soon as pane.sh has told how the command ended, or after a while."""
-        deadline = anyio.current_time() + MARK_S
+        deadline = self.clock.now() + self.clock.times.mark_s
         with self.events.subscribe(self.log) as subscription:
             state = await self.state()
-            while state.is_running and anyio.current_time() < deadline:
-                await subscription.wait(_POLL_S)
+            while state.is_running and self.clock.now() < deadline:
+                await subscription.wait(self.clock.times.poll_s)
                 state = await self.state()
         return state
 

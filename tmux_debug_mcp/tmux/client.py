@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 
@@ -26,9 +27,7 @@ from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
-# tmux answers within milliseconds. When it does not, it may be stopped: it gets SIGCONT after this
-# time, and again, before we give up.
-_WAKE_S = 3.0
+# How often a tmux that does not answer gets SIGCONT before we give up.
 _MAX_WAKES = 5
 # Quoting more characters takes milliseconds, so a thread does it.
 _MAX_INLINE_CHARACTERS = 1 << 16
@@ -41,6 +40,7 @@ class ControlClient:
     Args:
         supervisor: The supervisor that runs tmux.
         offsets: From tmux's ids to ours.
+        clock: The engine's clock.
 
     Attributes:
         offsets: The same.
@@ -56,8 +56,9 @@ class ControlClient:
     version: str
     cleans_pastes: bool
 
-    def __init__(self, supervisor: Supervisor, offsets: Offsets) -> None:
+    def __init__(self, supervisor: Supervisor, offsets: Offsets, clock: Clock) -> None:
         self._supervisor = supervisor
+        self._clock = clock
         self.offsets = offsets
         self.gone = anyio.Event()
         self._parser = Parser()
@@ -184,14 +185,15 @@ class ControlClient:
         Raises:
             TmuxStuckError: There is no answer.
         """
+        wake_s = self._clock.times.wake_s
         for _ in range(_MAX_WAKES):
-            with anyio.move_on_after(_WAKE_S):
+            with self._clock.move_on_after(wake_s):
                 await request.answered.wait()
                 return
             # The first two children of the supervisor are tmux's client and its server.
             tmux = processes.children(self.supervisor_pid)[:2]
             processes.send_signals(tmux, signal.SIGCONT)
-        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * _WAKE_S:g} s")
+        raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * wake_s:g} s")
 
     def _send(self, line: bytes) -> None:
         """Write as much of a line as the pipe takes now; `_send_unsent` writes the rest."""

@@ -10,6 +10,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import TmuxGoneError, TmuxStartError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
@@ -24,11 +25,6 @@ _CONFIGURATION = Path(__file__).with_name("tmux.conf")
 MAX_HISTORY_LINES = 100_000
 # tmux's base-index: windows that a person opens are numbered from here on, after those of panes.
 _PERSONS_FIRST_WINDOW = "100000"
-# Timeout for the first answers of tmux, which usually take 20 ms.
-_START_S = 10.0
-# Time for a supervisor to end: hundreds of processes that ignore SIGTERM take some 200 ms, and
-# clients kill a server that takes more than 500 ms.
-_SUPERVISOR_END_S = 0.4
 
 
 class TmuxHost:
@@ -41,6 +37,7 @@ class TmuxHost:
         settings: The configuration; of it the tmux program, the environment, the directories and
             `is_subreaper` are used.
         tasks: The task group in which connections are served.
+        clock: The engine's clock.
         first_window: Returns the lowest number for our ids of windows; called at the first start.
 
     Attributes:
@@ -48,11 +45,16 @@ class TmuxHost:
     """
 
     def __init__(
-        self, settings: Settings, tasks: anyio.abc.TaskGroup, first_window: Callable[[], int]
+        self,
+        settings: Settings,
+        tasks: anyio.abc.TaskGroup,
+        clock: Clock,
+        first_window: Callable[[], int],
     ) -> None:
         self.session = f"debug-{os.getpid()}"
         self._settings = settings
         self._tasks = tasks
+        self._clock = clock
         self._first_window = first_window
         self._offsets: Offsets | None = None
         self._history_limit: int | None = None
@@ -140,11 +142,11 @@ class TmuxHost:
                 raise
             raise TmuxStartError(str(error)) from error
         self._supervisors.add(supervisor)
-        client = ControlClient(supervisor, self._offsets)
+        client = ControlClient(supervisor, self._offsets, self._clock)
         self._served = anyio.Event()
         self._tasks.start_soon(self._serve, client, supervisor, self._served)
         try:
-            with anyio.fail_after(_START_S):
+            with self._clock.fail_after(self._clock.times.tmux_start_s):
                 await client.greet()
                 await self._configure(client)
         except (TmuxGoneError, TimeoutError):
@@ -197,7 +199,7 @@ class TmuxHost:
         Only a subreaper gets such descendants. It spares those of supervisors that still run.
         """
         for supervisor in supervisors:
-            supervisor.wait(_SUPERVISOR_END_S)
+            supervisor.wait(self._clock.times.supervisor_end_s)
             self._supervisors.discard(supervisor)
         if self._settings.is_subreaper:
             others = frozenset(supervisor.pid for supervisor in tuple(self._supervisors))

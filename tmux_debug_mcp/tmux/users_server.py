@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     ArgumentError,
     CommandError,
@@ -83,11 +84,16 @@ class UsersServer:
     Args:
         settings: The configuration; of it the socket, the directory and environment of what is
             created, and whether calls may kill are used.
+        clock: The engine's clock.
+
+    Attributes:
+        clock: The same.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.clock = clock
         self._settings = settings
-        self._socket = UsersSocket(settings)
+        self._socket = UsersSocket(settings, clock)
         self._typing = anyio.Lock()
 
     async def rows(self) -> list[PaneRow]:

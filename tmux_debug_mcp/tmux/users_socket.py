@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
@@ -21,11 +22,8 @@ from .control_mode import command_line
 
 Command = Sequence[str]
 
-# A tmux server answers within milliseconds; only one that is stopped or hangs does not.
-_ANSWER_S = 10.0
-# A server that is ending still listens for a few milliseconds: the number and interval of checks.
+# A server that is ending still listens for a few milliseconds: how often that is checked.
 _MAX_END_CHECKS = 10
-_END_POLL_S = 0.005
 # A script for sh -c: its first argument is the soft limit of open files, the rest a command.
 _LIMIT_FILES = 'ulimit -S -n "$0"; exec "$@"'
 # Results of connect(2): a server that is too busy to accept listens too.
@@ -39,10 +37,12 @@ class UsersSocket:
     Args:
         settings: The configuration; of it the socket, the tmux program, and what a server that a
             request starts inherits: the environment and the limit of open files.
+        clock: The engine's clock.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
+        self._clock = clock
         self._path = settings.socket
         self._sessions_in_making = 0
 
@@ -84,7 +84,11 @@ class UsersSocket:
     async def _run(self, commands: Sequence[Command], text: str) -> str:
         argv = self._argv(commands)
         env = dict(self._settings.env)
-        with anyio.move_on_after(_ANSWER_S), os.fdopen(os.memfd_create("text"), "w+b") as file:
+        answer_s = self._clock.times.answer_s
+        with (
+            self._clock.move_on_after(answer_s),
+            os.fdopen(os.memfd_create("text"), "w+b") as file,
+        ):
             # Not a pipe: if we were killed while writing, tmux would act on half of the text.
             file.write(text.encode())
             file.seek(0)
@@ -96,7 +100,7 @@ class UsersSocket:
                 await self._check_not_ended()
                 raise CommandError(commands[0][0], errors.strip())
             return output
-        reason = f"no answer in {_ANSWER_S:g} s; it may yet do what it was asked"
+        reason = f"no answer in {answer_s:g} s; it may yet do what it was asked"
         raise TmuxStuckError(self._path, reason)
 
     async def run_hidden(self, words: Command) -> str:
@@ -159,7 +163,7 @@ class UsersSocket:
         for _ in range(_MAX_END_CHECKS):
             if not self.is_listening():
                 raise TmuxGoneError
-            await anyio.sleep(_END_POLL_S)
+            await self._clock.sleep(self._clock.times.poll_s)
 
     def _make_directory(self) -> None:
         """Make the directory of the socket if it is tmux's own for this user, /tmp/tmux-UID.

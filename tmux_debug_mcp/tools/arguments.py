@@ -34,7 +34,7 @@ from typing import (
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError
-from tmux_debug_mcp.panes.names import MAX_NAME_CHARACTERS
+from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
 
 A = TypeVar("A")
 

@@ -7,6 +7,7 @@ the pane is gone. What else `panes` raises comes through.
 from collections.abc import Sequence
 from functools import partial
 
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
 from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
@@ -21,7 +22,6 @@ from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import Sending, send
 from tmux_debug_mcp.panes.waiting.conditions import (
-    DEFAULT_TIMEOUT_S,
     MAX_UNASKED_CHARACTERS,
     Conditions,
 )
@@ -49,8 +49,6 @@ INSTRUCTIONS = (
 _GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
 # Lines that a capture returns where no number is given. `since` then reads up to the cap.
 _LINES = 100
-# Timeout for a pane to come to rest, where a call names no condition.
-_REST_S = 1.0
 # Conditions of a wait whose observation says how to read the output that it leaves out.
 _observing = partial(Conditions, advice=_GAP_ADVICE)
 
@@ -73,7 +71,7 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
         NameTakenError: A pane of this name runs.
         PaneLimitError: There are as many panes as there may be, and all run.
     """
-    conditions = _conditions(arguments.wait_for, arguments.timeout_s)
+    conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
     new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
     check(new)
     pane = await _create(engine, new)
@@ -116,7 +114,7 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
         PaneExitedError: Its program has ended.
         SignalError: The first step is a signal that can't be sent.
     """
-    conditions = _conditions(arguments.wait_for, arguments.timeout_s)
+    conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
     pane = await engine.find(arguments.pane_id)
     parts = _steps(arguments)
     step_timeout_s = arguments.timeout_s
@@ -153,7 +151,7 @@ def _origin(sending: Sending, _pane: Pane) -> Origin:
     return Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
 
 
-def _conditions(wait_for: str | None, timeout_s: float | None) -> Conditions | None:
+def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:
     """Return what a create or a send waits for, None where nothing is to be observed.
 
     Raises:
@@ -166,7 +164,7 @@ def _conditions(wait_for: str | None, timeout_s: float | None) -> Conditions | N
         return None
     return _observing(
         is_for_rest=True,
-        timeout_s=_REST_S if timeout_s is None else timeout_s,
+        timeout_s=times.rest_s if timeout_s is None else timeout_s,
         max_characters=MAX_UNASKED_CHARACTERS,
     )
 

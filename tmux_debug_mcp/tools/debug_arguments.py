@@ -6,7 +6,7 @@ They stand here because the help of `tmux-debug` has them, too, and must not wai
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tmux_debug_mcp.panes.waiting.conditions import DEFAULT_TIMEOUT_S
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
 from .arguments import MAX_TEXT_LINES, argument, arguments, short_name, string, variables

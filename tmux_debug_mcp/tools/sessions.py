@@ -18,10 +18,9 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.logs.archive import names_run
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.recording import Recording
-from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import rest
 
 DEFAULT = "default"
 
@@ -114,9 +113,9 @@ class Sessions:
 async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:
     """Wait for what a new session is expected to show: a prompt, or the end of its command."""
     if command:
-        await rest(pane, EARLY_DEATH_S)
+        await rest(pane, pane.clock.times.early_death_s)
     else:
-        await pane.terminal.prompt(PROMPT_SOON_S)
+        await pane.terminal.prompt(pane.clock.times.prompt_soon_s)
 
 
 class Recordings:

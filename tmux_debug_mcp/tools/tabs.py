@@ -33,20 +33,18 @@ from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw, read_raw_end
 from tmux_debug_mcp.logs.reading import read_clean
-from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
-from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
-from tmux_debug_mcp.panes.names import check_name
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.stopping import stop
-from tmux_debug_mcp.panes.waiting.wait import EARLY_DEATH_S, rest
+from tmux_debug_mcp.panes.waiting.wait import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 from tmux_debug_mcp.vt.steps import command_lines
@@ -282,7 +280,7 @@ async def create_tab(tabs: Tabs, arguments: CreateTab) -> Answer:
     )
     check(new)
     pane = await tabs.engine.create(new)
-    state = await rest(pane, EARLY_DEATH_S)
+    state = await rest(pane, pane.clock.times.early_death_s)
     result = {"window_id": pane.window, "name": pane.name}
     if not state.is_running:
         result["note"] = f"It has ended: {state}."
@@ -500,7 +498,7 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
     lines = command_lines(text, enters=int(arguments.append_newline))
     async with pane.shell.turn(_TURN_S):
         foreground = (await pane.state()).foreground or "a program"
-        is_shell = await pane.terminal.prompt(PROMPT_SOON_S) is not None
+        is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
         sent = await send(pane, lines)
     remarks = []
     if sent.why_not:

@@ -108,8 +108,6 @@ SENTENCES: Mapping[type[ToolError], str] = {
 }
 
 _MAX_EARLIER_SESSIONS = 20
-# Timeout for a session to come to rest after keys.
-_REST_S = 1.0
 
 _KEYS = (
     "Enter, Tab, Escape, Backspace, Delete, Insert, Home, End, PageUp, PageDown, ArrowUp, "
@@ -219,9 +217,9 @@ async def get_content(sessions: Sessions, arguments: GetContent) -> Answer:
 
 async def _rest_after_keys(pane: Pane) -> None:
     """Wait until a pane is at rest, if keys have just been sent to it."""
-    sent = pane.keyboard.sent
-    if sent and time.monotonic() < sent[-1].at + _REST_S:
-        await rest(pane, _REST_S)
+    sent, rest_s = pane.keyboard.last_sent, pane.clock.times.rest_s
+    if sent and pane.clock.now() < sent.at + rest_s:
+        await rest(pane, rest_s)
 
 
 @arguments

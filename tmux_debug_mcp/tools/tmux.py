@@ -24,8 +24,7 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check
-from tmux_debug_mcp.panes.names import check_name
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name
 from tmux_debug_mcp.tmux.targets import (
     PaneRow,
     find_pane,

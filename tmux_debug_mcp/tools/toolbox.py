@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import OutOfFilesError, StorageError, ToolError, UnknownToolError
 from tmux_debug_mcp.linux.processes import OUT_OF_FILES
 from tmux_debug_mcp.panes.engine import Engine
@@ -24,9 +25,6 @@ from .records import Arguments, Call, Records
 from .toolset import Answer, Tool, Toolset
 
 Report = Callable[[float], Awaitable[None]]
-
-# Interval of progress reports: clients may give up a call that they hear nothing of.
-_PROGRESS_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ class Toolbox:
         try:
             if not tool.may_take_long:
                 return await tool.handler(entry.opened, given)
-            async with _reporting(report):
+            async with _reporting(self._engine.clock, report):
                 return await tool.handler(entry.opened, given)
         except Exception as error:
             if _is_out_of_files(error):
@@ -174,11 +172,11 @@ def _is_out_of_files(error: BaseException) -> bool:
 
 
 @asynccontextmanager
-async def _reporting(report: Report) -> AsyncIterator[None]:
+async def _reporting(clock: Clock, report: Report) -> AsyncIterator[None]:
     """Report progress while the block is at work. An exception of the block comes out as itself."""
     raised: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_report, report)
+        tasks.start_soon(_report, clock, report)
         try:
             yield
         except Exception as error:  # noqa: BLE001  it is raised again, outside of the group
@@ -188,8 +186,8 @@ async def _reporting(report: Report) -> AsyncIterator[None]:
         raise raised
 
 
-async def _report(report: Report) -> None:
-    begin = anyio.current_time()
+async def _report(clock: Clock, report: Report) -> None:
+    begin = clock.now()
     while True:
-        await anyio.sleep(_PROGRESS_S)
-        await report(round(anyio.current_time() - begin))
+        await clock.sleep(clock.times.progress_s)
+        await report(round(clock.now() - begin))

@@ -11,8 +11,6 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import anyio
-
 from tmux_debug_mcp.errors import (
     ArgumentError,
     KillNotAllowedError,
@@ -22,11 +20,9 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import end_of
-from tmux_debug_mcp.panes.creation import NewPane, check, directory
-from tmux_debug_mcp.panes.looking.activity import STEADY_S
-from tmux_debug_mcp.panes.names import check_name
+from tmux_debug_mcp.panes.creation import NewPane, check, check_name, directory
 from tmux_debug_mcp.panes.shells.dialects import DIALECTS, Shell
-from tmux_debug_mcp.panes.stopping import OTHER_SHELLS, STOP_S
+from tmux_debug_mcp.panes.stopping import OTHER_SHELLS
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
 from tmux_debug_mcp.tmux.users_server import MAX_COMMAND_BYTES, UsersServer, escaped
@@ -37,9 +33,6 @@ from .toolset import Answer, json_answer
 
 TAB_ID = re.compile(r"@\d+")
 MAX_LOG_CHARACTERS = 400_000
-# Time for a shell to draw its prompt again, which takes some milliseconds.
-_CLEAR_S = 0.2
-_POLL_S = 0.01
 _SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 
 
@@ -252,6 +245,8 @@ class _Stop:
         self, server: UsersServer, row: PaneRow, number: signal.Signals, *, may_close: bool
     ) -> None:
         self._server = server
+        self._clock = server.clock
+        self._times = server.clock.times
         self._row = row
         self._number = number
         self._may_close = may_close
@@ -272,10 +267,10 @@ class _Stop:
         first = processes.read_stat(int(row.pane_pid))
         if first is None or not processes.is_on_terminal(first, row.pane_tty):
             return "the processes of that tab can't be seen from here"
-        with anyio.move_on_after(STOP_S):
+        with self._clock.move_on_after(self._times.stop_s):
             return await self._until_shell(first)
         name = await self._server.command_of(row)
-        return f"{name} still runs {STOP_S:g} s after that; {advice(self._number)}"
+        return f"{name} still runs {self._times.stop_s:g} s after that; {advice(self._number)}"
 
     async def _until_shell(self, first: processes.Stat) -> str | None:
         """Signal each foreground group once, until a shell has the terminal or the tab ends."""
@@ -293,7 +288,7 @@ class _Stop:
                 reason = await self._signal()
                 if reason:
                     return reason
-            await anyio.sleep(_POLL_S)
+            await self._clock.sleep(self._times.poll_s)
         if self._signalled:
             return None
         if self._number == signal.SIGINT:
@@ -302,11 +297,11 @@ class _Stop:
 
     def _is_steady(self, group: int) -> bool:
         """Tell whether a process group has had the terminal for a while."""
-        now = anyio.current_time()
+        now = self._clock.now()
         if group != self._group:
             self._group = group
             self._group_since = now
-        return group > 0 and now > self._group_since + STEADY_S
+        return group > 0 and now > self._group_since + self._times.steady_s
 
     async def _signal(self) -> str | None:
         """Signal the foreground group, if it was not yet; return the reason why that fails."""
@@ -328,9 +323,9 @@ class _Stop:
         """Press C-c at the shell's prompt, and wait for the next prompt."""
         before = processes.cpu_ns(self._group)
         await self._server.send(self._row, self._row.window_id, [INTERRUPT])
-        with anyio.move_on_after(_CLEAR_S):
+        with self._clock.move_on_after(self._times.redraw_s):
             while processes.cpu_ns(self._group) == before or not _sleeps(self._group):
-                await anyio.sleep(_POLL_S)
+                await self._clock.sleep(self._times.poll_s)
 
 
 def _sleeps(pid: int) -> bool:

@@ -59,7 +59,7 @@ class Sent:
         texts: The typed text in pieces, split at control characters, without surrounding blanks.
         echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
         number: How many were sent to the pane before.
-        at: When they were sent, on the clock of time.monotonic().
+        at: When they were sent, by the engine's clock.
         rows: The rows of the screen before, if a program draws there.
     """
 

@@ -10,7 +10,7 @@ What a program awaits:
 
 When a pane is at rest:
 
-- It has ended, or its program is awaiting something, or it was quiet for `QUIET_S`.
+- It has ended, or its program is awaiting something, or it was quiet for `Times.quiet_s`.
 - A program that also waits for other things, such as one that watches files, has to be quiet as
   well. It would take keys, but may have more to do first.
 """
@@ -19,29 +19,13 @@ import math
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.panes.shells.dialects import Shell
 
-# Minimum time between the two snapshots that show that a program awaits something.
-CONFIRM_S = 0.002
-# A pane is at rest after this long without output and without processor time.
-QUIET_S = 0.3
 # Programs that wake up now and then, such as to look at a clock, are quiet: 1 % of a processor.
 _IDLE_CPU_NS = 3_000_000
-# After this time, typed text counts as read even if that left no trace.
-TYPED_S = 0.1
-# A starting shell that does nothing for this long asks for something.
-_ASKING_S = 0.5
-# A shell that is at work may take this long to reach its prompt on a busy machine.
-_COMING_S = 0.5
-# A group has had the terminal for this long before it is signalled. A C-c while bash starts a
-# program can leave the terminal with that program, and bash then sees end of input.
-STEADY_S = 0.05
-# A stop signals whatever has the terminal after this long, since programs may come and go.
-_LATE_S = 0.5
-# The poll interval is a tenth of the time for which nothing has changed, within these limits.
-_MIN_POLL_S = 0.002
-_MAX_POLL_S = 0.05
+# The poll interval is a tenth of the time for which nothing has changed.
 _POLLS_PER_WAIT = 10
 
 
@@ -131,7 +115,8 @@ class Activity:
         shell: The shell that is at its prompt, if one is.
         is_awaiting: The program awaits something and does nothing else until it gets it.
         is_unclear: The kernel can't tell whether the program awaits something.
-        is_at_rest: The program has ended, is awaiting something, or was quiet for `QUIET_S`.
+        is_at_rest: The program has ended, is awaiting something, or was quiet for
+            `Times.quiet_s`.
         quiet_s: Seconds since the pane last printed or worked.
         same_s: Seconds since anything at all changed.
         look_again_s: Seconds to wait before the next snapshot.
@@ -198,11 +183,13 @@ class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
     Args:
+        times: How long it takes to tell.
         before: The last snapshot before something was typed. Until the typed text leaves a trace,
-            or `TYPED_S` has passed, the program is not reported to await anything.
+            or `times.typed_s` has passed, the program is not reported to await anything.
     """
 
-    def __init__(self, before: Snapshot | None = None) -> None:
+    def __init__(self, times: Times, before: Snapshot | None = None) -> None:
+        self._times = times
         self._before = before
         self._begun_at: float | None = None
         self._same = _Unchanged()
@@ -216,7 +203,7 @@ class ActivityTracker:
         same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
         wait_s = self._wait.step(snapshot.wait_key, now)
         quiet_s = self._quiet.step(snapshot, now)
-        is_quiet = quiet_s >= QUIET_S
+        is_quiet = quiet_s >= self._times.quiet_s
 
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
@@ -225,7 +212,7 @@ class ActivityTracker:
         is_likely = is_ready and self._is_typed_text_read(snapshot, now - self._begun_at)
 
         # What it shows together with those before: the same wait goes on.
-        is_confirmed = is_likely and wait_s >= CONFIRM_S
+        is_confirmed = is_likely and wait_s >= self._times.confirm_s
         if not is_confirmed:
             awaits = None
             shell = None
@@ -243,12 +230,12 @@ class ActivityTracker:
             is_at_rest=snapshot.is_over or is_awaiting or is_quiet,
             quiet_s=quiet_s,
             same_s=same_s,
-            look_again_s=_poll_interval_s(same_s),
+            look_again_s=_poll_interval_s(self._times, same_s),
         )
 
     def _is_typed_text_read(self, snapshot: Snapshot, tracked_s: float) -> bool:
         """Tell whether the program has read what was typed after the snapshot `before`."""
-        if self._before is None or tracked_s >= TYPED_S:
+        if self._before is None or tracked_s >= self._times.typed_s:
             return True
         return snapshot.wait_key != self._before.wait_key
 
@@ -261,8 +248,8 @@ def _is_unclear(snapshot: Snapshot) -> bool:
     return snapshot.modes is None or snapshot.relays or snapshot.waiting is Waiting.UNKNOWN
 
 
-def _poll_interval_s(same_s: float) -> float:
-    return max(_MIN_POLL_S, min(_MAX_POLL_S, same_s / _POLLS_PER_WAIT))
+def _poll_interval_s(times: Times, same_s: float) -> float:
+    return max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT))
 
 
 class _Unchanged:
@@ -303,13 +290,15 @@ class _Quiet:
         return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
-def is_ready_for_step(activity: Activity, before: Snapshot, waited_s: float) -> bool:
+def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
     """Tell whether the next step may be typed: all that was typed is read, and more is awaited.
 
     A program that does other things as well, such as one that prints a log or draws on a screen,
-    gets `QUIET_S` to act on the step before. Where the kernel can't tell, the pane has to be quiet.
+    gets `times.quiet_s` to act on the step before. Where the kernel can't tell, the pane has to be
+    quiet.
 
     Args:
+        times: How long a pane is quiet.
         activity: What the pane is doing.
         before: The snapshot before the previous step.
         waited_s: Seconds since that step was typed.
@@ -320,9 +309,9 @@ def is_ready_for_step(activity: Activity, before: Snapshot, waited_s: float) -> 
     if modes is not None and modes.unread_bytes:
         return False
     if activity.is_unclear:
-        return activity.quiet_s >= QUIET_S
+        return activity.quiet_s >= times.quiet_s
     is_awaited = activity.awaits is not None or _polls(before, activity.snapshot)
-    return is_awaited and waited_s >= QUIET_S
+    return is_awaited and waited_s >= times.quiet_s
 
 
 def _polls(before: Snapshot, after: Snapshot) -> bool:
@@ -337,17 +326,19 @@ def _polls(before: Snapshot, after: Snapshot) -> bool:
 class PromptWait:
     """Decides how long to wait for a shell to reach its prompt.
 
-    - A shell that was at its prompt before gets `patience_s`, but up to `_COMING_S` while it does
-      something.
+    - A shell that was at its prompt before gets `patience_s`, but up to `times.coming_s` while it
+      does something.
     - A starting shell gets up to `starting_s` as long as it is busy: it does something, or runs a
       program that has to be waited for.
 
     Args:
+        times: What a shell takes.
         patience_s: Seconds for a shell that has been at its prompt before.
         starting_s: Seconds for one that has not, as long as it is busy.
     """
 
-    def __init__(self, patience_s: float, starting_s: float) -> None:
+    def __init__(self, times: Times, patience_s: float, starting_s: float) -> None:
+        self._times = times
         self._patience_s = patience_s
         self._starting_s = starting_s
         self._begun_at: float | None = None
@@ -366,10 +357,10 @@ class PromptWait:
         if self._begun_at is None:
             self._begun_at = now
         waited_s = now - self._begun_at
-        is_busy = has_children or activity.same_s < _ASKING_S
+        is_busy = has_children or activity.same_s < self._times.asking_s
         if is_starting and is_busy and waited_s < self._starting_s:
             return True
-        if activity.same_s < self._patience_s and waited_s < _COMING_S:
+        if activity.same_s < self._patience_s and waited_s < self._times.coming_s:
             return True
         return waited_s <= self._patience_s
 
@@ -387,7 +378,7 @@ class StopAction(Enum):
 class StopPlan:
     """Decides how to stop what runs in a shell until the shell itself has the terminal.
 
-    - Each process group gets the signal once, after it has had the terminal for `STEADY_S`.
+    - Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
     - When a program was signalled and another one follows, the shell runs a loop or a list, which
       C-c ends and other signals don't. So the shell is interrupted, too.
     - While no process group has the terminal, as between two programs, there is none to signal.
@@ -395,10 +386,12 @@ class StopPlan:
     - A shell that is at work itself gets C-c, which it heeds, and no other signal.
 
     Args:
+        times: How long a stop hesitates.
         is_interrupt: The signal is SIGINT, sent by pressing C-c.
     """
 
-    def __init__(self, *, is_interrupt: bool) -> None:
+    def __init__(self, times: Times, *, is_interrupt: bool) -> None:
+        self._times = times
         self._is_interrupt = is_interrupt
         self._begun_at: float | None = None
         self._group = -1
@@ -411,7 +404,7 @@ class StopPlan:
 
         Such are debuggers, pagers and editors, which take C-c for a key or go back to their prompt.
         """
-        return activity.is_awaiting and now >= self._signalled_at + QUIET_S
+        return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
 
     def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
         """Return what to do now.
@@ -426,8 +419,8 @@ class StopPlan:
         if snapshot.group != self._group:
             self._group = snapshot.group
             self._group_since = now
-        is_late = now > self._begun_at + _LATE_S
-        is_steady = now > self._group_since + STEADY_S
+        is_late = now > self._begun_at + self._times.unsteady_s
+        is_steady = now > self._group_since + self._times.steady_s
         if snapshot.group <= 0 or not (is_steady or is_late):
             return StopAction.WAIT
         if not is_interactive:

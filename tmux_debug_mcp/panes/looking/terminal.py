@@ -1,27 +1,16 @@
 """The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
 
 import math
-import time
 from collections.abc import Awaitable, Callable
 
-import anyio
-
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 
-from .activity import CONFIRM_S, TYPED_S, Activity, ActivityTracker, PromptWait, Snapshot
+from .activity import Activity, ActivityTracker, PromptWait, Snapshot
 from .snapshot import look
-
-# Timeout for the prompt of a shell that is at it or about to reach it, such as one that has just
-# got its terminal back.
-PROMPT_SOON_S = 0.05
-# A starting shell may work this long on its settings before its first prompt.
-_STARTING_S = 10.0
-_POLL_S = 0.001
-# Before this age, the command of a pane may be a shell that is still starting.
-_YOUNG_S = 0.05
 
 
 class Terminal:
@@ -30,6 +19,7 @@ class Terminal:
     Args:
         pane_pid: The process of pane.sh.
         log: The pane's log.
+        clock: The engine's clock.
         flush: Waits until tmux has read what was printed so far, and has answered the queries
             that programs sent to their terminal.
 
@@ -37,23 +27,27 @@ class Terminal:
         before_typing: The last snapshot before something was typed, None if nothing was.
     """
 
-    def __init__(self, pane_pid: int, log: Log, flush: Callable[[], Awaitable[object]]) -> None:
+    def __init__(
+        self, pane_pid: int, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
+    ) -> None:
         self._pane_pid = pane_pid
         self._log = log
+        self._clock = clock
+        self._times = clock.times
         self._flush = flush
         # The shells that were at their prompt before, by `Shell.start`.
         self._known_shells: set[tuple[int, int]] = set()
-        self._made_at = anyio.current_time()
+        self._made_at = self._clock.now()
         self._last: Snapshot | None = None
         self._hidden_waits = HiddenWaits()
-        self._tracker = ActivityTracker()
+        self._tracker = ActivityTracker(self._times)
         self.before_typing: Snapshot | None = None
         self._typed_at = -math.inf
 
     def look(self) -> Snapshot:
         """Return a new snapshot."""
         self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
-        self._tracker.step(self._last, anyio.current_time())
+        self._tracker.step(self._last, self._clock.now())
         return self._last
 
     def glance(self) -> Activity:
@@ -63,19 +57,19 @@ class Terminal:
         """
         if self._last is None or not self._is_unchanged(self._last):
             self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
-        return self._tracker.step(self._last, anyio.current_time())
+        return self._tracker.step(self._last, self._clock.now())
 
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
         self.before_typing = before
-        self._typed_at = time.monotonic()
-        self._tracker = ActivityTracker(before)
-        self._tracker.step(before, anyio.current_time())
+        self._typed_at = self._clock.now()
+        self._tracker = ActivityTracker(self._times, before)
+        self._tracker.step(before, self._clock.now())
 
     @property
     def typed_s(self) -> float:
         """Seconds since something was typed, infinite if nothing was."""
-        return time.monotonic() - self._typed_at
+        return self._clock.now() - self._typed_at
 
     def _is_unchanged(self, last: Snapshot) -> bool:
         """Tell whether the threads that wait for the terminal have not run since a snapshot."""
@@ -100,22 +94,23 @@ class Terminal:
             PaneLostError: The pane is gone.
             TmuxStuckError: tmux does not answer.
         """
-        activity = tracker.step(self.look(), anyio.current_time())
+        activity = tracker.step(self.look(), self._clock.now())
         if activity.is_likely and activity.awaits is None and activity.shell is None:
             await self._flush()
-            await anyio.sleep(CONFIRM_S)
-            activity = tracker.step(self.look(), anyio.current_time())
+            await self._clock.sleep(self._times.confirm_s)
+            activity = tracker.step(self.look(), self._clock.now())
         return activity
 
     async def prompt(
-        self, timeout_s: float, *, starting_s: float = _STARTING_S, is_to_run: bool = False
+        self, timeout_s: float, *, starting_s: float | None = None, is_to_run: bool = False
     ) -> Shell | None:
         """Wait until the shell in the foreground is at its prompt.
 
         Args:
             timeout_s: Seconds to wait for a shell that has been at its prompt before. One that is
                 at work gets 0.5 s at least.
-            starting_s: Seconds to wait for one that has not, as long as it is busy.
+            starting_s: Seconds to wait for one that has not, as long as it is busy; by default
+                `Times.starting_s`.
             is_to_run: A command is to be run there, so the wait also covers the programs that a
                 starting shell runs itself.
 
@@ -128,10 +123,12 @@ class Terminal:
             TmuxStuckError: tmux does not answer.
         """
         # A shell that has not yet read what was typed only seems to be at its prompt.
-        before = self.before_typing if self.typed_s < TYPED_S else None
-        tracker = ActivityTracker(before)
-        prompt_wait = PromptWait(timeout_s, starting_s)
-        deadline = anyio.current_time() + timeout_s
+        before = self.before_typing if self.typed_s < self._times.typed_s else None
+        tracker = ActivityTracker(self._times, before)
+        if starting_s is None:
+            starting_s = self._times.starting_s
+        prompt_wait = PromptWait(self._times, timeout_s, starting_s)
+        deadline = self._clock.now() + timeout_s
         has_children = False
         while await self._wait_for_shell(deadline):
             activity = await self.observe(tracker)
@@ -142,12 +139,12 @@ class Terminal:
             if shell is None:
                 return None
             is_starting = shell.start not in self._known_shells and shell.is_interactive()
-            now = anyio.current_time()
+            now = self._clock.now()
             if not prompt_wait.step(
                 activity, now, is_starting=is_starting, has_children=has_children
             ):
                 return None
-            await anyio.sleep(_POLL_S)
+            await self._clock.sleep(self._times.fast_poll_s)
             # Read before the next snapshot, which then shows a shell whose last child has ended as
             # one that has run since.
             has_children = is_to_run and bool(processes.children(shell.pid))
@@ -158,17 +155,17 @@ class Terminal:
 
         Returns:
             Whether one is. False as soon as the command has begun as another program, or after
-            the deadline, on the clock of anyio.current_time().
+            the deadline.
         """
         while foreground_shell(self._pane_pid) is None:
-            if self._has_begun() or anyio.current_time() >= deadline:
+            if self._has_begun() or self._clock.now() >= deadline:
                 return False
-            await anyio.sleep(_POLL_S)
+            await self._clock.sleep(self._times.fast_poll_s)
         return True
 
     def _has_begun(self) -> bool:
         """Tell whether pane.sh has started the pane's command, which may be a shell."""
-        if anyio.current_time() < self._made_at + _YOUNG_S:
+        if self._clock.now() < self._made_at + self._times.young_s:
             return False
         children = processes.children(self._pane_pid)
         if not children:

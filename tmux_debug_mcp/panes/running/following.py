@@ -4,38 +4,32 @@ A follower wakes when the log grows, and looks at the pane from time to time for
 trace in the log. At each step it asks: has the command ended, has it started a shell, does it await
 something, is its time over?
 
-Here are what all followers have in common and the one for a pane's own command; `following_jobs`
-has the one for a job of a shell.
+A job is followed to its end mark, or until the shell has dropped it without one.
 """
 
 from collections.abc import Awaitable, Callable
 
-import anyio
-
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.subscriptions import Subscription
-from tmux_debug_mcp.panes.looking.activity import (
-    QUIET_S,
-    Activity,
-    ActivityTracker,
-    Awaits,
-    Snapshot,
-)
+from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Awaits, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.shells.pane_shell import MAX_INTERRUPTS, POLL_S
+from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS
+from tmux_debug_mcp.panes.shells.jobs import Job
 
 from .outcomes import Outcome, RunReason
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
-# The least timeout for a step that is due at once.
-_MIN_WAIT_S = 0.002
 # A prompt, with all sequences that draw it, is shorter.
 _MAX_PROMPT_BYTES = 4096
+# The exit code of shells for a command that SIGINT ended.
+_INTERRUPTED = 130
 
 # What a reason becomes if we have interrupted the command before.
 _WHEN_INTERRUPTED = {
@@ -50,15 +44,17 @@ class Follower:
 
     Args:
         pane: The pane.
-        deadline: The end of the command's time, on the clock of anyio.current_time().
+        deadline: The end of the command's time, by the pane's clock.
         before: The snapshot before the command was given; None if it was not typed.
     """
 
     def __init__(self, pane: Pane, deadline: float, before: Snapshot | None = None) -> None:
         self._pane = pane
+        self._clock = pane.clock
+        self._times = pane.clock.times
         self._deadline = deadline
         self._interrupts = 0
-        self._tracker = ActivityTracker(before)
+        self._tracker = ActivityTracker(pane.clock.times, before)
         self._activity: Activity | None = None  # at the last look
         self._look_at = 0.0
 
@@ -73,12 +69,12 @@ class Follower:
 
         An interrupted command gets its whole grace period, so the answer is no until that is over.
         """
-        if self._interrupts or anyio.current_time() < self._look_at:
+        if self._interrupts or self._clock.now() < self._look_at:
             return False
         pane = self._pane
         async with pane.events.looking:
             activity = await pane.terminal.observe(self._tracker)
-        self._look_at = anyio.current_time() + activity.look_again_s * pane.events.load
+        self._look_at = self._clock.now() + activity.look_again_s * pane.events.load
         self._activity = activity
         return self._is_awaiting(activity)
 
@@ -86,7 +82,7 @@ class Follower:
         """Tell whether the command awaits input, or has awaited keys for a while."""
         if not activity.is_awaiting:
             return False
-        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= QUIET_S
+        return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
         """Interrupt the command if its time is over.
@@ -97,20 +93,20 @@ class Follower:
         Returns:
             Whether the grace period after the last interrupt is over, too.
         """
-        if anyio.current_time() < self._deadline or not has_begun:
+        if self._clock.now() < self._deadline or not has_begun:
             return False
         if self._interrupts == MAX_INTERRUPTS:
             return True
         grace_s = await self._pane.shell.interrupt(is_second=self._interrupts > 0)
-        self._deadline = anyio.current_time() + grace_s
+        self._deadline = self._clock.now() + grace_s
         self._interrupts += 1
         return False
 
     async def _wait(self, subscription: Subscription) -> None:
         """Wait until the log grows, or something else is due."""
-        now = anyio.current_time()
-        until = min(self._deadline, now + POLL_S, max(self._look_at, now))
-        await subscription.wait(max(_MIN_WAIT_S, until - now))
+        now = self._clock.now()
+        until = min(self._deadline, now + self._times.job_poll_s, max(self._look_at, now))
+        await subscription.wait(max(self._times.min_look_s, until - now))
 
     async def _state(self, reason: RunReason) -> State:
         """Return the pane's state at the end of the run."""
@@ -135,13 +131,13 @@ class PaneFollower(Follower):
             state = await self._state(reason)
             end = state.cursor
             if reason.leaves_shell:
-                end = before_prompt(pane.log, 0, end)
+                end = _before_prompt(pane.log, 0, end)
             elif state.is_lost:
                 reason = RunReason.EXITED
             excerpt = await read_output(pane.log, 0, end)
             return Outcome(
                 reason=reason,
-                exit_code=exit_code_of(state),
+                exit_code=_exit_code_of(state),
                 runtime_s=state.runtime_s,
                 state=state,
                 excerpt=excerpt,
@@ -163,7 +159,216 @@ class PaneFollower(Follower):
         return self._unless_interrupted(RunReason.DONE)
 
 
-def before_prompt(log: Log, start: int, end: int) -> int:
+class JobFollower(Follower):
+    """Follows a job of a shell.
+
+    Args:
+        pane: The pane.
+        job: The job, which the shell was just given.
+        before: The snapshot before that.
+        deadline: The end of the command's time, by the pane's clock.
+    """
+
+    def __init__(self, pane: Pane, job: Job, before: Snapshot, deadline: float) -> None:
+        super().__init__(pane, deadline, before)
+        self._job = job
+        self._poll_at = 0.0
+
+    async def outcome(self, read_output: ReadOutput) -> Outcome:
+        """Follow the job until the run is over, and return its outcome.
+
+        Raises:
+            JobNotTakenError: The shell did not take the job.
+            LogLostError: The shell took it, but its output could not be written to the log.
+            PaneLostError: The pane is gone.
+        """
+        pane, job = self._pane, self._job
+        async with pane.subscribe() as subscription:
+            reason = await self._follow(subscription)
+            state = await self._state(reason)
+            start, end = self._output_range(reason, state)
+            exit_code = await self._job_exit_code(reason, state)
+            if reason is RunReason.GIVEN_UP and exit_code == _INTERRUPTED:
+                reason = RunReason.INTERRUPTED
+            if not reason.leaves_command:
+                job.remove()
+            # The terminal answers queries as if somebody typed. The shell gets the answers that
+            # no program has read, on its command line.
+            if await may_be_answered(pane.log, start, end):
+                pane.keyboard.use_line()
+            excerpt = await read_output(pane.log, start, end)
+            return Outcome(
+                reason=reason,
+                exit_code=exit_code,
+                runtime_s=job.runtime_s,
+                state=state,
+                excerpt=excerpt,
+                start=start,
+                end=end,
+            )
+
+    async def _follow(self, subscription: Subscription) -> RunReason:
+        job, pane = self._job, self._pane
+        while True:
+            ending = await pane.ending()
+            if job.is_done():
+                return self._unless_interrupted(RunReason.DONE)
+            if ending:
+                return RunReason.EXITED
+            reason = await self._poll()
+            if reason:
+                return reason
+            if job.start is not None and await self._awaits_something() and not job.is_done():
+                await pane.drain()
+                pane.shell.report_later(job)
+                return RunReason.INPUT
+            # A shell that has not read the line yet would take C-c as a key of that line.
+            has_begun = job.start is not None or job.runtime_s > self._times.begin_s
+            if await self._resists_interrupts(has_begun=has_begun):
+                pane.shell.report_later(job)
+                return RunReason.RUNNING
+            await self._wait(subscription)
+
+    async def _poll(self) -> RunReason | None:
+        """Check for what leaves no trace in the log, unless it is too early.
+
+        Returns:
+            Why the run is over; None if it goes on.
+        """
+        if self._clock.now() < self._poll_at:
+            return None
+        self._poll_at = self._clock.now() + self._times.job_poll_s
+        reason = await self._reason_without_end()
+        if reason:
+            return reason
+        if await self._pane.shell.has_started_shell(self._job):
+            return self._unless_interrupted(RunReason.SHELL_STARTED)
+        return None
+
+    async def _reason_without_end(self) -> RunReason | None:
+        """Return why the shell has dropped the job without an end mark.
+
+        Returns:
+            None if the shell is not through with the job, or the mark came in the meantime.
+
+        Raises:
+            JobNotTakenError: The shell has not taken the job.
+            LogLostError: The log could not be written.
+        """
+        job = self._job
+        if not job.is_closed():
+            return None
+        has_begun = job.start is not None
+        if not has_begun:
+            await self._check_taken()
+            return None
+        # The shell is through with the job, so the end mark is on its way or was never printed.
+        await self._wait_for_late_output()
+        if job.is_done() or await self._pane.ending():
+            return None
+        # A mark that had no room in the log would be missing, too.
+        await self._check_log()
+        if not job.shell.is_running():
+            return self._reason_without_shell()
+        if await self._is_back_at_prompt():
+            return self._unless_interrupted(RunReason.GIVEN_UP)
+        return None
+
+    async def _is_back_at_prompt(self) -> bool:
+        """Tell whether the job's shell comes to its prompt, once its terminal is fit for that."""
+        pane = self._pane
+        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
+        # C-c then drops what it has read in those modes.
+        if not self._job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
+            await pane.shell.interrupt(is_second=False)
+        return await pane.terminal.prompt(self._times.take_s) is not None
+
+    async def _check_taken(self) -> None:
+        """Check that the shell can still take a job that it has not opened yet.
+
+        Raises:
+            JobNotTakenError: It is back at its prompt, or had enough time.
+            LogLostError: The log could not be written.
+        """
+        job, pane = self._job, self._pane
+        is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
+        if not is_back and job.runtime_s < self._times.take_s:
+            return
+        await self._check_log()
+        job.cancel()
+        pane.shell.drop_job()
+        raise JobNotTakenError(pane.id, job.shell.name)
+
+    async def _wait_for_late_output(self) -> None:
+        """Wait until the log has the job's end mark or stops growing, 1 s at most."""
+        job, log = self._job, self._pane.log
+        size = -1
+        deadline = self._clock.now() + self._times.max_late_output_s
+        while size != log.size and not job.is_done() and self._clock.now() < deadline:
+            size = log.size
+            await self._clock.sleep(self._times.late_output_s)
+
+    async def _check_log(self) -> None:
+        """Check that the job's marks could be written to the log.
+
+        Raises:
+            LogLostError: They could not, most likely because the disk is full.
+        """
+        pane = self._pane
+        has_lost_output = await pane.ensure_log_writer()
+        if has_lost_output and not self._job.is_done():
+            self._job.remove()
+            pane.shell.drop_job()
+            raise LogLostError(pane.id, str(pane.log.path))
+
+    def _reason_without_shell(self) -> RunReason:
+        """Return how the job's shell went: its process may be there, running another program."""
+        shell = self._job.shell
+        starttime, _ = shell.start
+        if processes.read_living(shell.pid, starttime) is None:
+            return RunReason.SHELL_ENDED
+        return RunReason.REPLACED
+
+    def _is_awaiting(self, activity: Activity) -> bool:
+        """Tell whether the command awaits something; at a shell's prompt, after a while.
+
+        The line editor that waits may be the one of the shell that runs the job: a command such as
+        `read -e` uses it. Or it is that of a shell which runs a script.
+        """
+        shell = activity.shell
+        if shell is None:
+            return super()._is_awaiting(activity)
+        if activity.quiet_s < self._times.quiet_s:
+            return False
+        if shell == self._job.shell:
+            return not self._job.is_closed()
+        return not shell.is_interactive()
+
+    def _output_range(self, reason: RunReason, state: State) -> tuple[int, int]:
+        """Return the cursors where the job's output begins and ends."""
+        job, log = self._job, self._pane.log
+        start = state.cursor if job.start is None else job.start
+        if job.end is not None:
+            return start, max(start, job.end)
+        end = state.cursor
+        is_at_prompt = reason.leaves_shell or (job.start is not None and job.is_closed())
+        if is_at_prompt and state.is_running:
+            end = _before_prompt(log, start, end)
+        return start, max(start, end)
+
+    async def _job_exit_code(self, reason: RunReason, state: State) -> int | None:
+        """Return the exit code of the job's command, None if there is none."""
+        job = self._job
+        if reason is RunReason.GIVEN_UP:
+            return await self._pane.shell.last_exit_code(job.shell)
+        if reason is RunReason.EXITED:
+            return _exit_code_of(state)
+        if reason is RunReason.TIMED_OUT and job.exit_code is None:
+            return _INTERRUPTED
+        return job.exit_code
+
+
+def _before_prompt(log: Log, start: int, end: int) -> int:
     """Return the cursor of the line that ends at `end`: it is a prompt, and not output.
 
     Args:
@@ -176,7 +381,7 @@ def before_prompt(log: Log, start: int, end: int) -> int:
     return tail_start + tail.rfind(b"\n") + 1
 
 
-def exit_code_of(state: State) -> int | None:
+def _exit_code_of(state: State) -> int | None:
     """Return how a program ended as the exit code that a shell would give it; None if it runs."""
     if state.signal:
         return processes.signal_exit_code(processes.signal_number(state.signal))

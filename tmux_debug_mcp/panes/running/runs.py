@@ -5,16 +5,13 @@ the command awaits something, which would otherwise take until the timeout: then
 and is not interrupted.
 """
 
-import anyio
-
 from tmux_debug_mcp.errors import JobNotTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 
-from .following import PaneFollower, ReadOutput
-from .following_jobs import JobFollower
+from .following import JobFollower, PaneFollower, ReadOutput
 from .outcomes import Outcome, RunReason
 
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -45,7 +42,7 @@ async def run_in_shell(
         LogLostError: The shell took it, but its output could not be written to the log.
         StorageError: There is no room for the job's files.
     """
-    deadline = anyio.current_time() + timeout_s
+    deadline = pane.clock.now() + timeout_s
     try:
         return await _run_once(pane, command, deadline, read_output)
     except JobNotTakenError:
@@ -60,7 +57,7 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
     Args:
         pane: The pane.
         command: The command.
-        deadline: When the time is over, on the event loop's clock.
+        deadline: When the time is over, by the pane's clock.
         read_output: Reads the command's output from the log.
     """
     await pane.shell.wait_until_free()
@@ -73,7 +70,7 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
         await pane.check_running()
         await pane.ensure_log_writer()
         shell = await pane.shell.at_empty_prompt(deadline)
-        error = await unfinished(shell, command)
+        error = await unfinished(pane.clock, shell, command)
         if error:
             return _not_run(error, await pane.state())
         before = pane.begin_typing()
@@ -106,7 +103,7 @@ async def run_in_pane(pane: Pane, timeout_s: float, read_output: ReadOutput) -> 
     Raises:
         PaneLostError: The pane is gone.
     """
-    deadline = anyio.current_time() + timeout_s
+    deadline = pane.clock.now() + timeout_s
     return await PaneFollower(pane, deadline).outcome(read_output)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.linux.terminals import Modes
 
@@ -20,8 +21,6 @@ COMMAND_SHELLS = frozenset({"bash", "zsh", "ksh", "dash"})
 _SUBSTITUTION = re.compile(r"[$<>]\(")
 # Where systems install bash.
 _BASH_PATHS = ("/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash")
-# Time for bash to parse a command: 128 kB takes some milliseconds.
-_PARSE_S = 1.0
 
 # Commands and lists of commands without expansions, groups and redirections. Quoted words have no
 # character that some shell takes for the end of the quotation, or reads otherwise than others.
@@ -265,7 +264,7 @@ def may_go_on(line: str) -> bool:
     return is_quoting or is_grouping or has_reserved_word or bool(_GOES_ON.search(line))
 
 
-async def unfinished(shell: Shell, command: str) -> str | None:
+async def unfinished(clock: Clock, shell: Shell, command: str) -> str | None:
     """Check that a command closes its substitutions, which bash would crash on.
 
     Returns:
@@ -278,7 +277,7 @@ async def unfinished(shell: Shell, command: str) -> str | None:
         return None
     argv = [bash, "--norc", "-O", "extglob", "-n"]
     script = command.encode() + b"\n"
-    with anyio.move_on_after(_PARSE_S):
+    with clock.move_on_after(clock.times.parse_s):
         check = await anyio.run_process(argv, input=script, check=False, env={"LC_ALL": "C"})
         message = check.stderr.decode(errors="replace").replace(bash, shell.name)
         if check.returncode and "matching `)'" in message:

@@ -13,8 +13,8 @@ import contextlib
 import os
 import re
 import secrets
-import time
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import StorageError
 from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.log import Log
@@ -45,6 +45,7 @@ class Job:
         log: The log of the shell's pane.
         client: The connection to the pane's tmux server, whose directory gets the files.
         name: The beginning of the files' name, which goes on with a slug of the command.
+        clock: The engine's clock.
 
     Attributes:
         command: The command.
@@ -61,7 +62,13 @@ class Job:
     """
 
     def __init__(
-        self, command: str, shell: Shell, log: Log, client: ControlClient, name: str
+        self,
+        command: str,
+        shell: Shell,
+        log: Log,
+        client: ControlClient,
+        name: str,
+        clock: Clock,
     ) -> None:
         self.command = command
         self.shell = shell
@@ -69,7 +76,8 @@ class Job:
         self.end: int | None = None
         self.exit_code: int | None = None
         self.code_before: int | None = None
-        self._begun_at = time.monotonic()
+        self._clock = clock
+        self._begun_at = clock.now()
         self._is_empty = _is_empty(command)
         self._log = log
         self._position = log.size
@@ -118,7 +126,7 @@ class Job:
     @property
     def runtime_s(self) -> float:
         """Seconds since the job was made."""
-        return time.monotonic() - self._begun_at
+        return self._clock.now() - self._begun_at
 
     @property
     def line(self) -> Keystrokes:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-DEFAULT_TIMEOUT_S = 30.0
+from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
+
 MAX_OBSERVATION_CHARACTERS = 10_000
 # Limit for the text of an observation that the caller has not asked for.
 MAX_UNASKED_CHARACTERS = 2_000

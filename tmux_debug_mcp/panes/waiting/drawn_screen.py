@@ -8,8 +8,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Sequence
 
-import anyio
-
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.positioning import is_alternate_at
@@ -20,9 +18,6 @@ from tmux_debug_mcp.vt.drawing import Drawing
 
 from .observations import WaitReason
 from .origins import Origin
-
-# A program draws its screen in several writes: time for the ones that follow the first.
-_DRAWING_S = 0.005
 
 
 class DrawnScreen:
@@ -92,7 +87,7 @@ class DrawnScreen:
         if not self._matcher.has_patterns:
             return None
         if may_wait:
-            await anyio.sleep(_DRAWING_S)
+            await self._pane.clock.sleep(self._pane.clock.times.drawing_s)
         if self.drawer() is None:
             return None
         self._matched_to = position

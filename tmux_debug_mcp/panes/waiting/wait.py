@@ -16,9 +16,6 @@ from .observations import Observation, WaitReason
 from .origins import Origin
 from .watching import Watch
 
-# Time to `rest` for calls that make a pane, so that they can report a program that dies at once.
-EARLY_DEATH_S = 0.05
-
 
 async def wait(
     panes: Sequence[Pane], conditions: Conditions, origin_of: Callable[[Pane], Origin]
@@ -26,7 +23,7 @@ async def wait(
     """Wait for the first thing that happens in any of the panes.
 
     Args:
-        panes: The panes.
+        panes: The panes, at least one.
         conditions: What to wait for in each.
         origin_of: Returns where to begin to look in a pane.
 
@@ -39,7 +36,8 @@ async def wait(
         StorageError: There is no room for a capture of the screen.
     """
     matcher = Matcher(conditions.pattern, conditions.stop_pattern)
-    deadline = anyio.current_time() + conditions.timeout_s
+    clock = panes[0].clock
+    deadline = clock.now() + conditions.timeout_s
     origins = [origin_of(pane) for pane in panes]
     happened: list[Observation] = []
     timed_out: dict[int, Observation] = {}
@@ -86,13 +84,14 @@ async def rest(pane: Pane, timeout_s: float) -> State:
         PaneLostError: The pane is gone.
         TmuxStuckError: tmux does not answer.
     """
-    deadline = anyio.current_time() + timeout_s
-    tracker = ActivityTracker(pane.terminal.before_typing)
+    clock = pane.clock
+    deadline = clock.now() + timeout_s
+    tracker = ActivityTracker(clock.times, pane.terminal.before_typing)
     async with pane.subscribe() as subscription:
         while not await pane.ending():
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
-            remaining_s = deadline - anyio.current_time()
+            remaining_s = deadline - clock.now()
             if activity.is_at_rest or remaining_s <= 0:
                 break
             poll_s = activity.look_again_s * pane.events.load

@@ -6,11 +6,8 @@ kernel does not report that.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-
-import anyio
 
 from tmux_debug_mcp.logs.abridging import Abridgement
 from tmux_debug_mcp.logs.matching import Matcher, Scan
@@ -34,13 +31,8 @@ from .origins import Origin
 
 # The log is matched in slices: the output that an observation shows after a match is at most this.
 _SLICE_BYTES = 4096
-# After more output than this between two pauses, the next pause is at least _FLOOD_S.
+# After more output than this between two pauses, the next pause is at least `Times.flood_s`.
 _FLOOD_BYTES = 1 << 16
-_FLOOD_S = 0.01
-# Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
-_REST_OF_LINE_S = 0.003
-# The least time between two looks at a pane, however often its log grows.
-_MIN_LOOK_S = 0.002
 
 
 class Watch:
@@ -57,6 +49,8 @@ class Watch:
         self, pane: Pane, conditions: Conditions, origin: Origin, matcher: Matcher
     ) -> None:
         self._pane = pane
+        self._clock = pane.clock
+        self._times = pane.clock.times
         self._conditions = conditions
         self._origin = origin
         self._matcher = matcher
@@ -68,7 +62,7 @@ class Watch:
         """Return what meets a condition first, or what there is at the deadline.
 
         Args:
-            deadline: The end of the wait, on the clock of anyio.current_time().
+            deadline: The end of the wait, by the pane's clock.
 
         Raises:
             StorageError: There is no room for a capture of the screen.
@@ -129,7 +123,7 @@ class Watch:
             if reason:
                 return WaitReason(reason)
             # Without a timeout the wait is a single look at all there is.
-            if self._conditions.timeout_s and anyio.current_time() > deadline:
+            if self._conditions.timeout_s and self._clock.now() > deadline:
                 return None
         return None
 
@@ -141,7 +135,7 @@ class Watch:
         printed_bytes = self._scan.position - self._origin.cursor
         if conditions.pattern is None and printed_bytes > MAX_LOG_BYTES:
             return WaitReason.FLOODED
-        if anyio.current_time() >= deadline:
+        if self._clock.now() >= deadline:
             await self._pane.ensure_log_writer()
             return WaitReason.TIMED_OUT
         return None
@@ -152,7 +146,7 @@ class Watch:
         sent = self._pane.keyboard.last_sent
         if sent is None:
             return quiet_s
-        return min(quiet_s, time.monotonic() - sent.at)
+        return min(quiet_s, self._clock.now() - sent.at)
 
     async def _pause(self, subscription: Subscription, deadline: float, read_bytes: int) -> None:
         """Wait until there may be something new.
@@ -162,18 +156,18 @@ class Watch:
             deadline: The end of the wait.
             read_bytes: How much output was read since the last pause.
         """
-        wait_s = min(deadline - anyio.current_time(), self._activity.next_look_s)
+        wait_s = min(deadline - self._clock.now(), self._activity.next_look_s)
         if self._conditions.idle_s is not None:
             wait_s = min(wait_s, self._conditions.idle_s - self._idle_s())
         if read_bytes > _FLOOD_BYTES:
-            await anyio.sleep(min(_FLOOD_S, max(0.0, wait_s)))
+            await self._clock.sleep(min(self._times.flood_s, max(0.0, wait_s)))
         else:
             await subscription.wait(wait_s)
 
     async def _read_rest_of_line(self, subscription: Subscription) -> None:
         """Read the rest of the line that matched, if it follows at once."""
         pane, scan = self._pane, self._scan
-        deadline = anyio.current_time() + _REST_OF_LINE_S
+        deadline = self._clock.now() + self._times.rest_of_line_s
         while not scan.is_at_line_end and not self._screen.drawing.is_on:
             ending = await pane.ending()
             end = pane.log.size
@@ -186,7 +180,7 @@ class Watch:
             if len(data) == _SLICE_BYTES:
                 return
             if not data:
-                wait_s = deadline - anyio.current_time()
+                wait_s = deadline - self._clock.now()
                 if ending or wait_s <= 0:
                     return
                 await subscription.wait(wait_s)
@@ -261,14 +255,16 @@ class _ActivityWatch:
 
     def __init__(self, pane: Pane, conditions: Conditions, origin: Origin) -> None:
         self._pane = pane
+        self._clock = pane.clock
+        self._times = pane.clock.times
         self._conditions = conditions
-        self._tracker = ActivityTracker(origin.before)
+        self._tracker = ActivityTracker(pane.clock.times, origin.before)
         self._last: Activity | None = None
         self._look_at = 0.0
 
     async def reason(self) -> WaitReason | None:
         """Look at the pane, unless it is too early; return why the wait ends now, None to go on."""
-        if not self._conditions.depends_on_activity or anyio.current_time() < self._look_at:
+        if not self._conditions.depends_on_activity or self._clock.now() < self._look_at:
             return None
         reason = self._reason_of(await self._look())
         if reason is None:
@@ -284,7 +280,7 @@ class _ActivityWatch:
             activity = await self._pane.terminal.observe(self._tracker)
         self._last = activity
         # Output wakes the watch much more often than looks are worth their time.
-        self._look_at = anyio.current_time() + _MIN_LOOK_S
+        self._look_at = self._clock.now() + self._times.min_look_s
         return activity
 
     def _has_printed_since(self) -> bool:
@@ -305,7 +301,7 @@ class _ActivityWatch:
         """Seconds until the next look is due; infinite if no condition depends on it."""
         if self._last is None:
             return math.inf
-        return max(_MIN_LOOK_S, self._last.look_again_s * self._pane.events.load)
+        return max(self._times.min_look_s, self._last.look_again_s * self._pane.events.load)
 
     async def state(self) -> State:
         """Return the state of the pane, as the last look has it if nothing was printed since."""

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from tmux_debug_mcp.clock import Times
 from tmux_debug_mcp.errors import (
     BusyError,
     ForeignShellError,
@@ -26,42 +27,26 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.raw import may_be_answered
 from tmux_debug_mcp.logs.reading import clean_text
-from tmux_debug_mcp.panes.keyboard import Keyboard
-from tmux_debug_mcp.panes.tmux_pane import TmuxPane
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 
-from .dialects import Shell, foreground_shell, is_complete, may_go_on
-from .jobs import Job
+from .keyboard import Keyboard
+from .shells.dialects import Shell, foreground_shell, is_complete, may_go_on
+from .shells.jobs import Job
+from .tmux_pane import TmuxPane
 
 # Calls that may wait for their turn in one pane.
 MAX_WAITING = 16
-# Time for what a shell still does when it is asked to run something, such as printing its prompt.
-PROMPT_S = 1.0
-# A shell reads a line at once, but its hooks before a command may take a while.
-TAKE_S = 10.0
-# Poll interval for what leaves no trace in the log: exec, and a shell that gives a command up.
-POLL_S = 0.05
 MAX_INTERRUPTS = 2
-# Grace period after each interrupt.
-_INTERRUPT_S = 2.0
-# The same for programs that read C-c as a key.
-_KEY_INTERRUPT_S = 0.5
-# The grace periods of all interrupts together, at most.
-MAX_INTERRUPTS_S = MAX_INTERRUPTS * _INTERRUPT_S
+# The grace periods of all interrupts together, at most, for descriptions of tools.
+MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
 
 # A screen and its history name so many commands.
 _MAX_COMMANDS = 1000
-# Poll interval while a hook of the prompt runs.
-_HOOK_S = 0.01
 # A prompt, with all sequences that draw it, is shorter.
 _MAX_PROMPT_BYTES = 4096
 # Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
 _PS2 = re.compile(r"[a-z ]*>|")
-# The end of a program is known some milliseconds after it has lost the terminal.
-_ENDING_S = 0.5
-# How long shells wait for what follows Escape.
-_ESCAPE_S = 0.06
 
 
 class PaneShell:
@@ -79,6 +64,8 @@ class PaneShell:
 
     def __init__(self, pane: TmuxPane, keyboard: Keyboard) -> None:
         self._pane = pane
+        self._clock = pane.clock
+        self._times = pane.clock.times
         self._keyboard = keyboard
         self.job: Job | None = None
         self._given = 0
@@ -117,7 +104,7 @@ class PaneShell:
         try:
             self._turns.acquire_nowait()
         except anyio.WouldBlock:
-            with anyio.move_on_after(timeout_s) as waiting:
+            with self._clock.move_on_after(timeout_s) as waiting:
                 await self._turns.acquire()
             if not waiting.cancelled_caught:
                 return
@@ -136,17 +123,17 @@ class PaneShell:
             PaneExitedError: The pane's program has ended.
             PaneLostError: The pane is gone.
         """
-        deadline = anyio.current_time() + PROMPT_S
+        deadline = self._clock.now() + self._times.prompt_s
         self._return_to_outer_job()
-        while self.job and not _is_over(self.job):
+        while self.job and not self._is_over(self.job):
             job = self.job
             await self._pane.check_running()
             if await self.has_started_shell(job):
                 self._make_outer(job)
                 return
-            if not self._may_end_soon(job) or anyio.current_time() > deadline:
+            if not self._may_end_soon(job) or self._clock.now() > deadline:
                 raise self._busy(job)
-            await anyio.sleep(_HOOK_S)
+            await self._clock.sleep(self._times.poll_s)
             self._return_to_outer_job()
         if self.job:
             self.job.remove()
@@ -157,6 +144,13 @@ class PaneShell:
         if self.job is job:
             self._outer.append(job)
             self.job = None
+
+    def _is_over(self, job: Job) -> bool:
+        if job.is_done():
+            return True
+        if job.start is None:
+            return job.runtime_s > self._times.take_s
+        return job.is_closed()
 
     def _may_end_soon(self, job: Job) -> bool:
         """Tell whether the job's end may be on its way.
@@ -173,10 +167,10 @@ class PaneShell:
 
     def _return_to_outer_job(self) -> None:
         """Go back to the job that started an inner shell, once that shell is gone."""
-        while self._outer and (self.job is None or _is_over(self.job)):
+        while self._outer and (self.job is None or self._is_over(self.job)):
             outer = self._outer[-1]
             shell = foreground_shell(self._pane.leader.pid)
-            if not _is_over(outer) and shell is not None and shell != outer.shell:
+            if not self._is_over(outer) and shell is not None and shell != outer.shell:
                 return
             if self.job:
                 self.job.remove()
@@ -208,15 +202,15 @@ class PaneShell:
             PaneExitedError: The pane's program has just ended.
         """
         terminal = self._pane.terminal
-        begin = anyio.current_time()
+        begin = self._clock.now()
         while True:
-            starting_s = max(0.0, deadline - anyio.current_time())
-            timeout_s = min(PROMPT_S, starting_s)
+            starting_s = max(0.0, deadline - self._clock.now())
+            timeout_s = min(self._times.prompt_s, starting_s)
             shell = await terminal.prompt(timeout_s, starting_s=starting_s, is_to_run=True)
             # A program that a prompt's hook runs has the terminal for a while.
-            if shell or anyio.current_time() >= min(begin + PROMPT_S, deadline):
+            if shell or self._clock.now() >= min(begin + self._times.prompt_s, deadline):
                 break
-            await anyio.sleep(_HOOK_S)
+            await self._clock.sleep(self._times.poll_s)
         if shell is None:
             raise await self._no_prompt()
         if not processes.shares_our_files(shell.pid):
@@ -231,10 +225,10 @@ class PaneShell:
         Raises:
             ToolError: As `at_prompt` does.
         """
-        shell = await self.at_prompt(min(deadline, anyio.current_time() + PROMPT_S))
+        shell = await self.at_prompt(min(deadline, self._clock.now() + self._times.prompt_s))
         if await self._may_have_text(shell):
             await self._clear_line()
-            cleared = await self._pane.terminal.prompt(TAKE_S)
+            cleared = await self._pane.terminal.prompt(self._times.take_s)
             if cleared is None:
                 raise await self._no_prompt()
             shell = cleared
@@ -284,16 +278,16 @@ class PaneShell:
             PaneExitedError: The pane's program has just ended.
         """
         pane = self._pane
-        deadline = anyio.current_time() + _ENDING_S
+        deadline = self._clock.now() + self._times.ending_s
         while True:
             shell = foreground_shell(pane.leader.pid)
             if shell:
                 break
             await pane.check_running()
             foreground = (await pane.state()).foreground
-            if foreground or anyio.current_time() > deadline:
+            if foreground or self._clock.now() > deadline:
                 return NotAtPromptError(pane.id, foreground or "a program")
-            await anyio.sleep(_HOOK_S)
+            await self._clock.sleep(self._times.poll_s)
         if shell.is_interactive():
             return ShellNotReadyError(pane.id, shell.name)
         foreground = (await pane.state()).foreground
@@ -306,7 +300,7 @@ class PaneShell:
         async with self._pane.subscribe() as subscription:
             for _ in range(MAX_INTERRUPTS):
                 await self._keyboard.type(INTERRUPT)
-                await subscription.wait(_ESCAPE_S)
+                await subscription.wait(self._times.escape_s)
                 if log.size > size:
                     return
 
@@ -324,8 +318,8 @@ class PaneShell:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(stat.tpgid, signal.SIGINT)
         if modes is None or modes.has_signal_keys:
-            return _INTERRUPT_S
-        return _KEY_INTERRUPT_S
+            return self._times.interrupt_s
+        return self._times.key_interrupt_s
 
     async def give(self, shell: Shell, command: str) -> Job:
         """Give a shell at its empty prompt a command to run. The keyboard's lock must be held.
@@ -341,7 +335,7 @@ class PaneShell:
         pane = self._pane
         self._given += 1
         name = f"{pane.id.rpartition('-')[2]}.{self._given}"
-        job = Job(command, shell, pane.log, pane.client, name)
+        job = Job(command, shell, pane.log, pane.client, name, self._clock)
         try:
             with anyio.CancelScope(shield=True):
                 self._keyboard.expect_echo(job.line, shell)
@@ -387,9 +381,9 @@ class PaneShell:
         async with self._keyboard.lock:
             job = await self._type_job(shell, "# exit code")
         async with self._pane.subscribe() as subscription:
-            with anyio.move_on_after(_INTERRUPT_S):
+            with self._clock.move_on_after(self._times.interrupt_s):
                 while not job.is_done():
-                    await subscription.wait(POLL_S)
+                    await subscription.wait(self._times.job_poll_s)
         job.remove()
         return job.code_before
 
@@ -400,11 +394,3 @@ async def _last_line(log: Log, start: int, end: int) -> str:
     data = log.read(start, end - start)
     text = await clean_text(log, data, start, is_line=False)
     return text.rpartition("\n")[2].strip()
-
-
-def _is_over(job: Job) -> bool:
-    if job.is_done():
-        return True
-    if job.start is None:
-        return job.runtime_s > TAKE_S
-    return job.is_closed()
