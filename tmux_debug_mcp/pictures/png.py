@@ -110,7 +110,7 @@ def _draw_cursor(image: Image.Image, screen: Screen) -> None:
     column, row = screen.cursor
     x = column * CELL_WIDTH
     y = row * CELL_HEIGHT
-    width = _cursor_width(screen)
+    width = screen.cursor_width * CELL_WIDTH
     box = (x, y, x + width, y + CELL_HEIGHT)
     light, dark = FOREGROUND[0], BACKGROUND[0]
     middle = (light + dark) // 2
@@ -119,16 +119,3 @@ def _draw_cursor(image: Image.Image, screen: Screen) -> None:
     edge = Image.new("1", contrast.size)
     ImageDraw.Draw(edge).rectangle((0, 0, width - 1, CELL_HEIGHT - 1), outline=1)
     image.paste(contrast.convert("RGB"), box, edge)
-
-
-def _cursor_width(screen: Screen) -> int:
-    """Return the width in pixels of the cell that the cursor is on."""
-    cursor_column, row = screen.cursor
-    if row >= len(screen.rows):
-        return CELL_WIDTH
-    column = 0
-    for cell in screen.rows[row]:
-        if column == cursor_column:
-            return cell.width * CELL_WIDTH
-        column += cell.width
-    return CELL_WIDTH

@@ -58,6 +58,17 @@ class Screen:
         rows = ["".join([cell.text for cell in row]).rstrip(" ") for row in self.rows]
         return "\n".join(rows).rstrip("\n")
 
+    @property
+    def cursor_width(self) -> int:
+        """The width in columns of the cell that the cursor is on."""
+        cursor_column, number = self.cursor
+        column = 0
+        for cell in self.rows[number] if number < len(self.rows) else ():
+            if column == cursor_column:
+                return cell.width
+            column += cell.width
+        return 1
+
 
 def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
     """Return the cells of each row of a capture with attributes.

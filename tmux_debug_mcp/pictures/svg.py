@@ -1,4 +1,4 @@
-"""Pictures of screens as SVG, still and animated. No I/O.
+"""Pictures of screens as SVG, still and animated.
 
 Each row is a group, and each run of cells of one style is placed at its column and fitted into its
 columns, so that rows align in whatever font the viewer has. Characters that fonts draw in other
@@ -214,7 +214,7 @@ def _row(screen: Screen, number: int) -> str:
     if any(flat):
         picture = f'<g shape-rendering="crispEdges">{"".join(flat)}</g>{picture}'
     if screen.is_cursor_shown and screen.cursor[1] == number:
-        picture += _cursor(screen, cells)
+        picture += _cursor(screen)
     return picture
 
 
@@ -334,17 +334,11 @@ def _underline(kind: str, start: int, end: int) -> str:
     return f"M{start} {_UNDERLINE_Y}H{end}"
 
 
-def _cursor(screen: Screen, cells: Sequence[Cell]) -> str:
+def _cursor(screen: Screen) -> str:
     """Return the outline of the cell that the cursor is on."""
-    column = 0
-    width = 1
-    for cell in cells:
-        if column == screen.cursor[0]:
-            width = cell.width
-        column += cell.width
-    x = screen.cursor[0] * CELL_WIDTH + 0.5
-    box = _box(x, 0.5, width * CELL_WIDTH - 1, CELL_HEIGHT - 1)
-    return f'<path d="{box}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
+    x, width = screen.cursor[0] * CELL_WIDTH + 0.5, screen.cursor_width * CELL_WIDTH
+    path = _box(x, 0.5, width - 1, CELL_HEIGHT - 1)
+    return f'<path d="{path}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
 
 
 def _box(x: float, y: float, width: int, height: int) -> str:
