@@ -15,6 +15,7 @@ from support import ask_until
 from wire import Server
 
 from tmux_debug_mcp import __version__
+from tmux_debug_mcp.linux.processes import is_alive
 
 from .conftest import PROGRAM, Shell
 
@@ -23,6 +24,7 @@ Finding = dict[str, Any]
 PAGE = Path(__file__).parents[2] / "docs/doctor.md"
 # A machine under load takes seconds for what usually takes one.
 PATIENT = ("--timeout", "60")
+REFUSAL = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no luck"}}'
 NOT_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
 
 
@@ -404,24 +406,36 @@ class TestClients:
         assert report.problems == ["cursor"]
         assert report["cursor"]["advice"] == "Did you mean --toolsets?"
 
-    def test_command_that_ends_at_once(self, shell: Shell, home: Path, tmp_path: Path) -> None:
-        text = "echo 'no module: \033]0;evil\a' >&2; exit 3"
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("echo 'no module: \033]0;evil\a' >&2; exit 3", "no module"),
+            ("echo hello; exec cat", "prints something other than MCP: hello"),
+            (f"read -r line; echo '{REFUSAL}'; exec cat >/dev/null", "with an error: no luck"),
+        ],
+    )
+    def test_command_that_does_not_serve(
+        self, shell: Shell, home: Path, tmp_path: Path, text: str, found: str
+    ) -> None:
         configure(home, command=str(script(tmp_path / "broken/tmux-debug-mcp", text)))
         report = examine(shell)
 
         assert report.problems == ["cursor"]
-        assert "no module" in report["cursor"]["found"]
+        assert found in report["cursor"]["found"]
+        assert report["cursor"]["advice"].endswith("tmux-debug-mcp --version")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
 
     def test_command_that_does_not_answer_is_ended(
         self, shell: Shell, home: Path, tmp_path: Path
     ) -> None:
-        configure(home, command=str(script(tmp_path / "mute/tmux-debug-mcp", "exec sleep 1000")))
+        text = f"trap '' TERM; echo $$ >{tmp_path}/pid; exec sleep 1000"
+        configure(home, command=str(script(tmp_path / "mute/tmux-debug-mcp", text)))
         done = shell.run("doctor", "--json", "--timeout", "6")
 
         report = Report(done.returncode, json.loads(done.stdout))
         assert report["cursor"]["state"] == "warning"
         assert "did not answer" in report["cursor"]["found"]
+        assert not is_alive(int((tmp_path / "pid").read_text()))
 
     def test_program_of_the_project_is_not_started(self, shell: Shell, tmp_path: Path) -> None:
         evil = script(tmp_path / "tmux-debug-mcp", f"touch {tmp_path}/started")

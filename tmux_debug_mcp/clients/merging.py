@@ -151,25 +151,23 @@ def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None 
 
 def _without_entry(slot: Slot, text: str) -> object:
     """Return the value of a text without our entry, and without objects that are empty then."""
-    value, _ = _pruned(slot.format.load(text), slot.path)
-    return value
+    return _pruned(slot.format.load(text), slot.path)
 
 
-def _pruned(value: Any, path: Path) -> tuple[Any, bool]:  # noqa: ANN401
-    """Return a value without what is at a path, and whether nothing is left of it.
+def _pruned(value: Any, path: Path) -> Any:  # noqa: ANN401
+    """Return a value without what is at a path, None if nothing is left of it.
 
     What is not on the path is not copied: a file may be large.
     """
-    if not path:
-        return None, True
+    if not path or not value:
+        return None
     key = path[0]
-    if isinstance(value, dict) and key in value:
-        below, is_empty = _pruned(value[key], path[1:])
-        rest = {name: member for name, member in value.items() if name != key or not is_empty}
-        if not is_empty:
-            rest[key] = below
-        return rest, not rest
     if isinstance(value, list) and isinstance(key, int) and key < len(value):
-        below, _ = _pruned(value[key], path[1:])
-        return [*value[:key], below, *value[key + 1 :]], False
-    return value, not value
+        return [*value[:key], _pruned(value[key], path[1:]), *value[key + 1 :]]
+    if not isinstance(value, dict) or key not in value:
+        return value
+    rest = {name: member for name, member in value.items() if name != key}
+    below = _pruned(value[key], path[1:])
+    if below is not None:
+        rest[key] = below
+    return rest or None

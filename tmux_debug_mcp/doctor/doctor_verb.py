@@ -6,28 +6,16 @@ import io
 import logging
 import signal
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from functools import partial
-from pathlib import Path
 
 from tmux_debug_mcp.options import value_of
-from tmux_debug_mcp.settings import state_directory
-from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.verbs.parsing import parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from . import directories, installation, kernel, options, tmux_findings
-from .clients import clients
-from .finding import Check, Finding, State, findings_of
-from .installation import sparing_stale_directories
-from .probe import Surroundings, end_children
+from .finding import State
 from .report import as_json, show, worst
 
-_TIMEOUT_S = 5.0
-# Of the time, what is left to end what was started.
-_ENDING_PART = 0.15
+_TIMEOUT_S = 3.0
 _INTERRUPTED = 130
 _MAX_TIMEOUT_S = 600.0
 _DESCRIPTION = """\
@@ -57,6 +45,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     tmux = arguments.tmux or value_of("tmux", environ)
     try:
         with _signals():
+            from .checks import look  # noqa: PLC0415  it imports the SDK
+
             findings = look(tmux, environ, arguments.timeout)
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -68,51 +58,6 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         show(findings, sys.stdout, environ)
     sys.stdout.flush()
     return int(worst(findings) is State.PROBLEM)
-
-
-def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Finding]:
-    """Return all findings, in an order from the installation to the clients.
-
-    Args:
-        tmux: The tmux program.
-        environ: The environment.
-        timeout_s: How long to look.
-    """
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    # First: while stale directories are spared, they look like those of living servers.
-    found = Check("servers", partial(installation.running_servers, environ))
-    findings = findings_of([found], timeout_s)
-    deadline = time.monotonic() + timeout_s * (1 - _ENDING_PART)
-    with _directory(runtime) as directory, sparing_stale_directories(runtime):
-        here = Surroundings(environ, directory, timeout_s, deadline)
-        try:
-            return [*findings_of(_checks(tmux, here), timeout_s), *findings]
-        finally:
-            end_children()
-
-
-def _checks(tmux: str, here: Surroundings) -> list[Check]:
-    environ = here.environ
-    state = state_directory(environ)
-    return [
-        Check("package", partial(installation.package, environ)),
-        Check("tmux", partial(tmux_findings.tmux, tmux, here)),
-        Check("locale", lambda: tmux_findings.locale_of_panes(options.pane_environment(environ))),
-        Check("runtime directory", partial(directories.runtime_variable, environ)),
-        Check("private directory", partial(directories.private_directory, environ)),
-        Check("sockets", partial(directories.socket_directory, environ)),
-        Check("state directory", partial(directories.state_directory, state)),
-        Check("kept logs", partial(directories.kept_logs, state, environ)),
-        Check("audit", partial(directories.audit, environ)),
-        Check("open files", kernel.open_files),
-        Check("processes", kernel.process_limit),
-        Check("inotify", kernel.inotify),
-        Check("pseudo terminals", kernel.pseudo_terminals),
-        Check("awaits input", kernel.awaits),
-        Check("ending processes", kernel.process_calls),
-        Check("options", partial(options.variables, environ)),
-        Check("clients", partial(clients, here)),
-    ]
 
 
 @contextlib.contextmanager
@@ -127,21 +72,6 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _directory(runtime: str) -> Iterator[Path | None]:
-    """Yield a private directory for what is tried, None where none can be made."""
-    with contextlib.ExitStack() as stack:
-        directory = None
-        for base in supervisor.runtime_directories(runtime):
-            with contextlib.suppress(OSError):
-                made = tempfile.TemporaryDirectory(
-                    prefix="doctor-", dir=base, ignore_cleanup_errors=True
-                )
-                directory = Path(stack.enter_context(made))
-                break
-        yield directory
 
 
 def _seconds(text: str) -> float:

@@ -17,6 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import anyio
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp_types import CONNECTION_CLOSED
+from pydantic import ValidationError
+
 from tmux_debug_mcp.linux import processes
 
 _VARIABLES = "TMUX_DEBUG_"
@@ -102,8 +108,14 @@ class Probe:
             ProbeError: It does not start, ends too early, or does not answer as it should.
         """
         outcome: queue.SimpleQueue[Answers | Exception] = queue.SimpleQueue()
-        thread = threading.Thread(target=lambda: outcome.put(self._outcome()), daemon=True)
-        thread.start()
+
+        def work() -> None:
+            try:
+                outcome.put(self._talk())
+            except Exception as error:  # noqa: BLE001  it is raised below
+                outcome.put(error)
+
+        threading.Thread(target=work, daemon=True).start()
         try:
             result = outcome.get(timeout=self.here.seconds_left)
         except queue.Empty:
@@ -112,37 +124,30 @@ class Probe:
             raise result
         return result
 
-    def _outcome(self) -> Answers | Exception:
-        """Return what the server answers, or the error for what went wrong."""
-        # Of the verbs, only this one speaks MCP.
-        import anyio  # noqa: PLC0415
-        from mcp import MCPError  # noqa: PLC0415
-        from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415
-        from pydantic import ValidationError  # noqa: PLC0415
+    def _talk(self) -> Answers:
+        """Return what the server answers, however late.
 
+        Raises:
+            ProbeError: As for `answers`.
+        """
         with tempfile.TemporaryFile("w+", errors="replace", dir=self.here.directory) as errors:
             try:
                 return anyio.run(self._ask, errors)
-            except Exception as error:  # noqa: BLE001  it is for another thread
-                cause = error
+            except (ExceptionGroup, ProbeError, MCPError, OSError, ValueError) as error:
+                cause: Exception = error
                 while isinstance(cause, ExceptionGroup):  # as task groups raise it
                     cause = cause.exceptions[0]
             if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
-                return ProbeError(_last_words(errors))
+                raise ProbeError(_last_words(errors))
         if isinstance(cause, MCPError):
-            return ProbeError(f"It answers with an error: {cause.message}.")
+            raise ProbeError(f"It answers with an error: {cause.message}.")
         if isinstance(cause, ValidationError):
-            return ProbeError("It answers something other than MCP.")
+            raise ProbeError("It answers something other than MCP.")
         if isinstance(cause, OSError | ValueError):
-            return ProbeError(f"It can't be started: {cause}.")
-        return cause
+            raise ProbeError(f"It can't be started: {cause}.")
+        raise cause
 
     async def _ask(self, errors: TextIO) -> Answers:
-        import anyio  # noqa: PLC0415
-        from mcp import Client, StdioServerParameters  # noqa: PLC0415
-        from mcp.client.stdio import stdio_client  # noqa: PLC0415
-        from pydantic import ValidationError  # noqa: PLC0415
-
         strange = ""
 
         async def heed(message: object) -> None:
@@ -151,6 +156,8 @@ class Probe:
                 strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
                 scope.cancel()
 
+        if not self.here.seconds_left:  # nobody would end it
+            raise LateError
         program, *arguments = self.words
         begin = time.monotonic()
         server = StdioServerParameters(
@@ -164,7 +171,8 @@ class Probe:
                 output = ""
                 if self.command:
                     result = await client.call_tool("tmux_run", {"command": self.command})
-                    output = getattr(result.content[0], "text", "")
+                    blocks = result.content
+                    output = "".join(block.text for block in blocks if block.type == "text")
                     if result.is_error:
                         raise ProbeError(output)
                 version = client.server_info.version if client.server_info else ""

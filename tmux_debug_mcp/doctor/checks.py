@@ -1,0 +1,79 @@
+"""All checks, made at the same time, and what they need around them."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from tmux_debug_mcp.settings import state_directory
+from tmux_debug_mcp.tmux import supervisor
+
+from . import directories, installation, kernel, options, tmux_findings
+from .clients import clients
+from .finding import Check, Finding, findings_of
+from .probe import Surroundings, end_children
+
+# Of the time, what is left to end what was started.
+_ENDING_PART = 0.15
+
+
+def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Finding]:
+    """Return all findings, in an order from the installation to the clients.
+
+    Args:
+        tmux: The tmux program.
+        environ: The environment.
+        timeout_s: How long to look.
+    """
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    # First: while stale directories are spared, they look like those of living servers.
+    found = Check("servers", partial(installation.running_servers, environ))
+    findings = findings_of([found], timeout_s)
+    deadline = time.monotonic() + timeout_s * (1 - _ENDING_PART)
+    with _directory(runtime) as directory, installation.sparing_stale_directories(runtime):
+        here = Surroundings(environ, directory, timeout_s, deadline)
+        try:
+            return [*findings_of(_checks(tmux, here), timeout_s), *findings]
+        finally:
+            end_children()
+
+
+def _checks(tmux: str, here: Surroundings) -> list[Check]:
+    environ = here.environ
+    state = state_directory(environ)
+    return [
+        Check("package", partial(installation.package, environ)),
+        Check("tmux", partial(tmux_findings.tmux, tmux, here)),
+        Check("locale", lambda: tmux_findings.locale_of_panes(options.pane_environment(environ))),
+        Check("runtime directory", partial(directories.runtime_variable, environ)),
+        Check("private directory", partial(directories.private_directory, environ)),
+        Check("sockets", partial(directories.socket_directory, environ)),
+        Check("state directory", partial(directories.state_directory, state)),
+        Check("kept logs", partial(directories.kept_logs, state, environ)),
+        Check("audit", partial(directories.audit, environ)),
+        Check("open files", kernel.open_files),
+        Check("processes", kernel.process_limit),
+        Check("inotify", kernel.inotify),
+        Check("pseudo terminals", kernel.pseudo_terminals),
+        Check("awaits input", kernel.awaits),
+        Check("ending processes", kernel.process_calls),
+        Check("options", partial(options.variables, environ)),
+        Check("clients", partial(clients, here)),
+    ]
+
+
+@contextlib.contextmanager
+def _directory(runtime: str) -> Iterator[Path | None]:
+    """Yield a private directory for what is tried, None where none can be made."""
+    with contextlib.ExitStack() as stack:
+        directory = None
+        for base in supervisor.runtime_directories(runtime):
+            with contextlib.suppress(OSError):
+                made = tempfile.TemporaryDirectory(
+                    prefix="doctor-", dir=base, ignore_cleanup_errors=True
+                )
+                directory = Path(stack.enter_context(made))
+                break
+        yield directory
