@@ -42,7 +42,6 @@ Classes without a sentence are raised with one. Any other exception is a bug.
 """
 
 from collections.abc import Iterable, Mapping
-from string import Formatter
 from typing import Any, ClassVar, dataclass_transform
 
 _MAX_SHOWN_CHARACTERS = 80
@@ -78,7 +77,7 @@ class SentenceError(ToolError):
 
     def __init__(self, *facts: object) -> None:
         vars(self).update(zip(type(self).__annotations__, facts, strict=True))
-        super().__init__(_FORMATTER.vformat(self.sentence, (), vars(self)))
+        super().__init__(_said(self.sentence, vars(self)))
 
     def text_for(
         self, sentences: Mapping[type[ToolError], str], arguments: Mapping[str, Any]
@@ -94,17 +93,21 @@ class SentenceError(ToolError):
         if sentence is None:
             return str(self)
         given = {name: _head(value) for name, value in arguments.items()}
-        return _FORMATTER.vformat(sentence, (), given | vars(self))
+        return _said(sentence, given | vars(self))
 
 
-class _Formatter(Formatter):
-    """Formats sentences, in which `head` stands for the head of a value of any length."""
+class _Fact:
+    """A value in a sentence."""
 
-    def format_field(self, value: object, format_spec: str) -> str:
-        return _head(value) if format_spec == "head" else format(value, format_spec)
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __format__(self, spec: str) -> str:
+        return _head(self._value) if spec == "head" else format(self._value, spec)
 
 
-_FORMATTER = _Formatter()
+def _said(sentence: str, facts: Mapping[str, object]) -> str:
+    return sentence.format_map({name: _Fact(value) for name, value in facts.items()})
 
 
 def _head(value: object) -> str:
