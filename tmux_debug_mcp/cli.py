@@ -12,6 +12,7 @@ from . import __version__
 from .errors import StartError
 from .options import OPTIONS, OptionError, Values, checked, parse, unknown
 from .tmux.control_mode import version
+from .verbs.registry import LOOKING, SECTIONS
 
 if TYPE_CHECKING:
     from .server import Configuration
@@ -50,10 +51,11 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     if "--version" in others:
         print(f"tmux-debug-mcp {__version__}")
         return 0
-    if others == ["demo"]:
-        return _demo(values["tmux"])
+    wrong = [word for word in others if word != "demo"]
+    if wrong:
+        raise unknown(wrong[0])
     if others:
-        raise unknown(others[0])
+        return _demo(values["tmux"])
     configuration = configuration_of(values, environ)
     import anyio  # noqa: PLC0415
 
@@ -101,11 +103,12 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
 def _help() -> str:
     import argparse  # noqa: PLC0415  only the help needs it
 
+    verbs = "|".join(verb.name for verb in SECTIONS[LOOKING])
     parser = argparse.ArgumentParser(
         prog="tmux-debug-mcp",
-        usage="tmux-debug-mcp [OPTION ...]\n       tmux-debug-mcp demo",
+        usage=f"tmux-debug-mcp [OPTION ...]\n       tmux-debug-mcp {verbs} [ARGUMENT ...]",
         description="An MCP server on standard input and output that gives a debugging agent "
-        "terminals in tmux. demo: watch a client debug a small broken web service.",
+        "terminals in tmux.",
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     for option in OPTIONS:

@@ -454,7 +454,7 @@ def test_wrong_command_line_shows_the_usage(shell: Shell, words: list[str]) -> N
     done = shell.run("config", *words)
 
     assert done.returncode == 125
-    assert done.stderr.startswith("usage: tmux-debug config CLIENT")
+    assert "\nusage: tmux-debug config CLIENT" in done.stderr
 
 
 def test_both_programs_have_the_verb(shell: Shell, config: Callable[..., str]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from stories.scripts import Story, stories
 
-from tmux_debug_mcp.verbs.registry import TOOLS, flag_of
+from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool
+from tmux_debug_mcp.verbs.registry import TOOLS
 
 from .conftest import Shell
 
@@ -18,10 +19,11 @@ from .conftest import Shell
 def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return the line of a shell script that does what a call does."""
     [verb] = [verb for verb in TOOLS if verb.tool == f"tmux_{tool}"]
+    required = [one.name for one in parameters_of_tool(verb) if one.is_required]
     flags, words = [], []
     for name, value in arguments.items():
         values = value if isinstance(value, list) else [value]
-        if name in verb.words:
+        if name in required:
             words += [str(one) for one in values]
         elif value is True:
             flags.append(flag_of(name))

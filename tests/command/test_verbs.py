@@ -13,6 +13,7 @@ import pytest
 from support import wait_until
 from wire import Server
 
+from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool
 from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
 
 from .conftest import PROGRAM, Shell
@@ -151,8 +152,8 @@ def test_call_reads_arrays_as_json(shell: Shell) -> None:
 def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
     text = shell.out(verb, "--help")
 
-    for flag, parameter in VERBS[verb].flags():
-        assert flag in text
+    for parameter in parameters_of_tool(VERBS[verb]):
+        assert parameter.is_required or flag_of(parameter.name) in text
         assert str(parameter.schema.get("description", ""))[:20] in text
 
 

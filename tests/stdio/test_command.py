@@ -105,7 +105,9 @@ def test_missing_tmux_is_one_sentence_and_status_1(
     )
 
 
-@pytest.mark.parametrize("arguments", [["--no-such"], ["--aud", "x"], ["nothing"], ["--audit"]])
+@pytest.mark.parametrize(
+    "arguments", [["--no-such"], ["--aud", "x"], ["nothing"], ["demo", "nothing"], ["--audit"]]
+)
 def test_wrong_arguments_are_usage_and_status_2(
     environment: dict[str, str], arguments: list[str]
 ) -> None:

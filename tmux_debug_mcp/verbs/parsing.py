@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 
 from tmux_debug_mcp.errors import nearest
 from tmux_debug_mcp.sockets.servers import CommandError
-from tmux_debug_mcp.tools.arguments import Parameter, Parser
+from tmux_debug_mcp.tools import debug_arguments
+from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
 
-from .registry import LOCAL, PEOPLE, SECTIONS, VERBS, Verb, flag_of
+from .registry import LOCAL, PEOPLE, SECTIONS, VERBS, Verb
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
@@ -88,7 +89,7 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         arguments = _named_values(given.tool, given.values, tools)
         return Request("call", given.tool, arguments, is_json=given.json)
     arguments = {}
-    for parameter in verb.parameters:
+    for parameter in parameters_of_tool(verb):
         value = getattr(given, parameter.name)
         if value is not None:
             arguments[parameter.name] = _argument(parameter, value)
@@ -109,11 +110,10 @@ def check(words: Sequence[str]) -> Request:
     from tmux_debug_mcp.panes import creation  # noqa: PLC0415  help needs neither it nor anyio
 
     request = parse(words, {})
-    arguments = VERBS[request.verb].arguments_class
-    if arguments:
-        given: Any = Parser(request.tool, arguments).parse(request.arguments)
-        name, env = request.arguments.get("name"), request.arguments.get("env", {})
-        creation.check(creation.NewPane(given.command, name, env=env))
+    declared = getattr(debug_arguments, VERBS[request.verb].arguments)
+    given: Any = Parser(request.tool, declared).parse(request.arguments)
+    name, env = request.arguments.get("name"), request.arguments.get("env", {})
+    creation.check(creation.NewPane(given.command, name, env=env))
     return request
 
 
@@ -209,14 +209,23 @@ class VerbParser(argparse.ArgumentParser):
         raise UsageError(f"{text}\nusage: {usage}")
 
 
+def parameters_of_tool(verb: Verb) -> list[Parameter]:
+    """Return the parameters of the tool that a verb is."""
+    return parameters_of(getattr(debug_arguments, verb.arguments)) if verb.arguments else []
+
+
+def flag_of(parameter: str) -> str:
+    """Return the flag of a parameter: without the unit or the kind that its name ends with."""
+    name = parameter.removesuffix("_s").removesuffix("_id")
+    return "--" + name.replace("_", "-")
+
+
 def _add_tool(parser: VerbParser, verb: Verb) -> None:
-    parameters = {parameter.name: parameter for parameter in verb.parameters}
-    for name in verb.words:
-        schema = parameters[name].schema
-        several = "+" if name == "command" or "anyOf" in schema else None
-        parser.add_argument(name, metavar=_WORDS[name], nargs=several, help=_help(schema))
-    for flag, parameter in verb.flags():
-        _add_flag(parser, flag, parameter)
+    for parameter in parameters_of_tool(verb):
+        if parameter.is_required:
+            _add_word(parser, parameter)
+        else:
+            _add_flag(parser, parameter)
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
@@ -224,8 +233,18 @@ def _add_tool(parser: VerbParser, verb: Verb) -> None:
     _add_json(parser)
 
 
-def _add_flag(parser: VerbParser, flag: str, parameter: Parameter) -> None:
-    schema = parameter.schema
+def _add_word(parser: VerbParser, parameter: Parameter) -> None:
+    takes_several = parameter.name == "command" or "anyOf" in parameter.schema
+    parser.add_argument(
+        parameter.name,
+        metavar=_WORDS[parameter.name],
+        nargs="+" if takes_several else None,
+        help=_help(parameter.schema),
+    )
+
+
+def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
+    schema, flag = parameter.schema, flag_of(parameter.name)
     text = _help(schema)
     if schema.get("type") == "boolean":
         parser.add_argument(flag, dest=parameter.name, action="store_const", const=True, help=text)

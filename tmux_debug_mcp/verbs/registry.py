@@ -3,11 +3,7 @@
 Light: every call of the command line imports this. What a verb's words mean is in `parsing`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-
-TYPE_CHECKING = False  # of `typing`, which is not light
-if TYPE_CHECKING:
-    from tmux_debug_mcp.tools.arguments import Parameter
+from collections.abc import Mapping, Sequence
 
 PANES = "panes"
 PEOPLE = "people"
@@ -24,13 +20,13 @@ class Verb:
         summary: What it does, in one line.
         example: A command line.
         tool: The tool of `debug` that it is; "" for none.
-        arguments: The name of the class of the tool's arguments; "" if it has none.
-        words: The arguments of the tool that are words, in the order in which they are typed. All
-            others are flags.
+        arguments: The name of the class of the tool's arguments; "" if it has none. Those that the
+            tool requires are words, in their order there; all others are flags.
         handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" where the server
             does. The function takes the words behind the verb and the environment, in which
             TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
             status.
+        module: The module of the handler.
     """
 
     def __init__(
@@ -40,7 +36,6 @@ class Verb:
         example: str,
         tool: str = "",
         arguments: str = "",
-        words: Sequence[str] = (),
         handler: str = "",
     ) -> None:
         self.name = name
@@ -48,33 +43,8 @@ class Verb:
         self.example = f"tmux-debug {example}"
         self.tool = tool
         self.arguments = arguments
-        self.words = words
         self.handler = handler
-
-    @property
-    def module(self) -> str:
-        """The module of the handler, "" for none."""
-        return self.handler.partition(":")[0]
-
-    @property
-    def arguments_class(self) -> type | None:
-        """The class of the tool's arguments, None if it has none."""
-        from tmux_debug_mcp.tools import debug_arguments  # noqa: PLC0415  it is not light
-
-        return getattr(debug_arguments, self.arguments) if self.arguments else None
-
-    @property
-    def parameters(self) -> "list[Parameter]":
-        """The parameters of the tool."""
-        from tmux_debug_mcp.tools.arguments import parameters_of  # noqa: PLC0415  as above
-
-        return parameters_of(self.arguments_class) if self.arguments_class else []
-
-    def flags(self) -> "Iterator[tuple[str, Parameter]]":
-        """Yield the flags, such as `--timeout`, each with its parameter."""
-        for parameter in self.parameters:
-            if parameter.name not in self.words:
-                yield flag_of(parameter.name), parameter
+        self.module = handler.partition(":")[0]
 
 
 LOCAL = "tmux_debug_mcp.command.local"
@@ -86,51 +56,45 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "create",
             "start a command in a new pane",
             "create --name web --wait-for ready -- python3 app.py",
-            tool="tmux_create_pane",
-            arguments="CreatePane",
-            words=["command"],
+            "tmux_create_pane",
+            "CreatePane",
         ),
         Verb(
             "send",
             "type text, press keys or send a signal",
             "send gdb 'break main' Enter run Enter",
-            tool="tmux_send_keys",
-            arguments="SendKeys",
-            words=["pane_id", "keys"],
+            "tmux_send_keys",
+            "SendKeys",
         ),
         Verb(
             "capture",
             "read a pane",
             "capture web --pattern 'Error|Traceback'",
-            tool="tmux_capture_pane",
-            arguments="CapturePane",
-            words=["pane_id"],
+            "tmux_capture_pane",
+            "CapturePane",
         ),
         Verb(
             "run",
             "run a command to its end",
             "run --timeout 300 -- make -j2 test",
-            tool="tmux_run",
-            arguments="Run",
-            words=["command"],
+            "tmux_run",
+            "Run",
         ),
         Verb(
             "wait",
             "wait until something happens",
             "wait web --pattern 'listening on' --timeout 60",
-            tool="tmux_wait",
-            arguments="Wait",
-            words=["pane_id"],
+            "tmux_wait",
+            "Wait",
         ),
         Verb(
             "kill",
             "end a pane and all that it started",
             "kill web",
-            tool="tmux_kill_pane",
-            arguments="KillPane",
-            words=["pane_id"],
+            "tmux_kill_pane",
+            "KillPane",
         ),
-        Verb("list", "list the panes as JSON", "list", tool="tmux_list_panes"),
+        Verb("list", "list the panes as JSON", "list", "tmux_list_panes"),
     ),
     PEOPLE: (
         Verb(
@@ -138,11 +102,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "watch a pane in this terminal, or with --write work in it",
             "attach --write web",
         ),
-        Verb(
-            "secret",
-            "type a secret that a program asks for, past the agent",
-            "secret web",
-        ),
+        Verb("secret", "type a secret that a program asks for, past the agent", "secret web"),
     ),
     SERVERS: (
         Verb(
@@ -213,9 +173,3 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
 # The verbs that are tools of `debug`.
 TOOLS = SECTIONS[PANES]
-
-
-def flag_of(parameter: str) -> str:
-    """Return the flag of a parameter: without the unit or the kind that its name ends with."""
-    name = parameter.removesuffix("_s").removesuffix("_id")
-    return "--" + name.replace("_", "-")
