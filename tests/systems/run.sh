@@ -5,22 +5,23 @@
 #   tests/systems/run.sh SUITE [ARGUMENT...]   arguments go to pytest
 #
 # debootstrap makes a bare system once. In a copy of it, root follows the README (inside.sh), which installs what the
-# tests need; that copy is kept until what it is made from changes. Each run has a copy of the copy. Packages come from
-# where this machine gets them: what tells package clients of proxies and certificates is passed on.
+# tests need; that copy is kept until what it is made from changes. A run leaves it as it is: what the run changes is in
+# a directory of its own. Packages come from where this machine gets them: what tells package clients of proxies and
+# certificates is passed on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 suite=${1?"which release? For instance: trixie"}
 shift
 
-# enter SYSTEM WORD...: run inside.sh with these words in a system, with this checkout.
+# enter SYSTEM BELOW WORD...: run inside.sh with these words in a system, with this checkout. BELOW is a system that it
+# changes, or nothing.
 enter() {
-	local system=$1 settings=() variable name value
-	shift
+	local system=$1 below=$2 settings=() variable name value
+	shift 2
+	mkdir -p "$system/settings" "$system/checkout" "$system/etc/apt/apt.conf.d"
 	cp /etc/resolv.conf "$system/etc/resolv.conf"
 	# Variables of package clients, and the files that they name.
-	rm -rf "$system/settings" "$system/checkout"
-	mkdir "$system/settings" "$system/checkout"
 	while IFS= read -r -d '' variable; do
 		name=${variable%%=*} value=${variable#*=}
 		case $name in
@@ -38,7 +39,8 @@ enter() {
 	git ls-files -z --cached --others --exclude-standard |
 		tar --create --ignore-failed-read --null --files-from=- | tar -x -C "$system/checkout"
 	# What it mounts and starts is gone with it.
-	unshare --mount --pid --fork --kill-child --mount-proc -- tests/systems/enter.sh "$system" "${settings[@]}" -- "$@"
+	unshare --mount --pid --fork --kill-child --mount-proc -- tests/systems/enter.sh "$system" "$below" "${settings[@]}" -- \
+		"$@"
 }
 
 systems=${XDG_CACHE_HOME:-$HOME/.cache}/tmux-debug-mcp/systems
@@ -60,11 +62,11 @@ if [[ ! -d $prepared ]]; then
 	rm -rf --one-file-system "$systems/prepared/$suite"
 	mkdir -p "$prepared.partial"
 	cp -a --reflink=auto "$bare/." "$prepared.partial"
-	enter "$prepared.partial" prepare
+	enter "$prepared.partial" "" prepare
+	rm -r "$prepared.partial/settings" "$prepared.partial/checkout"
 	mv "$prepared.partial" "$prepared"
 fi
 
-system=$(mktemp -d "${TMPDIR:-/tmp}/system-XXXXXX")
-trap 'rm -rf --one-file-system "$system"' EXIT
-cp -a --reflink=auto "$prepared/." "$system"
-enter "$system" test "$@"
+changes=$(mktemp -d "${TMPDIR:-/tmp}/system-XXXXXX")
+trap 'rm -rf --one-file-system "$changes"' EXIT
+enter "$changes/root" "$prepared" test "$@"
