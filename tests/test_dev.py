@@ -148,3 +148,50 @@ def test_system_of_another_release_is_not_made_by_an_ordinary_user(
 
     assert done.returncode == 1
     assert "SKIPPED: test-on trixie makes a system, for which it must be root." in done.stderr
+
+
+@pytest.fixture
+def with_tests(programs: Path) -> Path:
+    """Return the directory of programs, with all that tests need, and a pytest that is none."""
+    needed = ("dash", "zsh", "fish", "busybox", "curl", "dialog", "htop", "less", "top", "vim")
+    for name in needed:
+        add(programs, name)
+    add(programs, "nproc", "echo 2")
+    status = 'case " $* " in *" not alone "*) exit "$TOGETHER" ;; *) exit "$ALONE" ;; esac'
+    add(programs, "python", f'echo "$*" >>calls\n{status}')
+    return programs
+
+
+@pytest.mark.parametrize(
+    ("together", "alone", "status"),
+    [(0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 5, 1), (5, 1, 1), (0, 5, 0), (5, 0, 0), (5, 5, 5)],
+)
+def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
+    with_tests: Path, tmp_path: Path, together: int, alone: int, status: int
+) -> None:
+    statuses = {"TOGETHER": str(together), "ALONE": str(alone), "DEV_IS_SET_UP": "1"}
+    done = dev(with_tests, tmp_path / "clone", "test", "tests/unit", "-x", **statuses)
+
+    assert (done.returncode, done.stderr) == (status, "")
+    assert (tmp_path / "clone" / "calls").read_text().splitlines() == [
+        "-m pytest -n 4 -m not alone tests/unit -x",
+        "-m pytest -m alone tests/unit -x -n 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        (["--co"], "-m pytest -n 4 -m not alone --co"),
+        (["-m", "alone"], "-m pytest -n 4 -m alone"),
+    ],
+    ids=["wrong usage", "markers"],
+)
+def test_tests_are_started_once_with_wrong_arguments_or_a_choice_of_markers(
+    with_tests: Path, tmp_path: Path, words: list[str], call: str
+) -> None:
+    statuses = {"TOGETHER": "4", "ALONE": "4", "DEV_IS_SET_UP": "1"}
+    done = dev(with_tests, tmp_path / "clone", "test", *words, **statuses)
+
+    assert done.returncode == 4
+    assert (tmp_path / "clone" / "calls").read_text().splitlines() == [call]

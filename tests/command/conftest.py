@@ -5,7 +5,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,17 +78,35 @@ class Shell:
         return sorted(os.listdir(self.runtime))
 
 
-@pytest.fixture
-def shell(environment: dict[str, str], short_path: Path, tmp_path: Path) -> Iterator[Shell]:
-    """Return a shell without a server; the servers that it starts end with the test."""
-    shell = Shell(environment | {"XDG_RUNTIME_DIR": str(short_path)}, tmp_path)
+@contextmanager
+def shell_in(environment: dict[str, str], runtime: Path, cwd: Path) -> Iterator[Shell]:
+    """Give a shell without a server; the servers that it starts end with the block."""
+    shell = Shell(environment | {"XDG_RUNTIME_DIR": str(runtime)}, cwd)
     yield shell
     for server in shell.servers():
         shell.run("--server", str(server.pid), "stop")
-    for directory in servers.directories(str(short_path)):
-        if directory.startswith(str(short_path)) and not servers.is_held(directory):
+    for directory in servers.directories(str(runtime)):
+        if directory.startswith(str(runtime)) and not servers.is_held(directory):
             shutil.rmtree(directory)  # of a server that was killed
     ask_until(shell.left, lambda left: left == [])
+
+
+@pytest.fixture
+def shell(environment: dict[str, str], short_path: Path, tmp_path: Path) -> Iterator[Shell]:
+    with shell_in(environment, short_path, tmp_path) as shell:
+        yield shell
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Return a shell for those tests of a file that leave its servers and panes as they are."""
+    directory = tmp_path_factory.mktemp("shared")
+    env = {"HOME": str(directory), "PATH": os.environ["PATH"], "SHELL": shutil.which("bash") or ""}
+    with (
+        tempfile.TemporaryDirectory(prefix="mcp-", dir="/tmp") as runtime,
+        shell_in(env, Path(runtime), directory) as shell,
+    ):
+        yield shell
 
 
 @pytest.fixture

@@ -49,20 +49,20 @@ class Page:
         return int(self.tab.evaluate("document.documentElement.scrollWidth"))
 
 
-@pytest.fixture
-def written(shell: Shell, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def written(shared: Shell) -> Path:
     """Return the page of a session, with captures and kept logs."""
     kept = ["--audit", "a.jsonl", "--audit-full", "captures", "--log-dir", "logs"]
-    shell.out("start", *kept)
-    shell.out("create", "--name", "web", f"echo listening; printf '%s\\n' '{EVIL}'; cat")
-    shell.out("create", "--name", "client", "bash --norc")
-    shell.out("send", "client", "echo request", "Enter", "--wait-for", "^request")
-    shell.run("capture", "nope")
-    shell.out("send", "web", EVIL, "Enter")
-    shell.out("stop")
+    shared.out("start", *kept)
+    shared.out("create", "--name", "web", f"echo listening; printf '%s\\n' '{EVIL}'; cat")
+    shared.out("create", "--name", "client", "bash --norc")
+    shared.out("send", "client", "echo request", "Enter", "--wait-for", "^request")
+    shared.run("capture", "nope")
+    shared.out("send", "web", EVIL, "Enter")
+    shared.out("stop")
     where = ["--captures", "captures", "--log-dir", "logs"]
-    shell.out("audit", "--html", "page.html", *where, "a.jsonl")
-    return tmp_path / "page.html"
+    shared.out("audit", "--html", "page.html", *where, "a.jsonl")
+    return shared.cwd / "page.html"
 
 
 @pytest.fixture

@@ -75,6 +75,14 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
     assert any("bytes were passed over] error" in line for line in lines)
 
 
+@pytest.fixture(scope="module")
+def with_panes(shared: Shell) -> Shell:
+    """Return a shell whose server has panes."""
+    shared.out("create", "--name", "web", "cat")
+    shared.out("create", "--name", "other", "cat")
+    return shared
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -90,12 +98,9 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
     ],
 )
 def test_what_can_not_be_followed_is_refused(
-    shell: Shell, server: Server, words: list[str], complaint: str
+    with_panes: Shell, words: list[str], complaint: str
 ) -> None:
-    server.call("create_pane", command="cat", name="web")
-    server.call("create_pane", command="cat", name="other")
-
-    done = shell.run("wait", "--follow", *words)
+    done = with_panes.run("wait", "--follow", *words)
 
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith(f"tmux-debug: {complaint}")

@@ -44,6 +44,15 @@ def test_session_in_a_shell(shell: Shell) -> None:
     assert shell.out("list") == "No active panes. Use tmux-debug create to start one.\n"
 
 
+@pytest.fixture(scope="module")
+def with_panes(shared: Shell) -> Shell:
+    """Return a shell whose server has panes."""
+    shared.out("create", "--name", "cat", "echo hello; exec cat")
+    shared.out("create", "--name", "ended", "exit 7")
+    shared.out("create", "--name", "to kill", "exec cat")
+    return shared
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -66,18 +75,15 @@ def test_session_in_a_shell(shell: Shell) -> None:
         (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
         (["capture", "cat", "--lines", "0"], 125),
         (["send", "ended", "x"], 125),
-        (["call", "tmux_kill_pane", "pane_id=cat"], 0),
+        (["call", "tmux_kill_pane", "pane_id=to kill"], 0),
         (["call", "tmux_kill_pane"], 125),
         (["call", "nope"], 125),
         (["nope"], 125),
         ([], 125),
     ],
 )
-def test_exit_statuses(shell: Shell, words: list[str], status: int) -> None:
-    shell.out("create", "--name", "cat", "echo hello; exec cat")
-    shell.out("create", "--name", "ended", "exit 7")
-
-    done = shell.run(*words)
+def test_exit_statuses(with_panes: Shell, words: list[str], status: int) -> None:
+    done = with_panes.run(*words)
 
     assert done.returncode == status, done
     if status == 125:

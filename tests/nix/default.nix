@@ -58,17 +58,13 @@ let
 in
 {
   evaluation = import ./evaluation.nix { inherit before pkgs self; };
-  # With the tests that drive tmux, and those of the command line that depend on the user and on
-  # where they run; the package itself has been built with tests/unit.
-  package = package.overridePythonAttrs (old: {
-    nativeCheckInputs = old.nativeCheckInputs ++ import ./programs.nix { inherit pkgs; };
-    enabledTestPaths = [
-      "tests/integration"
-      "tests/command/test_doctor.py"
-      "tests/command/test_servers.py"
-    ];
-  });
-  package-where-mcp-is-1 = (self.lib.mkLib before).mcpServers.tmux-debug.package;
+  # Built with tests/unit.
+  inherit package;
+  package-where-mcp-is-1 = scripts "where-mcp-is-1" {
+    TMUX_MCP_SERVER = lib.getExe (
+      (self.lib.mkLib before).mcpServers.tmux-debug.package.overridePythonAttrs (_: { doCheck = false; })
+    );
+  } "tmux-mcp/run-integration.sh create_pane";
   # Manual pages and completions; nixpkgs compresses the pages.
   installed-data = pkgs.runCommand "tmux-debug-mcp-installed-data" { } ''
     cd ${../../data}

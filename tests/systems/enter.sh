@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Mounts what a system needs, in namespaces of its own, and runs the tests in it.
 #
-#   enter.sh SYSTEM [NAME=VALUE...] -- [ARGUMENT...]
+#   enter.sh SYSTEM BELOW [NAME=VALUE...] -- [ARGUMENT...]
+#
+# With BELOW, SYSTEM has what is changed in the system BELOW, which stays as it is.
 set -euo pipefail
 
-system=$1
-shift
+system=$1 below=$2
+shift 2
 settings=()
 while [[ $1 != -- ]]; do
 	settings+=("$1")
@@ -13,6 +15,13 @@ while [[ $1 != -- ]]; do
 done
 shift
 
+if [[ $below ]]; then
+	# The directory for the kernel's work has to be in the same file system, and not in the other one.
+	work=$(dirname "$system")/work
+	mkdir "$work"
+	mount -t overlay -o "lowerdir=$below,upperdir=$system,workdir=$work" overlay /mnt
+	system=/mnt
+fi
 mount -t proc proc "$system/proc"
 mount -t tmpfs -o mode=0755 tmpfs "$system/dev"
 mkdir "$system/dev/pts" "$system/dev/shm"

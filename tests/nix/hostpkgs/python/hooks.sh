@@ -24,7 +24,7 @@ buildPython() {
 	for module in ${pythonImportsCheck-}; do
 		(cd "$out" && python3 -c "import $module")
 	done
-	if [[ -n ${enabledTestPaths-} ]]; then
+	if [[ -n ${enabledTestPaths-} && -n ${doCheck-1} ]]; then
 		runHook preCheck
 		local paths
 		read -ra paths <<<"$enabledTestPaths"
