@@ -1,12 +1,13 @@
 """Commands that take their time: timeouts, one command at a time, and cancelled ones."""
 
-import os
 import shlex
 from pathlib import Path
 
 import anyio
 import pytest
 from support import SHELLS, Gate, Tools, run
+
+from tmux_debug_mcp.panes.shells.jobs import Job
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -82,37 +83,39 @@ async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools, 
     assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
 
+def open_meanwhile(gate: Gate, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open the gate once a call waits for the command before it."""
+    shell = tools.engine.panes[0].shell
+    may_end_soon = shell._may_end_soon
+
+    def look(job: Job) -> bool:
+        gate.opens()
+        return may_end_soon(job)
+
+    monkeypatch.setattr(shell, "_may_end_soon", look)
+
+
 @pytest.mark.parametrize("shell", SHELLS)
-async def test_command_about_to_end_is_waited_for(tools: Tools, shell: str, tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
+async def test_command_about_to_end_is_waited_for(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
     pane_id = await tools.create(SHELLS[shell])
-
-    async def feed() -> None:
-        await anyio.sleep(0.1)  # the time that is tested: the next command is there before the end
-        fifo.write_text("over\n")
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, tools, f"echo begun; read line < {fifo}", pane_id)
+        tasks.start_soon(run, tools, f"echo begun; read line < {gate}", pane_id)
         await tools.shows(pane_id, "begun")
         assert "is busy: echo begun" in await tools.error("run", command="true", pane_id=pane_id)
-        tasks.start_soon(feed)
+        open_meanwhile(gate, tools, monkeypatch)
         assert (await run(tools, "echo other", pane_id))[0] == "other\n"
 
 
-async def test_command_that_ends_its_shell_is_waited_for(tools: Tools, tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
+async def test_command_that_ends_its_shell_is_waited_for(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pane_id = await tools.create("bash --norc")
-
-    async def feed() -> None:
-        await anyio.sleep(0.1)  # the time that is tested: the next command is there before the end
-        fifo.write_text("3\n")
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, tools, f"echo begun; read code < {fifo}; exit $code", pane_id)
+        tasks.start_soon(run, tools, f"echo begun; read line < {gate}; exit 3", pane_id)
         await tools.shows(pane_id, "begun")
-        tasks.start_soon(feed)
+        open_meanwhile(gate, tools, monkeypatch)
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
 
 
