@@ -5,7 +5,6 @@ of a turn in units that no machine changes. What it costs in time is a figure of
 """
 
 import asyncio
-import os
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import PATIENCE_S, eventually, in_process, python
+from support import PATIENCE_S, Gate, eventually, in_process, python
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
@@ -198,15 +197,12 @@ async def _large_terminals(settings: Settings) -> None:
     coloured = python(f"for number in range(255): print({row})")
     async with in_process(settings, toolsets="tmux,terminal") as tmux:
         for name, program in (("line", line), ("colours", coloured)):
-            gate = settings.cwd / f"{name}-gate"
-            os.mkfifo(gate)
-            command = f"cat {gate.name}; {program}; touch {name}; exec cat"
+            gate = Gate(settings.cwd / f"{name}-gate")
+            command = f"cat {gate}; {program}; touch {name}; exec cat"
             await tmux.blocks("tmux_create_session", name=name, command=command)
             await tmux.blocks("tmux_resize_pane", target=name, width=500, height=200)
-            await anyio.Path(gate).write_text("")
-            gate.unlink()
+            await gate.open()
             await eventually((settings.cwd / name).exists)
-            (settings.cwd / name).unlink()
             for arguments in (
                 {},
                 {"line_count": 1},
@@ -259,7 +255,7 @@ async def _search(program: str, settings: Settings) -> None:
 
 
 PASTES = {
-    f"paste of {lines} lines, {name}": partial(_paste, program, lines)
+    f"paste: {lines} lines, {name}": partial(_paste, program, lines)
     for lines in (500, 5_000, 60_000)
     for name, program in (("raw", RAW), ("raw with echo", RAW_ECHO), ("cat", "cat"))
 }
