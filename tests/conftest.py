@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from clocks import TIMES
-from support import Tools, User, ask_until, in_process, marked, run_directories
+from support import Gate, Tools, User, ask_until, in_process, marked, run_directories
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.settings import Settings, pane_environment
@@ -56,6 +56,11 @@ def census(
     ask_until(
         lambda: [*marked(tag), *map(str, run_directories(os.getpid()))], lambda left: left == []
     )
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
 
 
 @pytest.fixture

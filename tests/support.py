@@ -1,6 +1,7 @@
 """What tests share: a client with short words, bounded waits, and a census of processes."""
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -152,6 +153,32 @@ class Tools(Caller):
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
         return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
+
+
+class Gate:
+    """A FIFO at which a command stops, as with `cat {gate}`, until it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self._path = path
+
+    def __str__(self) -> str:
+        """Return the path as a word for a shell."""
+        return shlex.quote(str(self._path))
+
+    def opens(self) -> bool:
+        """Let the command that has come to the gate go on; tell whether one has come."""
+        try:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody reads
+                raise
+            return False
+        return True
+
+    async def open(self) -> None:
+        """Wait until a command has come to the gate, and let it go on."""
+        await eventually(self.opens)
 
 
 @contextlib.contextmanager

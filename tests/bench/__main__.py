@@ -6,8 +6,10 @@ nothing, and a tmux process per call.
 """
 
 import argparse
+import gc
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
@@ -19,13 +21,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+import jsonschema  # noqa: F401  loaded by the first call of a process
 from stories.scripts import Cost, play, stories
+from turns import STREAMS, WORK, around_turns
 from wire import Server
 
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.vt.transcript import Transcript
 
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 PANES = 20
+_TERMINAL_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -248,6 +256,47 @@ def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
     server.text("kill_pane", pane_id="flood")
 
 
+def measure_terminals(figures: Figures) -> None:
+    """Measure what a terminal takes for output of all kinds, in the smallest pieces of a turn."""
+    for text in STREAMS.values():
+        data = eval(text).encode(errors="surrogateescape")  # noqa: S307  a constant of ours
+        transcript = Transcript()
+        begin = time.thread_time()
+        for position in range(0, _TERMINAL_BYTES, 1024):
+            transcript.feed(data[position : position + 1024])
+            transcript.take_settled()
+        took_s = time.thread_time() - begin
+        figures.samples["1 KiB for a terminal"].append(took_s * 1000 / (_TERMINAL_BYTES // 1024))
+
+
+def measure_turns(figures: Figures, pattern: str) -> None:
+    """Measure the longest turn of the event loop during what is a lot of work.
+
+    Args:
+        figures: Gets the processor time of the longest turn of each work, by its kind.
+        pattern: A regular expression for the names of the works to measure.
+    """
+    begun_at = longest_s = 0.0
+
+    def begin() -> None:
+        nonlocal begun_at
+        begun_at = time.thread_time()
+
+    def end() -> None:
+        nonlocal longest_s
+        longest_s = max(longest_s, time.thread_time() - begun_at)
+
+    gc.collect()
+    gc.freeze()  # as the server does
+    for name, work in WORK.items():
+        if re.search(pattern, name):
+            longest_s = 0.0
+            with tempfile.TemporaryDirectory(dir="/tmp") as directory, around_turns(begin, end):
+                anyio.run(work, Settings(dict(os.environ), Path(directory)))
+            kind = name.partition(":")[0]
+            figures.samples[f"longest turn: {kind}"].append(longest_s * 1000)
+
+
 def budgets(figures: Figures) -> list[Budget]:
     """Return the promises of the design, with the figures of this run."""
     median = figures.median
@@ -276,6 +325,14 @@ def budgets(figures: Figures) -> list[Budget]:
         Budget("capture beside a flood / quiet", flood, 5, "×"),
         Budget("wake-up of a wait", median("wake-up of a wait"), 5, "ms"),
         Budget("voluntary switches while idle", median("switches while idle"), 0, ""),
+        Budget(
+            "1 KiB for a terminal, at worst", max(figures.samples["1 KiB for a terminal"]), 10, "ms"
+        ),
+        *(
+            Budget(name, max(samples), 50, "ms")
+            for name, samples in figures.samples.items()
+            if name.startswith("longest turn: ")
+        ),
     ]
 
 
@@ -314,6 +371,9 @@ def main() -> int:
         "--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)"
     )
     parser.add_argument("--no-stories", action="store_true", help="leave out the stories")
+    parser.add_argument(
+        "--work", default="", metavar="REGEX", help="whose turns to measure (default all)"
+    )
     options = parser.parse_args()
     for variable in [variable for variable in os.environ if variable.startswith("TMUX")]:
         del os.environ[variable]
@@ -329,6 +389,8 @@ def main() -> int:
             measure_calls(figures, options.rounds, options.idle, socket)
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
+    measure_terminals(figures)
+    measure_turns(figures, options.work)
     held = budgets(figures)
     costs = {} if options.no_stories else measure_stories()
     if options.json:

@@ -3,11 +3,12 @@
 import importlib.util
 import shlex
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support import ask_until
+from support import Gate, ask_until, wait_until
 
 from .conftest import Shell
 
@@ -32,14 +33,18 @@ def here(shell: Shell, on_path: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
 
 
-def test_terminal_of_a_benchmark() -> None:
+def test_terminal_of_a_benchmark(gate: Gate) -> None:
     terminal = example("benchmark_terminal").Terminal("task")
 
-    terminal.send_keys(["sleep 0.6; echo slept", "Enter"], block=True)
+    opening = threading.Thread(target=wait_until, args=[gate.opens])
+    opening.start()
+    terminal.send_keys([f"cat {gate}; echo slept", "Enter"], block=True)
+    opening.join()
     assert "\nslept\n" in terminal.get_incremental_output()
 
-    terminal.send_keys(["sleep 0.6; echo later", "Enter"])
+    terminal.send_keys([f"cat {gate}; echo later", "Enter"])
     assert "\nlater\n" not in terminal.get_incremental_output()
+    wait_until(gate.opens)
     assert "later" in ask_until(terminal.capture_pane, lambda text: "\nlater\n" in text)
 
     assert terminal.run("echo out; false") == (1, "out\n")

@@ -160,7 +160,7 @@ class TestAttach:
         self, sits: Callable[..., Person], server: Server, tmp_path: Path
     ) -> None:
         started = tmp_path / "started"
-        command = f"touch {started}; sleep 5"
+        command = f"touch {started}; sleep 1000"
         server.send(
             "tools/call",
             name="tmux_send_keys",

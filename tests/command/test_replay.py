@@ -84,7 +84,14 @@ def test_pane_as_it_was_at_a_cursor(shell: Shell, pane: str) -> None:
 
 
 def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
-    assert at(shell, pane, "--at", "0.5s") == ["one"]
+    began, first = (
+        datetime.fromisoformat(
+            json.loads(shell.out("replay", pane, "--at", cursor, "--json"))["ts"]
+        )
+        for cursor in ("0", "5")
+    )
+    since_s = (first - began).total_seconds()
+    assert at(shell, pane, "--at", f"{since_s + 0.4:.2f}s") == ["one"]
     assert at(shell, pane, "--at", "-0.4s") == ["one", "two"]
     assert at(shell, pane, "--at", "1h2m3s") == ["one", "two", "three"]
     assert at(shell, pane, "--at", "2000-01-01T00:00:00Z") == []
@@ -193,7 +200,7 @@ def test_pane_of_a_run_whose_server_was_killed(
     (tmp_path / "logs").chmod(0o500)  # as somebody else's: whoever reads writes nothing
 
     assert at(shell, target, *logs) == ["first", "second"]
-    assert at(shell, target, *logs, "--at", "0.8s") == ["first"]
+    assert at(shell, target, *logs, "--at", "-0.5s") == ["first"]
     done = shell.run("replay", target, TMUX_DEBUG_LOG_DIR=str(tmp_path / "logs"))
     assert done.stdout == "first\nsecond\n"
 

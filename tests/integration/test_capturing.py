@@ -175,7 +175,7 @@ async def test_exited_pane_keeps_its_text(tools: Tools) -> None:
     result = await tools.blocks("capture_pane", pane_id=pane_id)
 
     assert result[0] == "final message"
-    assert result[1].startswith("[debug-1 exited with code 5 after 0.")
+    assert result[1].startswith("[debug-1 exited with code 5 after ")
     assert result[1].endswith("; cursor 15]")
 
 

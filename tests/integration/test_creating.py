@@ -34,16 +34,18 @@ from tmux_debug_mcp.tmux.host import TmuxHost
 
 
 async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
-    named = await tools.blocks("create_pane", command="exec sleep 60", name="server", timeout_s=0.5)
+    named = await tools.blocks(
+        "create_pane", command="exec sleep 60", name="server", timeout_s=PATIENCE_S
+    )
     unnamed = await tools.blocks("create_pane", command="exec sleep 60", timeout_s=0)
 
     assert named[0] == "Created pane 'server' (id: debug-1) running: exec sleep 60"
     assert unnamed[0] == "Created pane 'debug-2' (id: debug-2) running: exec sleep 60"
     assert re.fullmatch(
-        r"\[debug-1 server running 0\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]",
+        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]",
         named[1],
     )
-    assert unnamed[1].startswith("[debug-2 running 0.")
+    assert unnamed[1].startswith("[debug-2 running ")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ async def test_program_that_dies_young_is_told_at_once(
 ) -> None:
     answer = await tools.blocks("create_pane", command=command)
 
-    assert answer[-1].startswith(f"[debug-1 {ending} after 0.")
+    assert answer[-1].startswith(f"[debug-1 {ending} after ")
 
 
 async def test_the_shell_adds_nothing_to_what_a_crash_shows(tools: Tools) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from support import SHELLS, Tools, run
+from support import SHELLS, Gate, Tools, run
 
 # What terminals answer, and tmux most of it.
 QUESTIONS = {
@@ -39,14 +39,16 @@ async def test_what_the_terminal_answered_is_not_run(
 
 @pytest.mark.parametrize("name", ["bash", "dash", "zsh", "fish"])
 async def test_what_the_terminal_answered_between_runs_is_not_run(
-    tools: Tools, tmp_path: Path, name: str
+    tools: Tools, tmp_path: Path, short_path: Path, name: str
 ) -> None:
+    gate = Gate(short_path / "gate")
     before = (
         "" if name == "fish" else r"printf '\033[>q'; "
     )  # fish asks something itself when it starts
     pane_id = await tools.create(f"{before}exec {SHELLS[name]}", cwd=str(tmp_path))
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
-    await run(tools, r"""sh -c "sleep 0.1; printf '\033[>qdone\n'" &""", pane_id)
+    await run(tools, rf"""sh -c "cat {gate}; printf '\033[>qdone\n'" &""", pane_id)
+    await gate.open()
     await tools.blocks("wait", pane_id=pane_id, pattern="done$", since=0)
     assert (await run(tools, "echo fine", pane_id))[0] == "fine\n"
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from support import PATIENCE_S, SHELLS, Tools, eventually, log_writer, python, texts
-
-from tmux_debug_mcp.linux import processes
+from support import PATIENCE_S, SHELLS, Gate, Tools, log_writer, python, texts
 
 # A program that draws only the cells that have changed, as curses does.
 LIST = python("""
@@ -61,14 +59,14 @@ async def test_shell_is_at_rest_at_its_prompt(tools: Tools, shell: str) -> None:
 
 
 async def test_program_that_ends_is_told_with_all_it_printed(tools: Tools) -> None:
-    command = "echo one; sleep 0.2; echo two; exit 3"
+    command = "echo one; echo two; exit 3"
     confirmation, text, status = await observe(
         tools, "create_pane", command=command, timeout_s=PATIENCE_S
     )
 
     assert confirmation == f"Created pane 'debug-1' (id: debug-1) running: {command}"
     assert text == "one\ntwo\n"
-    assert status.startswith("[debug-1 exited with code 3 after 0.")
+    assert status.startswith("[debug-1 exited with code 3 after ")
 
 
 async def test_server_that_has_started_is_at_rest(tools: Tools) -> None:
@@ -80,9 +78,8 @@ async def test_server_that_has_started_is_at_rest(tools: Tools) -> None:
 
 
 async def test_program_that_goes_on_printing_is_told_when_the_time_is_over(tools: Tools) -> None:
-    _, text, status = await observe(
-        tools, "create_pane", command="while :; do echo tick; sleep 0.05; done"
-    )
+    busy = "while :; do echo tick; for ((n = 0; n < 10000; n++)); do :; done; done"
+    _, text, status = await observe(tools, "create_pane", command=busy)
 
     assert text.startswith("tick\n")
     assert "; not at rest after 1 s; " in status
@@ -111,7 +108,8 @@ async def test_observation_that_nobody_asked_for_is_short(tools: Tools) -> None:
 
 
 async def test_flood_of_one_line_is_counted(tools: Tools) -> None:
-    blocks, facts = await tools.answer("create_pane", command="yes no", timeout_s=0.3)
+    command = "yes no | head -c 1000001; cat"
+    blocks, facts = await tools.answer("create_pane", command=command, timeout_s=PATIENCE_S)
     lines = blocks[1].splitlines()
 
     assert lines[0] == "no"
@@ -121,7 +119,8 @@ async def test_flood_of_one_line_is_counted(tools: Tools) -> None:
     assert {line for number, line in enumerate(lines) if number not in marked} <= {"no", "n"}
 
 
-async def test_flood_ends_a_wait_for_quiet(tools: Tools) -> None:
+async def test_flood_ends_a_wait_for_quiet(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.panes.waiting.watching.MAX_LOG_BYTES", 1 << 20)
     await tools.create("yes 0123456789012345678901234567890123456789")
     blocks, facts = await tools.answer("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
 
@@ -144,9 +143,13 @@ async def test_what_advice_says_can_be_done(tools: Tools) -> None:
         )
 
 
-async def test_wait_without_a_condition_ends_when_input_is_awaited(tools: Tools) -> None:
-    await tools.create("sleep 0.3; read -r line; echo got $line; sleep 0.2")
-    _, facts = await tools.answer("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
+async def test_wait_without_a_condition_ends_when_input_is_awaited(
+    tools: Tools, gate: Gate
+) -> None:
+    await tools.create(f"cat {gate}; read -r line; echo got $line")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        _, facts = await tools.answer("wait", pane_id="debug-1", timeout_s=PATIENCE_S)
     assert facts["reason"] == "input"
 
     await tools.send("debug-1", "x Enter")
@@ -273,19 +276,21 @@ class TestScreens:
         assert "screen" not in status
 
     async def test_neither_old_rows_nor_the_echo_of_keys_match_on_a_screen(
-        self, tools: Tools
+        self, tools: Tools, gate: Gate
     ) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
         await tools.send("debug-1", "echo old READY Enter", wait_for="^old READY")
-        draws = "tput cup 20 0; echo working; sleep 0.7; echo DONE; sleep 60 Enter"
-        _, _, status = await observe(
-            tools,
-            "send_keys",
-            pane_id="debug-1",
-            keys=draws,
-            wait_for="READY|DONE$|DONE;",
-            timeout_s=PATIENCE_S,
-        )
+        draws = f"tput cup 20 0; echo working; cat {gate}; echo DONE; sleep 60 Enter"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(gate.open)
+            _, _, status = await observe(
+                tools,
+                "send_keys",
+                pane_id="debug-1",
+                keys=draws,
+                wait_for="READY|DONE$|DONE;",
+                timeout_s=PATIENCE_S,
+            )
         assert "; matched; " in status
         assert (await tools.capture("debug-1")).endswith("\nDONE")
 
@@ -348,22 +353,26 @@ async def test_many_who_wait_for_rest_leave_time_for_others(tools: Tools) -> Non
 
 
 async def test_observation_has_all_that_was_printed_before_the_program_awaited(
-    tools: Tools,
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late the writer of the log is."""
     pane_id = await tools.create("cat", timeout_s=PATIENCE_S)
     await tools.send(pane_id, "first Enter", wait_for="first")
-    writer = log_writer(await tools.engine.find(pane_id))
+    pane = await tools.engine.find(pane_id)
+    writer, drain = log_writer(pane), pane.drain
 
-    async def hold() -> None:
-        os.kill(writer, signal.SIGSTOP)
-        await anyio.sleep(0.3)
+    async def drain_later() -> None:
         os.kill(writer, signal.SIGCONT)
+        await drain()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(hold)
-        await eventually(lambda: processes.is_busy(writer))
-        _, text, status = await observe(tools, "send_keys", pane_id=pane_id, keys="late Enter")
+    monkeypatch.setattr(pane, "drain", drain_later)
+    os.kill(writer, signal.SIGSTOP)
+    try:
+        _, text, status = await observe(
+            tools, "send_keys", pane_id=pane_id, keys="late Enter", timeout_s=PATIENCE_S
+        )
+    finally:
+        os.kill(writer, signal.SIGCONT)
 
     assert text == "late\nlate\n"
     assert "awaits input" in status

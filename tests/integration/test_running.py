@@ -117,7 +117,7 @@ async def test_without_a_pane_it_runs_in_one_of_its_own_that_stays(
     text, meta, status = await run(tools, "pwd; echo err >&2; exit 4", cwd=str(tmp_path))
 
     assert (text, meta["exit_code"], meta["reason"]) == (f"{tmp_path}\nerr\n", 4, "done")
-    assert status.startswith("[debug-1 exited with code 4 after 0.")
+    assert status.startswith("[debug-1 exited with code 4 after ")
     assert await tools.capture("debug-1") == f"{tmp_path}\nerr"
     assert "for a new pane" in await tools.error("run", command="pwd", pane_id="debug-1", cwd="/")
 

@@ -1,15 +1,15 @@
 """Commands run whatever the shell, its prompt, its settings and its line are."""
 
+import itertools
 import os
 import shutil
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, SHELLS, Tools, in_process, python, run, until
+from support import PATIENCE_S, SHELLS, Gate, Tools, in_process, python, run, until, wait_until
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.shells.dialects import Shell
@@ -308,20 +308,24 @@ async def test_shell_that_can_not_take_a_command_is_told_soon(tools: Tools, spoi
         assert "bash did not take the command, and nothing was run." in error
 
 
+# A look at a shell that the start-up file has kept busy for a while.
+LATE_LOOK = 20
+
+
 async def test_start_up_file_that_ends_amid_a_look_at_the_shell_is_waited_for(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tools: Tools, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "rc").write_text("sleep 1.5; answer=yes")
-    children, sleeping_since = processes.children, float("inf")
+    (tmp_path / "rc").write_text(f"cat {gate}; answer=yes")
+    children, looks = processes.children, itertools.count(1)
+
+    def is_starting(pid: int) -> bool:
+        stats = map(processes.read_stat, children(pid))
+        return any(stat and stat.comm == "cat" for stat in stats)
 
     def children_later(pid: int) -> list[int]:
         # On a busy machine this process may have to wait for a processor at any point.
-        nonlocal sleeping_since
-        stats = map(processes.read_stat, children(pid))
-        if any(stat and stat.comm == "sleep" for stat in stats):
-            sleeping_since = min(sleeping_since, time.monotonic())
-            if time.monotonic() > sleeping_since + 1.2:
-                time.sleep(0.5)
+        if is_starting(pid) and next(looks) == LATE_LOOK and gate.opens():
+            wait_until(lambda: not is_starting(pid))
         return children(pid)
 
     monkeypatch.setattr(processes, "children", children_later)

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, SHELLS, Tools, eventually, python, run
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, run
 from toolsets import open_tabs
 
 from tmux_debug_mcp.panes.pane_shell import PaneShell
@@ -110,13 +110,16 @@ class TestShellWithinAShell:
         assert meta["reason"] == "shell_interrupted"
         assert "timed out after 0.5 s and interrupted; it runs a shell" in status
 
-    async def test_one_that_comes_after_the_timeout_is_used_too(self, tools: Tools) -> None:
+    async def test_one_that_comes_after_the_timeout_is_used_too(
+        self, tools: Tools, gate: Gate
+    ) -> None:
         # A program that ignores C-c runs on and then starts a shell, as wrappers may.
         pane_id = await tools.create("bash --norc")
-        wrapper = f"{RAW.replace('sleep(60)', 'sleep(2)')}; stty sane; bash --norc"
-        _, meta, _ = await run(tools, wrapper, pane_id, timeout_s=0.2)
+        wrapper = f"sh -c \"trap '' INT; cat {gate}\"; bash --norc"
+        _, meta, _ = await run(tools, wrapper, pane_id, timeout_s=1)
         assert meta["reason"] == "running"
         assert "busy" in await tools.error("run", pane_id=pane_id, command="echo hello")
+        await gate.open()
         await tools.blocks("wait", pane_id=pane_id, pattern="[#$] $")
 
         assert (await run(tools, "echo hello", pane_id))[0] == "hello\n"
@@ -142,9 +145,10 @@ class TestShellWithinAShell:
     ) -> None:
         pane_id = await tools.create("bash --norc", cwd=str(tmp_path))
         await run(tools, "mkfifo fifo; exec 5<>fifo", pane_id)
-        _, meta, _ = await run(tools, command, pane_id, timeout_s=0.7)
+        timeout_s, reason = (0.7, "timed_out") if "fifo" in command else (PATIENCE_S, "input")
+        _, meta, _ = await run(tools, command, pane_id, timeout_s=timeout_s)
 
-        assert meta["reason"] == ("timed_out" if "fifo" in command else "input")
+        assert meta["reason"] == reason
 
 
 class TestShellThatStarts:

@@ -1,12 +1,11 @@
 """Commands of a tab: what execute_command returns (spec 000, phase 3)."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from support import eventually, own_tmux, python, run_of
+from support import Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
 from tmux_debug_mcp.panes.pane_shell import MAX_WAITING
@@ -36,24 +35,20 @@ async def test_exit_codes_are_returned(tabs: Tabs, tab: str, code: int) -> None:
 
 async def test_timeout_presses_c_c_and_says_so(tabs: Tabs, tab: str) -> None:
     # A command that hangs does not hang the agent, and the tab can be used at once.
-    result = await tabs.execute(
-        tab,
-        python("import time\nprint(1, flush=True)\ntime.sleep(99)"),
-        timeout_ms=500,
-        strip_ansi=True,
-    )
+    command = "sh -c 'trap \"echo interrupted; exit\" INT; echo begun; sleep 99'"
+    result = await tabs.execute(tab, command, timeout_ms=1000, strip_ansi=True)
 
     assert result["timed_out"]
-    assert result["output"].startswith("1\n")
-    assert "KeyboardInterrupt" in result["output"]
-    assert result["note"] == "Timed out after 0.5 s and interrupted."
+    assert result["output"].startswith("begun\n")
+    assert result["output"].endswith("interrupted\n")
+    assert result["note"] == "Timed out after 1 s and interrupted."
     assert await tabs.output(tab, "echo next") == "next\n"
 
 
 async def test_answer_says_that_a_command_that_ignores_c_c_runs_on(tabs: Tabs, tab: str) -> None:
     # It is the agent's to decide what to do with it; the tab says that it is busy until then.
     result = await tabs.execute(
-        tab, "sh -c 'trap \"\" INT; echo up; exec sleep 60'", timeout_ms=300
+        tab, "sh -c 'trap \"\" INT; echo up; exec sleep 60'", timeout_ms=1000
     )
     assert result["timed_out"]
     assert "exit_code" not in result
@@ -93,51 +88,55 @@ async def test_shell_that_is_still_starting_is_waited_for(tabs: Tabs) -> None:
     assert await tabs.output(await tabs.new(), "echo $READY") == "yes\n"
 
 
-async def test_tabs_do_not_wait_for_each_other(tabs: Tabs, tab: str, tmp_path: Path) -> None:
+async def test_tabs_do_not_wait_for_each_other(tabs: Tabs, tab: str, gate: Gate) -> None:
     # A test run in one tab must not keep the agent from the others.
     other = await tabs.new()
     done: list[str] = []
 
     async def run() -> None:
-        await tabs.execute(tab, "until [ -e go ]; do sleep 0.01; done")
+        await tabs.execute(tab, f"cat {gate}")
         done.append(tab)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        await tabs.shows_foreground(tab, "sleep")
+        await tabs.shows_foreground(tab, "cat")
         assert await tabs.output(other, "echo meanwhile") == "meanwhile\n"
         assert done == []
-        (tmp_path / "go").touch()
+        await gate.open()
 
 
 async def test_command_that_does_not_get_its_turn_in_time_is_not_run(
-    tabs: Tabs, tab: str, tmp_path: Path
+    tabs: Tabs, tab: str, tmp_path: Path, gate: Gate
 ) -> None:
     # The timeout is how long the agent waits, so the time that another command takes counts.
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(tabs.execute, tab, "until [ -e go ]; do sleep 0.01; done"))
-        await tabs.shows_foreground(tab, "sleep")
+        tasks.start_soon(tabs.execute, tab, f"cat {gate}")
+        await tabs.shows_foreground(tab, "cat")
         error = await tabs.error(
             "execute_command", window_id=tab, command="touch other", timeout_ms=200
         )
-        assert error.startswith(f"Tab '{tab}' is busy: until [ -e go ]; do sleep 0.01; done, ")
-        await tabs.execute(await tabs.new(), "touch go")
+        assert error.startswith(f"Tab '{tab}' is busy: cat /")
+        await gate.open()
     assert not (tmp_path / "other").exists()
 
 
-async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str) -> None:
+async def test_calls_that_wait_for_a_tab_are_limited(tabs: Tabs, tab: str, gate: Gate) -> None:
     # A client that runs wild gets an error, not a queue without end.
     errors: list[str] = []
 
     async def run() -> None:
-        result = await tabs.call("execute_command", window_id=tab, command="sleep 0.05")
+        result = await tabs.call("execute_command", window_id=tab, command="true")
         if result.is_error:
             assert result.content[0].type == "text"
             errors.append(result.content[0].text)
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(MAX_WAITING + 3):
+        tasks.start_soon(tabs.execute, tab, f"cat {gate}")
+        await tabs.shows_foreground(tab, "cat")
+        for _ in range(MAX_WAITING + 2):
             tasks.start_soon(run)
+        await eventually(lambda: len(errors) == 2)
+        await gate.open()
 
     assert (
         errors

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support import eventually, run_of
+from support import Gate, eventually, run_of
 from toolsets import Tabs, open_tabs
 
 from tmux_debug_mcp.logs.archive import Archive
@@ -140,18 +140,15 @@ async def test_character_that_is_coming_is_held_back_and_one_that_never_came_is_
 
 @pytest.mark.parametrize("size", [10, 33, 100, 4096, 65_536])
 async def test_clean_streams_have_each_line_once_also_around_full_screen_programs(
-    tabs: Tabs, tab: str, size: int
+    tabs: Tabs, tab: str, gate: Gate, size: int
 ) -> None:
     # Read while the program is on the screen, and after it. Chunks of any size come to an end.
-    gate = "until [ -e go ]; do sleep 0.05; done"
     draw, leave = "printf '\\033[?1049h\\033[2J\\033[Hmenu'", "printf '\\033[?1049l'"
-    command = f"seq 1001 1030; {draw}; {gate}; {leave}; seq 2001 2009"
-    await tabs.json("execute_command", window_id=tab, command="cd $(mktemp -d) && pwd")
+    command = f"seq 1001 1030; {draw}; cat {gate}; {leave}; seq 2001 2009"
     await tabs.json("start_process", window_id=tab, command=command)
     await tabs.shows(tab, "menu")
     text, at = await tabs.stream(tab, max_bytes=size, strip_ansi=True)
-    directory = next(line for line in text.split("\n") if line.startswith("/"))
-    Path(directory, "go").touch()
+    await gate.open()
     await tabs.shows(tab, "\n2009\n")
     more, _ = await tabs.stream(tab, at, max_bytes=size, strip_ansi=True)
 

@@ -161,7 +161,7 @@ async def test_keys_to_an_exited_pane_are_an_error_that_says_how_it_ended(tools:
 
     error = await tools.error("send_keys", pane_id=pane_id, keys="ls Enter")
 
-    assert error.startswith("Pane 'debug-1' exited with code 3 after 0.")
+    assert error.startswith("Pane 'debug-1' exited with code 3 after ")
     assert "Use tmux_capture_pane" in error
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from clocks import FallingClock, with_times
-from support import PATIENCE_S, Tools, eventually, in_process, log_writer, python
+from support import PATIENCE_S, Gate, Tools, eventually, in_process, log_writer, python
 
 from tmux_debug_mcp.settings import Settings
 
@@ -46,9 +47,13 @@ async def waiting(tools: Tools, pane_id: str, **arguments: Any) -> AsyncIterator
         yield results
 
 
-async def test_line_that_matches_is_returned_with_what_came_before(tools: Tools) -> None:
-    pane_id = await tools.create("echo starting; sleep 0.2; echo listening on 8080; sleep 60")
-    text, meta, status = await wait(tools, pane_id, pattern=r"listening on \d+$")
+async def test_line_that_matches_is_returned_with_what_came_before(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create(f"echo starting; cat {gate}; echo listening on 8080; sleep 60")
+    async with waiting(tools, pane_id, pattern=r"listening on \d+$") as results:
+        await gate.open()
+    [(text, meta, status)] = results
 
     assert text == "starting\nlistening on 8080\n"
     assert status.endswith(f"; matched; cursor {meta['cursor']}]")
@@ -61,10 +66,13 @@ async def test_unfinished_line_matches_to_its_end(tools: Tools) -> None:
     assert (await wait(tools, pane_id, pattern="^Password: $"))[0] == "Password: "
 
 
-async def test_create_waits_for_what_its_program_prints(tools: Tools) -> None:
-    text, meta, status = await observed(
-        tools, "create_pane", command="sleep 0.1; echo up; sleep 60", name="server", wait_for="^up$"
-    )
+async def test_create_waits_for_what_its_program_prints(tools: Tools, gate: Gate) -> None:
+    command = f"cat {gate}; echo up; sleep 60"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        text, meta, status = await observed(
+            tools, "create_pane", command=command, name="server", wait_for="^up$"
+        )
 
     assert (text, meta["reason"], meta["pane_id"]) == ("up\n", "matched", "debug-1")
     assert "; matched; " in status
@@ -82,30 +90,40 @@ async def test_line_that_scrolled_away_a_hundred_thousand_lines_ago_is_seen(tool
 
     assert "NEEDLE" in text
     assert len(text) <= 10_000
-    await wait(tools, pane_id, idle_s=0.3)
+    assert (await wait(tools, pane_id))[1]["reason"] == "input"
     again, meta, _ = await wait(tools, pane_id, pattern="NEEDLE", since=0, timeout_s=0)
     assert (meta["reason"], "NEEDLE" in again) == ("matched", True)
 
 
-async def test_death_is_an_answer_with_the_last_output(tools: Tools) -> None:
-    pane_id = await tools.create("sleep 0.2; echo last words; exit 3")
-    text, meta, status = await wait(tools, pane_id, pattern="never")
+async def test_death_is_an_answer_with_the_last_output(tools: Tools, gate: Gate) -> None:
+    pane_id = await tools.create(f"cat {gate}; echo last words; exit 3")
+    async with waiting(tools, pane_id, pattern="never") as results:
+        await gate.open()
+    [(text, meta, status)] = results
 
     assert (text, meta["reason"], meta["exit_code"]) == ("last words\n", "exited", 3)
-    assert status.startswith("[debug-1 exited with code 3 after 0.")
+    assert status.startswith("[debug-1 exited with code 3 after ")
     assert (await wait(tools, pane_id, pattern="never"))[1]["reason"] == "exited"
 
 
-async def test_pattern_in_the_last_line_of_a_dying_program_matches(tools: Tools) -> None:
-    pane_id = await tools.create("sleep 0.1; printf 'fatal: no more'")
+async def test_pattern_in_the_last_line_of_a_dying_program_matches(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create(f"cat {gate}; printf 'fatal: no more'")
+    async with waiting(tools, pane_id, pattern="no more") as results:
+        await gate.open()
+    [(_, meta, _)] = results
 
-    assert (await wait(tools, pane_id, pattern="no more"))[1]["reason"] == "matched"
+    assert meta["reason"] == "matched"
 
 
-async def test_wait_without_conditions_is_for_the_end(tools: Tools) -> None:
-    pane_id = await tools.create("sleep 0.3; echo done")
+async def test_wait_without_conditions_is_for_the_end(tools: Tools, gate: Gate) -> None:
+    pane_id = await tools.create(f"cat {gate}; echo done")
+    async with waiting(tools, pane_id) as results:
+        await gate.open()
+    [(text, meta, _)] = results
 
-    assert (await wait(tools, pane_id))[:1] == ("done\n",)
+    assert (text, meta["reason"]) == ("done\n", "exited")
 
 
 async def test_kill_of_the_shell_itself_ends_the_wait(tools: Tools) -> None:
@@ -131,19 +149,24 @@ async def test_stop_pattern_ends_the_wait_where_it_comes_first(tools: Tools) -> 
 
 
 async def test_quiet_for_so_long_is_idle(tools: Tools) -> None:
-    pane_id = await tools.create("for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 60")
+    pane_id = await tools.create("seq 5; sleep 60")
+    await tools.shows(pane_id, "5")
     text, meta, status = await wait(tools, pane_id, idle_s=0.5)
 
     assert (text, meta["reason"]) == ("1\n2\n3\n4\n5\n", "idle")
     assert "; idle for 0.5 s; " in status
+    assert tools.engine.panes[0].log.quiet_s() >= 0.5
 
 
 async def test_keys_that_were_sent_begin_the_quiet_anew(tools: Tools) -> None:
-    pane_id = await tools.create("read line; sleep 0.3; echo answer; sleep 60")
+    pane_id = await tools.create("stty -echo; echo silent; cat >/dev/null", wait_for="silent")
+    [pane] = tools.engine.panes
     await wait(tools, pane_id, idle_s=0.5)
     await tools.send(pane_id, "question Enter")
 
-    assert "answer" in (await wait(tools, pane_id, idle_s=0.5))[0]
+    assert (await wait(tools, pane_id, idle_s=0.5))[1]["reason"] == "idle"
+    assert pane.keyboard.last_sent is not None
+    assert time.monotonic() - pane.keyboard.last_sent.at >= 0.5
 
 
 async def test_timeout_returns_what_there_is(tools: Tools) -> None:
@@ -164,24 +187,23 @@ async def test_timeout_zero_looks_at_once(tools: Tools) -> None:
 
 
 async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
-    tools: Tools,
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pane_id = await tools.create("echo before; read go; echo ready; sleep 60")
     await tools.shows(pane_id, "before")
     pane = await tools.engine.find(pane_id)
-    writer = log_writer(pane)
+    writer, drain = log_writer(pane), pane.drain
 
-    async def go_on() -> None:
-        await anyio.sleep(0.1)
+    async def drain_later() -> None:
         os.kill(writer, signal.SIGCONT)
+        await drain()
 
     os.kill(writer, signal.SIGSTOP)
     try:
         await tools.send(pane_id, "Enter")
         await tools.shows(pane_id, "ready")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(go_on)
-            _, facts, _ = await wait(tools, pane_id, pattern="ready", timeout_s=0)
+        monkeypatch.setattr(pane, "drain", drain_later)
+        _, facts, _ = await wait(tools, pane_id, pattern="ready", timeout_s=0)
     finally:
         os.kill(writer, signal.SIGCONT)
 
@@ -189,18 +211,22 @@ async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
 
 
 @with_times(rest_of_line_s=PATIENCE_S)
-async def test_line_that_matches_before_it_is_whole_is_told_whole(tools: Tools) -> None:
+async def test_line_that_matches_before_it_is_whole_is_told_whole(tools: Tools, gate: Gate) -> None:
     # As when a terminal hands over what was written in two pieces.
-    pane_id = await tools.create("printf 'error: no'; sleep 0.3; echo ' such file'; sleep 60")
-    text, meta, _ = await wait(tools, pane_id, pattern="error: .*")
+    pane_id = await tools.create(f"printf 'error: no'; cat {gate}; echo ' such file'; sleep 60")
+    async with waiting(tools, pane_id, pattern="error: .*") as results:
+        await gate.open()
+    [(text, meta, _)] = results
 
     assert (text, meta["reason"]) == ("error: no such file\n", "matched")
 
 
-async def test_first_of_several_panes_answers(tools: Tools) -> None:
+async def test_first_of_several_panes_answers(tools: Tools, gate: Gate) -> None:
     slow = await tools.create("echo slow; sleep 60", name="slow")
-    fast = await tools.create("sleep 0.2; echo fast")
-    text, meta, status = await wait(tools, ["slow", fast], pattern="fast")
+    fast = await tools.create(f"cat {gate}; echo fast")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        text, meta, status = await wait(tools, ["slow", fast], pattern="fast")
 
     assert (text, meta["pane_id"]) == ("fast\n", fast)
     assert status.startswith(f"[{fast} ")
@@ -236,23 +262,27 @@ async def test_neither_echo_nor_old_output_matches_and_the_answer_does(
         assert answer in lines[1 if shell == "cat" else 0 :], (number, text)
 
 
-async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(tools: Tools) -> None:
-    pane_id = await tools.create(
-        python("import time\nwhile True: line = input(); time.sleep(0.2); print(line)")
-    )
-    text, meta, _ = await observed(
-        tools, "send_keys", pane_id=pane_id, keys="hello Enter", wait_for="^hello$"
-    )
+async def test_answer_that_equals_the_keys_matches_and_their_echo_does_not(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create(f"read -r line; cat {gate}; echo $line; sleep 60")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        text, meta, _ = await observed(
+            tools, "send_keys", pane_id=pane_id, keys="hello Enter", wait_for="^hello$"
+        )
 
     assert (text.split(), meta["reason"]) == (["hello", "hello"], "matched")
 
 
-async def test_answer_to_keys_that_are_not_echoed_matches(tools: Tools) -> None:
-    command = "read -s secret; sleep 0.1; echo $secret; sleep 60"
+async def test_answer_to_keys_that_are_not_echoed_matches(tools: Tools, gate: Gate) -> None:
+    command = f"read -s secret; cat {gate}; echo $secret; sleep 60"
     pane_id = await tools.create(command, timeout_s=PATIENCE_S)
-    text, meta, _ = await observed(
-        tools, "send_keys", pane_id=pane_id, keys="hunter2 Enter", wait_for="hunter2"
-    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        text, meta, _ = await observed(
+            tools, "send_keys", pane_id=pane_id, keys="hunter2 Enter", wait_for="hunter2"
+        )
 
     assert (text, meta["reason"]) == (
         "\nhunter2\n" if text.startswith("\n") else "hunter2\n",
@@ -260,28 +290,39 @@ async def test_answer_to_keys_that_are_not_echoed_matches(tools: Tools) -> None:
     )
 
 
-async def test_prompt_comes_back_after_the_command_and_not_before(tools: Tools) -> None:
+async def test_prompt_comes_back_after_the_command_and_not_before(tools: Tools, gate: Gate) -> None:
     pane_id = await tools.create("bash --norc", wait_for=r"[$#] $")
-    text, meta, _ = await observed(
-        tools,
-        "send_keys",
-        pane_id=pane_id,
-        keys="sleep 0.3; echo finished Enter",
-        wait_for=r"[$#] $",
-    )
+    keys = f"cat {gate}; echo finished Enter"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(gate.open)
+        text, meta, _ = await observed(
+            tools, "send_keys", pane_id=pane_id, keys=keys, wait_for=r"[$#] $"
+        )
 
     assert (meta["reason"], "finished\n" in text) == ("matched", True)
 
 
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish"])
 async def test_what_was_typed_ahead_is_echo_where_the_shell_shows_it_again(
-    tools: Tools, shell: str, tmp_path: Path
+    tools: Tools, shell: str, tmp_path: Path, gate: Gate
 ) -> None:
     pane_id = await tools.create(shell, env={"HOME": str(tmp_path)}, wait_for=r"[$#%>] $")
-    await tools.send(pane_id, "sleep 0.3 Enter")
-    text, meta, _ = await observed(
-        tools, "send_keys", pane_id=pane_id, keys="sleep 0.1; echo AHEAD Enter", wait_for="AHEAD"
-    )
+    [pane] = tools.engine.panes
+    answer = Gate(tmp_path / "answer")
+    await tools.send(pane_id, f"cat {gate} Enter")
+    await tools.shows_foreground(pane_id, "cat")
+
+    async def go_on() -> None:
+        await eventually(lambda: b"echo AHEAD\r\n" in pane.log.read(0, pane.log.size))
+        await gate.open()
+        await answer.open()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(go_on)
+        keys = f"cat {answer}; echo AHEAD Enter"
+        text, meta, _ = await observed(
+            tools, "send_keys", pane_id=pane_id, keys=keys, wait_for="AHEAD"
+        )
 
     assert (meta["reason"], "\nAHEAD\n" in text) == ("matched", True), text
 
@@ -359,9 +400,12 @@ async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools
     assert await tools.capture(pane_id) == ""
 
 
-async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: Tools) -> None:
+async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.logs.retention.MAX_LOG_BYTES", 1 << 20)
     pane_id = await tools.create(
-        "yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60"
+        "yes 0123456789012345678901234567890 | head -c 2000000; echo THE END; sleep 60"
     )
     await tools.shows(pane_id, "THE END", lines=1)
     tools.engine._retention.trim()
@@ -374,7 +418,7 @@ async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(tools: T
 
 async def test_flood_beside_a_wait_for_it_is_waited_for_to_its_end(tools: Tools) -> None:
     pane_id = await tools.create(
-        "yes 0123456789012345678901234567890 | head -c 30000000; echo THE END; sleep 60"
+        "yes 0123456789012345678901234567890 | head -c 5000000; echo THE END; sleep 60"
     )
 
     assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"
@@ -403,25 +447,32 @@ async def test_cancelled_wait_leaves_the_pane_alone(tools: Tools) -> None:
 
 
 async def test_wait_goes_on_where_notification_of_growth_is_not_to_be_had(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tmux_debug_mcp.linux.files.open_inotify", lambda: -1)
     async with in_process(settings) as tools:
-        pane_id = await tools.create("sleep 0.2; echo ready; sleep 60")
-        assert (await wait(tools, pane_id, pattern="ready"))[1]["reason"] == "matched"
+        pane_id = await tools.create(f"cat {gate}; echo ready; sleep 60")
+        async with waiting(tools, pane_id, pattern="ready") as results:
+            await gate.open()
+        [(_, meta, _)] = results
+        assert meta["reason"] == "matched"
 
 
 @with_times(progress_s=0.05)
-async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(tools: Tools) -> None:
+async def test_client_that_asks_for_progress_hears_that_the_call_is_at_work(
+    tools: Tools, gate: Gate
+) -> None:
     heard = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
+        if len(heard) == 4:
+            await gate.open()
 
-    pane_id = await tools.create("sleep 0.5")
+    pane_id = await tools.create(f"cat {gate}")
     await tools.client.call_tool("tmux_wait", {"pane_id": pane_id}, progress_callback=hear)
 
-    assert len(heard) > 3
+    assert len(heard) >= 4
     assert heard[0] == (0, None, "0 s")
 
 
@@ -449,29 +500,29 @@ async def test_death_of_tmux_answers_the_wait(tools: Tools) -> None:
 
 @pytest.mark.parametrize("shell", ["bash --norc", "zsh -f", "fish --no-config"])
 async def test_line_that_is_recalled_does_not_match_and_its_answer_does(
-    tools: Tools, shell: str
+    tools: Tools, shell: str, gate: Gate
 ) -> None:
     pane_id = await tools.create(shell)
-    await observed(
-        tools,
-        "send_keys",
-        pane_id=pane_id,
-        keys="sleep 0.2; echo foo''bar Enter",
-        wait_for="^foobar$",
-    )
-    text, meta, _ = await observed(
-        tools, "send_keys", pane_id=pane_id, keys="Up Enter", wait_for="foo.*bar"
-    )
+    for keys, pattern in (
+        (f"cat {gate}; echo foo''bar Enter", "^foobar$"),
+        ("Up Enter", "foo.*bar"),
+    ):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(gate.open)
+            text, meta, _ = await observed(
+                tools, "send_keys", pane_id=pane_id, keys=keys, wait_for=pattern
+            )
 
     assert (meta["reason"], "\nfoobar\n" in text) == ("matched", True), text
 
 
-async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools) -> None:
+async def test_keys_that_are_sent_during_a_wait_do_not_match(tools: Tools, gate: Gate) -> None:
     pane_id = await tools.create("bash --norc", wait_for="[$#] $")
     async with waiting(tools, pane_id, pattern="foo.*bar") as results:
-        await tools.send(pane_id, "sleep 0.2; echo foo''bar")
+        await tools.send(pane_id, f"cat {gate}; echo foo''bar")
         await tools.shows(pane_id, "echo foo''bar")
         await tools.send(pane_id, "Enter")
+        await gate.open()
     [(text, meta, _)] = results
 
     assert (meta["reason"], "\nfoobar" in text) == ("matched", True), text
@@ -489,7 +540,7 @@ async def test_line_that_a_run_types_does_not_match(tools: Tools) -> None:
 
 async def test_line_without_end_is_looked_at_in_time(tools: Tools) -> None:
     pane_id = await tools.create(
-        "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo THE END; sleep 60"
+        "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo THE END; sleep 60"
     )
     await wait(tools, pane_id, pattern="never", timeout_s=0.5)
 

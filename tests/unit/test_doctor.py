@@ -52,7 +52,7 @@ class TestChecks:
             return []
 
         checks = [Check("slow", look), Check("fast", lambda: [ok("fast", "")])]
-        slow, fast = findings_of(checks, 0.2)
+        slow, fast = findings_of(checks, 1.0)
         is_over.set()
 
         assert (slow.name, slow.state) == ("slow", State.WARNING)

@@ -1,0 +1,271 @@
+"""Calls that are a lot of work, and how much of it is done between two awaits.
+
+A turn of the event loop runs all that can go on, and other calls wait for it. Tests count the work
+of a turn in units that no machine changes. What it costs in time is a figure of `./dev bench`.
+"""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+from support import PATIENCE_S, Gate, eventually, in_process, python
+
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.control_mode import Parser
+from tmux_debug_mcp.vt.transcript import Transcript
+
+Work = Callable[[Settings], Awaitable[None]]
+
+
+@contextmanager
+def around_turns(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    """Call functions before and after each turn of the event loop in the block."""
+    run_once = asyncio.BaseEventLoop._run_once  # type: ignore[attr-defined]
+
+    def turn(loop: asyncio.BaseEventLoop) -> None:
+        begin()
+        run_once(loop)
+        end()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.BaseEventLoop, "_run_once", turn)
+        yield
+
+
+@contextmanager
+def largest_turns() -> Iterator[Counter[str]]:
+    """Count the work of each turn of the event loop in the block.
+
+    Yields:
+        The most of each unit that a turn had.
+    """
+    most: Counter[str] = Counter()
+    now: Counter[str] = Counter()
+    loop_thread = threading.get_ident()
+
+    def count(unit: str, size: int) -> None:
+        if threading.get_ident() == loop_thread:
+            now[unit] += size
+
+    def end() -> None:
+        for unit, size in now.items():
+            most[unit] = max(most[unit], size)
+
+    def feed_terminal(self: Transcript, data: bytes, feed: Any = Transcript.feed) -> None:  # noqa: ANN401
+        count("bytes for terminals", len(data))
+        feed(self, data)
+
+    def feed_parser(self: Parser, data: bytes, feed: Any = Parser.feed) -> Any:  # noqa: ANN401
+        count("bytes of tmux", len(data))
+        return feed(self, data)
+
+    def read_log(self: Log, start: int, size: int, read: Any = Log.read) -> bytes:  # noqa: ANN401
+        data: bytes = read(self, start, size)
+        count("bytes of logs", len(data))
+        return data
+
+    def match(self: Matcher, lines: list[str], first: Any = Matcher.first) -> Any:  # noqa: ANN401
+        count("matched characters", sum(map(len, lines)))
+        return first(self, lines)
+
+    with pytest.MonkeyPatch.context() as patch, around_turns(now.clear, end):
+        patch.setattr(Transcript, "feed", feed_terminal)
+        patch.setattr(Parser, "feed", feed_parser)
+        patch.setattr(Log, "read", read_log)
+        patch.setattr(Matcher, "first", match)
+        yield most
+
+
+MARK = "\\x1b]7777;0123456789abcdef;S0;echo hi\\a"
+STREAMS = {
+    "combining": "'a' + chr(0x301) * 80_000",
+    "combining in lines": "('a' + chr(0x301) * 150 + '\\r\\n') * 3_000",
+    "returns": "'x' + '\\r' * 200_000",
+    "escapes": "'x' + '\\x1b' * 200_000",
+    "control sequence begins": "'\\x1b[' * 100_000",
+    "parameters": "'\\x1b[' + '1;' * 100_000",
+    "strings begin": "'\\x1b]0;x' * 60_000",
+    "strings of another kind begin": "'\\x1bP' * 100_000",
+    "colours": "'\\x1b[38;5;7mx' * 20_000",
+    "backspaces": "'x' * 100 + '\\b' * 200_000",
+    "tabs": "'\\t' * 200_000",
+    "one line": "'x' * 600_000",
+    "wide": "'漢' * 80_000",
+    "no line feeds, moves": "'x\\x1b[C' * 40_000",
+    "insert lines": "'\\x1b[H\\x1b[5L' * 20_000",
+    "insert characters": "'\\x1b[100@x' * 20_000",
+    "delete lines": "'x\\n\\x1b[H\\x1b[50M' * 20_000",
+    "clear": "'x\\x1b[2J' * 30_000",
+    "alternate": "'x\\x1b[?1049hy\\x1b[?1049l' * 10_000",
+    "reverse index": "'\\x1bM' * 60_000",
+    "region": "'\\x1b[2;3rx\\n\\n\\n' * 20_000",
+    "drawing": "'\\x1b(0qqq\\x1b(B' * 20_000",
+    "marks": f"'{MARK}' * 6_000",
+    "marks behind text": f"' . /tmp/tmux-debug-mcp-1-00000000/1.1-echo{MARK}' * 3_000",
+    "pane marks": "'\\x1b\\\\\\x1b]7777;0123456789abcdef;999\\a' * 6_000",
+    "short lines": "'x\\n' * 100_000",
+    "empty lines": "'\\n' * 200_000",
+    "bracketed": "'\\x1b[?2004hx\\n' * 20_000",
+    "repeat": "'x\\x1b[1000b' * 20_000",
+    "nul": "'\\0' * 200_000",
+    "broken": "'\\udcff\\udcc3' * 60_000",
+}
+
+
+async def _output(text: str, settings: Settings) -> None:
+    """Print a text, which is waited for, read, captured, and the output of a run."""
+    program = (
+        f"import sys; sys.stdout.buffer.write(({text}).encode(errors='surrogateescape')); print()"
+    )
+    async with in_process(settings) as tools:
+        pane = await tools.create(python(f"{program}; print('the' + 'End')"))
+        await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=PATIENCE_S)
+        await tools.blocks("capture_pane", pane_id=pane, since=0)
+        await tools.blocks("capture_pane", pane_id=pane, lines=1000, ansi=True)
+        await tools.blocks("run", command=python(program), timeout_s=PATIENCE_S)
+
+
+RAW = "import time, tty; tty.setraw(0); print('ready', flush=True); time.sleep(3600)"
+RAW_ECHO = """import os, tty
+tty.setraw(0)
+print('ready', flush=True)
+while True: os.write(1, os.read(0, 4096).replace(b'\\r', b'\\r\\n'))
+"""
+
+
+async def _paste(program: str, lines: int, settings: Settings) -> None:
+    """Paste a text into a program."""
+    async with in_process(settings) as tools:
+        pane = await tools.create(program if program == "cat" else python(program))
+        if program != "cat":
+            await tools.shows(pane, "ready")
+        text = "".join(f"line {number}\n" for number in range(lines))
+        await tools.blocks("send_keys", pane_id=pane, keys=text, paste=True)
+        await tools.blocks("wait", pane_id=pane, pattern="nothing", timeout_s=1)
+
+
+async def _document(settings: Settings) -> None:
+    """Paste a document within a command into a shell."""
+    async with in_process(settings) as tools:
+        pane = await tools.create("bash --norc")
+        text = "".join(f"line {number}\n" for number in range(8_000))
+        document = f"cat >/dev/null <<E\n{text}E\necho do''ne\n"
+        await tools.blocks("send_keys", pane_id=pane, keys=document, paste=True, timeout_s=0)
+        await tools.blocks("send_keys", pane_id=pane, keys="Enter", timeout_s=0)
+        [*_, status] = await tools.blocks(
+            "wait", pane_id=pane, pattern="^done", timeout_s=PATIENCE_S
+        )
+        assert "matched" in status
+
+
+KEYS = {
+    "20,000 names": "Up " * 20_000,
+    "300,000 names": "Up " * 300_000,
+    "line feeds": "\n" * 1_000_000,
+    "Enter": "x" + " Enter" * 150_000,
+    "single characters": "a " * 500_000,
+    "one word": "a" * 1_000_000,
+    "lines of text": "é\n" * 300_000,
+    "blanks": " " * 1_000_000,
+    "beginnings of names": "C-" * 500_000,
+    "C-x": "C-x " * 250_000,
+    "names and text": "F1 x" * 200_000,
+}
+
+
+async def _keys(keys: str, settings: Settings) -> None:
+    """Send keys, most of which are refused, as names, as text and as a paste."""
+    async with in_process(settings) as tools:
+        pane = await tools.create(python(RAW))
+        await tools.call("send_keys", pane_id=pane, keys=keys)
+        await tools.call("send_keys", pane_id=pane, keys=keys, literal=True)
+        await tools.call("send_keys", pane_id=pane, keys=keys, paste=True)
+
+
+async def _large_terminals(settings: Settings) -> None:
+    """Read and draw the largest terminals, with a long line and with many colours."""
+    line = python("import sys; sys.stdout.write('0123456789' * 1_000_000)")
+    row = "''.join(f'\\033[38;2;{number};{column % 256};7mx' for column in range(490))"
+    coloured = python(f"for number in range(255): print({row})")
+    async with in_process(settings, toolsets="tmux,terminal") as tmux:
+        for name, program in (("line", line), ("colours", coloured)):
+            gate = Gate(settings.cwd / f"{name}-gate")
+            command = f"cat {gate}; {program}; touch {name}; exec cat"
+            await tmux.blocks("tmux_create_session", name=name, command=command)
+            await tmux.blocks("tmux_resize_pane", target=name, width=500, height=200)
+            await gate.open()
+            await eventually((settings.cwd / name).exists)
+            for arguments in (
+                {},
+                {"line_count": 1},
+                {"line_count": 1000},
+                {"start_line": -500, "line_count": 1000},
+            ):
+                await tmux.blocks("tmux_read_pane", target=name, **arguments)
+            await tmux.blocks("takeScreenshot", session=name)
+            await tmux.blocks("getContent", session=name)
+
+
+async def _many_waits(settings: Settings) -> None:
+    """Wait for four floods, sixty times at once."""
+    async with in_process(settings) as tools:
+        panes = [await tools.create("while :; do seq 1000; done") for _ in range(4)]
+        async with anyio.create_task_group() as tasks:
+            for number in range(60):
+                pane = panes[number % 4]
+                tasks.start_soon(
+                    partial(tools.call, "wait", pane_id=pane, pattern="never", timeout_s=2)
+                )
+                await anyio.lowlevel.checkpoint()  # not all of them begin in one turn
+        for pane in panes:
+            await tools.call("kill_pane", pane_id=pane)
+
+
+HARD_LOGS = {
+    "a long line beside a carriage return": (
+        "print('50%', end='\\r'); print('100%'); print('x' * 500_000)"
+    ),
+    "backspaces": "print('x' * 100_000 + '\\b' * 100_000)",
+    "spinners": "print(('[======>      ] 44% ' * 4 + '\\b' * 80) * 5_000)",
+    "short lines": "print('a\\n' * 700_000 + 'b\\n' * 500_000)",
+    "blank lines": "print('\\n' * 1_200_000 + 'b\\n' * 500_000)",
+    "what looks like a private path": (
+        "print('/tmp/tmux-debug-mcp-1-00000000/1.1-x ' + 'x' * 300_000)"
+    ),
+}
+
+
+async def _search(program: str, settings: Settings) -> None:
+    """Search a log and read it."""
+    async with in_process(settings) as tools:
+        pane = await tools.create(python(program))
+        await tools.exited(pane)
+        for pattern in ("zzz", "a", ".", "x*", "^$"):
+            await tools.blocks("capture_pane", pane_id=pane, pattern=pattern)
+        await tools.blocks("capture_pane", pane_id=pane)
+        await tools.blocks("capture_pane", pane_id=pane, since=0)
+
+
+PASTES = {
+    f"paste: {lines} lines, {name}": partial(_paste, program, lines)
+    for lines in (500, 5_000, 60_000)
+    for name, program in (("raw", RAW), ("raw with echo", RAW_ECHO), ("cat", "cat"))
+}
+# What is a lot of work, by a name.
+WORK: dict[str, Work] = {
+    **{f"output: {name}": partial(_output, text) for name, text in STREAMS.items()},
+    **PASTES,
+    "document": _document,
+    **{f"keys: {name}": partial(_keys, keys) for name, keys in KEYS.items()},
+    "large terminals": _large_terminals,
+    "waits for floods": _many_waits,
+    **{f"search: {name}": partial(_search, program) for name, program in HARD_LOGS.items()},
+}
