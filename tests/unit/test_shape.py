@@ -53,7 +53,6 @@ PURE = {
     "tmux/targets.py",
     "tmux/captures.py",
     "tmux/pasting.py",
-    "logs/index.py",
     "logs/excerpts.py",
     "panes/looking/activity.py",
     "panes/waiting/conditions.py",

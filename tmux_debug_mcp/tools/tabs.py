@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from tmux_debug_mcp.errors import ArgumentError, PaneNotFoundError
-from tmux_debug_mcp.logs.ends import read_last_lines
-from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw
-from tmux_debug_mcp.logs.reading import read_clean
+from tmux_debug_mcp.logs.reading import read_chunk, read_last_lines
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.terminal import PROMPT_SOON_S
@@ -165,11 +163,9 @@ class Tabs:
         async with self._engine.open_readable(readable_id) as tab:
             gaps = await _gaps(tab)
             end = (await tab.state()).cursor
-            lines = arguments.lines
-            if arguments.strip_ansi:
-                found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
-            else:
-                found, is_cut = read_last_raw_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+            found, is_cut = await read_last_lines(
+                tab.log, end, arguments.lines, MAX_LOG_CHARACTERS, is_raw=not arguments.strip_ansi
+            )
         content = "\n".join(found)
         result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
         return answer(arguments.window_id, result | gaps, content)
@@ -231,10 +227,14 @@ class Tabs:
                     f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
                     f"Give at most {state.cursor}."
                 )
-            if arguments.strip_ansi:
-                piece = await read_clean(tab.log, start, state.cursor, max_bytes)
-            else:
-                piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=state.is_final)
+            piece = await read_chunk(
+                tab.log,
+                start,
+                state.cursor,
+                max_bytes,
+                is_raw=not arguments.strip_ansi,
+                is_final=state.is_final,
+            )
         is_end = not piece.remaining_bytes
         next_byte = piece.end
         if state.is_final and is_end:  # what is unfinished when a program ends stays so

@@ -6,10 +6,9 @@ from typing import Any
 
 import orjson
 
-from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.raw import read_raw_end
+from tmux_debug_mcp.logs.reading import read_end
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
@@ -104,7 +103,7 @@ async def clean_output(log: Log, start: int, end: int) -> Excerpt:
 
 async def raw_output(log: Log, start: int, end: int) -> Excerpt:
     """Return the end of a command's output with escape sequences."""
-    piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
+    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_raw=True)
     return Excerpt(piece.text.split("\n"), [], piece.start - start)
 
 

@@ -14,8 +14,8 @@ import anyio
 
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.growth import Subscription
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.subscriptions import Subscription
 from tmux_debug_mcp.panes.looking.activity import (
     QUIET_S,
     Activity,

@@ -4,8 +4,8 @@ import anyio
 
 from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
-from tmux_debug_mcp.logs.raw import may_be_answered
-from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.logs.growth import Subscription
+from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.looking.activity import QUIET_S, Activity, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
