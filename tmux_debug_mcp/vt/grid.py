@@ -7,11 +7,11 @@ xterm's "Control Sequences"; where terminals differ, a grid does what tmux does.
 import re
 from collections.abc import Iterator, Sequence
 
-from .history import History
 from .rows import (
     EMPTY_LINE,
     FORGOTTEN,
     TAB_COLUMNS,
+    History,
     Line,
     Row,
     cell_width,

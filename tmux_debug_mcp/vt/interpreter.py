@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
-from .history import History
-from .rows import cell_width
+from .rows import History, cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
 # All control characters but tab and line feed.
