@@ -215,6 +215,11 @@ class Grid:
             row.put(self._column, ["\t", *[""] * (stop - self._column - 1)])
         self._column = max(self._column, stop)
 
+    def tab_back(self, count: int) -> None:
+        """Move the cursor back by tab stops (CBT)."""
+        stop = (min(self._column, self.columns - 1) - 1) // TAB_COLUMNS - count + 1
+        self._column = max(0, stop * TAB_COLUMNS)
+
     def move_up(self, count: int) -> None:
         """Move the cursor up, not beyond the first row of the scroll region (CUU)."""
         row, column = self.cursor

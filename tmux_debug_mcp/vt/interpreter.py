@@ -39,6 +39,7 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "S": Grid.scroll_up,  # SU
     "T": Grid.scroll_down,  # SD
     "X": Grid.erase_cells,  # ECH
+    "Z": Grid.tab_back,  # CBT
     "d": Grid.move_to_row,  # VPA
 }
 # Control sequences that erase, with what to erase.
