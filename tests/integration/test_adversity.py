@@ -18,6 +18,7 @@ from support import PATIENCE_S, Tools, eventually, in_process, python, run
 
 from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes import engine
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux import supervisor
@@ -171,7 +172,7 @@ async def test_logs_have_no_name_for_long_where_the_file_system_wants_one(
     def refuse(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
-    monkeypatch.setattr(engine, "UnnamedLog", refuse)
+    monkeypatch.setattr(Log, "unnamed", refuse)
     shell = await tools.create("bash --norc")
 
     assert (await run(tools, "echo one", shell))[0] == "one\n"

@@ -10,8 +10,7 @@ from toolsets import open_tabs
 from tmux_debug_mcp.errors import PaneNotFoundError, StorageError
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs import archive
-from tmux_debug_mcp.logs.archive import Archive
-from tmux_debug_mcp.logs.index import Entry
+from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.log import nonce_digest
 from tmux_debug_mcp.settings import Settings
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from support import Tools, python, until
 
-from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 

@@ -30,7 +30,7 @@ REGION_PIECES = [
     b"\033[L", b"\033[2L", b"\033[9L", b"\033[M", b"\033[2M", b"\033[9M", b"\033M", b"\033D",
     b"\033E", b"\033[S", b"\033[2S", b"\033[T", b"\033[2T", b"\033[9T", b"\033[A", b"\033[3A",
     b"\033[B", b"\033[3B", b"\033[2E", b"\033[2F", b"\033[H", b"\033[8;1H", b"\033[2;9H",
-    b"\033[5;3H", b"\033[7d", b"\033[K", b"\r", b"\b",
+    b"\033[5;3H", b"\033[7d", b"\033[K", b"\r", b"\b", b"\033[Z", b"\033[2Z", b"\033[9Z",
 ]  # fmt: skip
 # Sixel is not among them: a tmux that shows images moves the cursor below one.
 STRINGS = [

@@ -13,7 +13,7 @@ import pytest
 from support import wait_until
 from wire import SERVER, Server
 
-from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
+from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 
 
 def runs(directory: Path) -> list[str]:

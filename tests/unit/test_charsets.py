@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_forward
+from tmux_debug_mcp.logs.reading import read_end, read_forward
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 
 BOX = b"\016lqk\017lqk\r\n"
@@ -32,7 +31,7 @@ def test_what_output_leaves_on_is_found(data: bytes, sets: CharacterSets) -> Non
 async def test_lines_are_drawn_with_a_set_that_was_chosen_long_before(
     tmp_path: Path, between: bytes
 ) -> None:
-    log = Log(tmp_path / "log", "mark")
+    log = Log.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(b"\033(B\033)0" + between + BOX * 100)
     start = log.size - len(BOX) * 100
@@ -44,7 +43,7 @@ async def test_lines_are_drawn_with_a_set_that_was_chosen_long_before(
 
 
 async def test_letters_of_a_binary_stay_letters(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", "mark")
+    log = Log.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(b"$ cat a.out\r\n" + BOX)
 

@@ -8,8 +8,8 @@ import pytest
 from clocks import VirtualClock
 
 from tmux_debug_mcp.lease import Lease
+from tmux_debug_mcp.logs.growth import LogEvents
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.subscriptions import LogEvents
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot
 
 HOUR_S = 3600.0
@@ -92,7 +92,7 @@ class TestWatcher:
 
     @pytest.fixture
     def log(self, tmp_path: Path, clock: VirtualClock) -> Iterator[Log]:
-        log = Log(tmp_path / "log", "mark", clock)
+        log = Log.create(tmp_path / "log", "mark", clock)
         yield log
         log.close()
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.logs.ends import read_end, read_last_lines
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw_end
+from tmux_debug_mcp.logs.reading import read_end, read_last_lines
 
 # What is read of text to tell that it is not within a string: of ever more of the end, so 4 times.
 MAX_LOOK_BACK_BYTES = 4 * (1 << 19)
@@ -30,7 +29,7 @@ class CountingLog(Log):
 async def test_end_of_a_gigabyte_is_read_with_four_times_its_bytes_at_most(
     tmp_path: Path, line: bytes
 ) -> None:
-    log = CountingLog(tmp_path / "log", "mark")
+    log = CountingLog.create(tmp_path / "log", "mark")
     os.truncate(log.path, 1 << 30)
     end = b"\r\n" * (line != b"x") + line * (100_000 // len(line))
     with log.path.open("ab") as file:
@@ -57,7 +56,7 @@ async def test_end_of_a_gigabyte_is_read_with_four_times_its_bytes_at_most(
 async def test_end_is_whole_lines_where_that_costs_little(
     tmp_path: Path, data: bytes, most: int, text: str, start: int
 ) -> None:
-    log = Log(tmp_path / "log", "mark")
+    log = Log.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(data)
 
@@ -65,7 +64,7 @@ async def test_end_is_whole_lines_where_that_costs_little(
 
 
 async def test_line_longer_than_what_is_read_is_shown_in_part(tmp_path: Path) -> None:
-    log = CountingLog(tmp_path / "log", "mark")
+    log = CountingLog.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(b"first\r\n" + b" x" * 1_500_000 + b"\r\nEND\r\n")
     line = (" x" * 5000)[-9995:]
@@ -73,16 +72,17 @@ async def test_line_longer_than_what_is_read_is_shown_in_part(tmp_path: Path) ->
     lines = [line, "END"]
 
     assert (await read_end(log, 0, log.size, 10_000)).text == shown
-    assert read_raw_end(log, 0, log.size, 10_002) == (shown, log.size - 10_002, log.size, 0)
+    raw = await read_end(log, 0, log.size, 10_000, is_raw=True)
+    assert raw == (shown, log.size - 10_002, log.size, 0)
     assert await read_last_lines(log, log.size, 5, 10_000) == (lines, True)
-    assert read_last_raw_lines(log, log.size, 5, 10_002) == (lines, True)
+    assert await read_last_lines(log, log.size, 5, 10_000, is_raw=True) == (lines, True)
     assert log.read_bytes < 200_000 + MAX_LOOK_BACK_BYTES
 
 
 async def test_last_lines_of_a_trimmed_log_are_read_no_further_back_than_it_is_kept(
     tmp_path: Path,
 ) -> None:
-    log = CountingLog(tmp_path / "log", "mark")
+    log = CountingLog.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write((b"x" * 3000 + b"\r\n") * 100)
     log.trim(8192)
@@ -94,11 +94,11 @@ async def test_last_lines_of_a_trimmed_log_are_read_no_further_back_than_it_is_k
 
 
 async def test_lines_that_are_asked_for_are_whole(tmp_path: Path) -> None:
-    log = Log(tmp_path / "log", "mark")
+    log = Log.create(tmp_path / "log", "mark")
     with log.path.open("ab") as file:
         file.write(b"".join(b"%d-%s\r\n" % (number, b"x" * 9000) for number in range(20)))
     for count in (1, 3, 4, 19):
         lines = [f"{number}-{'x' * 9000}" for number in range(20 - count, 20)]
 
         assert await read_last_lines(log, log.size, count, 400_000) == (lines, True)
-        assert read_last_raw_lines(log, log.size, count, 400_000) == (lines, True)
+        assert await read_last_lines(log, log.size, count, 400_000, is_raw=True) == (lines, True)

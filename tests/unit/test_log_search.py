@@ -15,7 +15,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 
 
 def log_of(directory: Path, data: bytes) -> Log:
-    log = Log(directory / "log", "mark")
+    log = Log.create(directory / "log", "mark")
     log.path.write_bytes(data)
     return log
 

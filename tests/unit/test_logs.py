@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.logs.log import Log, Mark, unlinked_log
-from tmux_debug_mcp.logs.raw import read_raw
-from tmux_debug_mcp.logs.retention import fair_share
+from tmux_debug_mcp.logs.growth import fair_share
+from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.logs.reading import read_chunk
 
 MARK = b"\033\\\033]7777;0123456789abcdef;%d\a"
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    return Log(tmp_path / "log", "0123456789abcdef")
+    return Log.create(tmp_path / "log", "0123456789abcdef")
 
 
 class SetClock(Clock):
@@ -63,7 +63,7 @@ def test_clock_that_is_set_does_not_change_for_how_long_a_log_is_quiet(
     tmp_path: Path, set_by_s: float
 ) -> None:
     clock = SetClock()
-    log = Log(tmp_path / "log", "0123456789abcdef", clock)
+    log = Log.create(tmp_path / "log", "0123456789abcdef", clock)
     begin = time.monotonic()
     log.quiet_s()
     append(log, b"output")
@@ -95,11 +95,11 @@ def test_log_below_its_limit_is_left_alone(log: Log) -> None:
     assert log.kept_from == 0
 
 
-def test_raw_text_begins_with_a_whole_character_where_the_beginning_is_gone(log: Log) -> None:
+async def test_raw_text_begins_with_a_whole_character_where_the_beginning_is_gone(log: Log) -> None:
     append(log, "日本語".encode() * 20_000)
     log.trim(50_000)
 
-    piece = read_raw(log, 0, log.size, 1000, is_final=True)
+    piece = await read_chunk(log, 0, log.size, 1000, is_raw=True)
     assert 0 < piece.start - log.kept_from < 3
     assert set(piece.text) == set("日本語")
 
@@ -111,12 +111,12 @@ def test_log_without_room_is_not_made(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "posix_fallocate", no_room)
     with pytest.raises(OSError, match="No space left"):
-        Log(tmp_path / "log", "mark")
+        Log.create(tmp_path / "log", "mark")
     assert not list(tmp_path.iterdir())
 
 
 def test_log_that_loses_its_name_can_still_be_read(tmp_path: Path) -> None:
-    log = unlinked_log(tmp_path / "log", "mark")
+    log = Log.unlinked(tmp_path / "log", "mark")
     with open(log.writable, "ab") as file:
         file.write(b"output")
 
@@ -132,7 +132,7 @@ def test_log_whose_name_stays_is_closed(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "unlink", refuse)
     open_before = os.listdir("/proc/self/fd")
     with pytest.raises(PermissionError):
-        unlinked_log(tmp_path / "log", "mark")
+        Log.unlinked(tmp_path / "log", "mark")
 
     assert os.listdir("/proc/self/fd") == open_before
 
@@ -142,12 +142,8 @@ def test_closed_log_tells_what_it_was(log: Log) -> None:
     log.close()
     log.close()
 
-    assert (log.size, log.find_mark(), log.is_closed, log.path.exists()) == (
-        5000,
-        None,
-        True,
-        False,
-    )
+    assert (log.size, log.find_mark(), log.is_closed) == (5000, None, True)
+    assert log.read(0, 100) == b""
 
 
 @given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 50), st.integers(1, 500))

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
-from tmux_debug_mcp.logs.ends import read_end
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_clean, read_forward
+from tmux_debug_mcp.logs.reading import (
+    Abridgement,
+    read_abridged,
+    read_chunk,
+    read_end,
+    read_forward,
+)
 from tmux_debug_mcp.vt.transcript import Transcript
 
 STRINGS = [
@@ -21,7 +25,7 @@ STRINGS = [
 
 
 def log_of(directory: Path, data: bytes) -> Log:
-    log = Log(directory / "log", "mark")
+    log = Log.create(directory / "log", "mark")
     log.path.write_bytes(data)
     return log
 
@@ -70,7 +74,7 @@ async def test_pieces_put_together_are_what_a_terminal_shows(tmp_path: Path) -> 
         texts: list[str] = []
         cursor = 0
         while cursor < log.size:
-            piece = await read_clean(log, cursor, log.size, max_bytes)
+            piece = await read_chunk(log, cursor, log.size, max_bytes)
             assert piece.end > cursor
             texts.append(piece.text)
             cursor = piece.end

@@ -19,7 +19,7 @@ JOB = b"\033]7777;fedcba9876543210;S0\a"
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    return Log(tmp_path / "log", MARK)
+    return Log.create(tmp_path / "log", MARK)
 
 
 def recorded(log: Log, path: Path, *pieces: bytes) -> str:

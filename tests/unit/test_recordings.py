@@ -32,7 +32,7 @@ class RunningPane:
 
 @pytest.fixture
 def pane(tmp_path: Path) -> Pane:
-    return cast("Pane", RunningPane(Log(tmp_path / "log", "0123456789abcdef")))
+    return cast("Pane", RunningPane(Log.create(tmp_path / "log", "0123456789abcdef")))
 
 
 @pytest.fixture

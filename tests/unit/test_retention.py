@@ -9,12 +9,10 @@ from support import eventually
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
-from tmux_debug_mcp.logs.ends import read_end
+from tmux_debug_mcp.logs.growth import Retention
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import read_forward
-from tmux_debug_mcp.logs.retention import Retention
+from tmux_debug_mcp.logs.reading import Abridgement, read_abridged, read_end, read_forward
 from tmux_debug_mcp.logs.searching import search
 
 LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
@@ -24,7 +22,7 @@ KEEP_BYTES = 1 << 20
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    log = Log(tmp_path / "log", "mark")
+    log = Log.create(tmp_path / "log", "mark")
     log.path.write_bytes("".join(f"{line}\r\n" for line in LINES).encode())
     return log
 

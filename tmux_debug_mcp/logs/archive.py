@@ -10,6 +10,7 @@
 The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
 run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
 the oldest runs beyond the limits, but none whose server is alive: that has its directory locked.
+Anybody may have written into a log directory, so every value that is read is checked.
 """
 
 import contextlib
@@ -18,26 +19,79 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+import orjson
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import PaneNotFoundError, StartError, StorageError
 from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 
-from .index import Entry, parse
-from .log import KeptLog, LastingLog, Log, timing_path
+from .log import Log, timing_path
 
 MAX_SERVER_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
-# The part of an index that is read.
+# The part of an index that is read, and its panes.
 _MAX_INDEX_BYTES = 4 << 20
 # Numbers of windows go on behind those in the archive, unless somebody has made these up.
 _MAX_WINDOW = 100_000_000
+# A pane takes some 300 bytes: of a long command only the head is recorded.
+_MAX_COMMAND_CHARACTERS = 1000
+_MAX_ENTRIES = 10_000
+_MAX_NAME_CHARACTERS = 1000
+# No terminal had more columns or rows, and no pane was made after the year 5138.
+_MAX_SIZE = 10_000
+_MAX_TIME_S = 1e11
+
+_ID = re.compile(r"debug-\d{1,9}")
+_WINDOW = re.compile(r"@\d{1,9}")
+# A nonce, or the SHA-256 of one.
+_MARK = re.compile(r"[0-9a-f]{16}|[0-9a-f]{64}")
 _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A pane, as the index has it.
+
+    Attributes:
+        id: Our id of the pane, `debug-N`; the log's file is named after it.
+        window: Our id of the window that it was made in, `@N`.
+        name: Its name.
+        command: Its command, at most 1,000 characters.
+        mark: The digest of its end mark's nonce.
+        columns: The terminal's columns when it was made.
+        rows: The terminal's rows.
+        started_at: When it was made, in seconds since the epoch.
+    """
+
+    id: str
+    window: str
+    name: str
+    command: str
+    mark: str
+    columns: int
+    rows: int
+    started_at: float
+
+    @property
+    def window_number(self) -> int:
+        """The number in the window's id."""
+        return int(self.window.removeprefix("@"))
+
+    def has_id(self, target: str) -> bool:
+        """Tell whether a target is the id of the pane or of its window."""
+        return target in (self.id, self.window)
+
+    def line(self) -> bytes:
+        """Return the line of the index, with its line feed."""
+        facts = asdict(self)
+        facts["command"] = self.command[:_MAX_COMMAND_CHARACTERS]
+        return orjson.dumps(facts) + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +107,7 @@ class ArchivedPane:
 
     target: str
     entry: Entry
-    log: KeptLog
+    log: Log
     is_held: bool
 
 
@@ -142,7 +196,7 @@ class Archive:
                 self._lock = files.hold(str(self.directory))
                 self._remove_oldest()
             path = self.directory / f"{pane_id}.log"
-            return LastingLog(path, nonce, clock, on_close=self._keep)
+            return Log.create(path, nonce, clock, on_close=self._keep)
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 
@@ -184,7 +238,7 @@ class Archive:
             for entry in self._matching(run, own):
                 path = self._directory / run / f"{entry.id}.log"
                 with files.unheld(str(self._directory / run)) as is_unheld:
-                    log = KeptLog(path, entry.mark)
+                    log = Log.kept(path, entry.mark)
                 log.begin(min(entry.columns, MAX_COLUMNS), min(entry.rows, MAX_ROWS))
                 return ArchivedPane(target, entry, log, is_held=not is_unheld)
         except OSError as error:
@@ -260,7 +314,7 @@ class Archive:
             version = (status.st_ino, status.st_size, status.st_mtime_ns)
             known = self._indexes.get(run)
             if known is None or known.version != version:
-                known = _Index(version, parse(file.read(_MAX_INDEX_BYTES)))
+                known = _Index(version, parsed(file.read(_MAX_INDEX_BYTES)))
                 self._indexes[run] = known
         return known.entries
 
@@ -304,3 +358,34 @@ def _disk_bytes(directory: Path) -> int:
     """Return the disk space of the files in a directory."""
     with os.scandir(directory) as entries:
         return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+
+
+def parsed(index: bytes) -> list[Entry]:
+    """Return the entries of an index, oldest first, at most 10,000; what is no entry is ignored."""
+    entries = []
+    for line in index.split(b"\n", _MAX_ENTRIES)[:_MAX_ENTRIES]:
+        entry = _entry(line)
+        if entry is not None:
+            entries.append(entry)
+    return entries
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        value = orjson.loads(line)
+        facts = {field.name: value[field.name] for field in fields(Entry)}
+    except (orjson.JSONDecodeError, KeyError, TypeError):  # of a server killed within a write
+        return None
+    if any(type(facts[field.name]) is not field.type for field in fields(Entry)):
+        return None
+    entry = Entry(**facts)
+    checks = (
+        _ID.fullmatch(entry.id),
+        _WINDOW.fullmatch(entry.window),
+        _MARK.fullmatch(entry.mark),
+        entry.name.isprintable() and len(entry.name) <= _MAX_NAME_CHARACTERS,
+        0 < entry.columns <= _MAX_SIZE,
+        0 < entry.rows <= _MAX_SIZE,
+        0 <= entry.started_at < _MAX_TIME_S,
+    )
+    return entry if all(checks) else None

@@ -115,10 +115,10 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
     lines = excerpt.lines
     room = max_characters - GAP_CHARACTERS
     tail_room = room - room // 4
-    if keep is not None and keep >= len(lines) - _fitting_tail(lines, room):
+    if keep is not None and keep >= len(lines) - _fitting(reversed(lines), room):
         tail_room = max(tail_room, _size(lines[keep:]))
-    head_end = _fitting_head(lines, room - tail_room)
-    tail_start = len(lines) - _fitting_tail(lines[head_end:], tail_room)
+    head_end = _fitting(lines, room - tail_room)
+    tail_start = len(lines) - _fitting(reversed(lines[head_end:]), tail_room)
     cut = lines[head_end:tail_start]
     head_room = room - tail_room
     return joined(
@@ -135,22 +135,11 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
 def _room_for_part(room: int, lines: Sequence[str]) -> int:
     """Return the room for a part of the next line, or 0 if whole lines fill half of the room."""
     unused = room - _size(lines)
-    if unused <= room // 2:
-        return 0
-    return unused
+    return unused if unused > room // 2 else 0
 
 
-def _fitting_head(lines: Sequence[str], max_characters: int) -> int:
+def _fitting(lines: Iterable[str], max_characters: int) -> int:
     """Return how many of the first lines fit into a length, joined by line feeds."""
-    return _count_fitting(lines, max_characters)
-
-
-def _fitting_tail(lines: Sequence[str], max_characters: int) -> int:
-    """Return how many of the last lines fit into a length, joined by line feeds."""
-    return _count_fitting(reversed(lines), max_characters)
-
-
-def _count_fitting(lines: Iterable[str], max_characters: int) -> int:
     size = count = 0
     for line in lines:
         size += len(line) + 1

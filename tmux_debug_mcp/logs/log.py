@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
@@ -23,7 +23,6 @@ _PIECE_BYTES = 1 << 16
 _MAX_EXIT_CODE = 255
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
-_OPEN_APPEND = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
 class Mark(NamedTuple):
@@ -41,54 +40,122 @@ class Mark(NamedTuple):
 class Log:
     """A pane's log, which exists from before the first byte until `close`.
 
+    It is made by `create`, `unnamed` or `unlinked` for a new pane, by `kept` or `shared` for one to
+    read. These raise OSError if there is no such file, or it can't be made, or the disk is full.
+
     Args:
-        path: The file to create.
+        fd: The file, which the log owns from now on.
+        path: Its path.
         nonce: The nonce of the pane's end mark, or the digest of the nonce.
         clock: Tells when the log grows.
-        on_close: Called when the log is closed. The file is kept then; without it, it is removed.
+        timing: When it grew, for a log that is only read; None for a new one.
+        keeps_timing: Write the timing of a new log into a file beside it.
+        on_close: Called when the log is closed.
 
     Attributes:
-        path: The file.
+        path: Where the file was made. It need not be there any more.
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
         rows: The height of the terminal.
         timing: When it grew, and when the terminal's size changed.
-
-    Raises:
-        OSError: The file exists or can't be created, or the disk is full.
     """
 
     def __init__(
         self,
+        fd: int,
+        path: Path,
+        nonce: str,
+        clock: Clock | None = None,
+        *,
+        timing: Timing | None = None,
+        keeps_timing: bool = False,
+        on_close: Callable[["Log"], None] | None = None,
+    ) -> None:
+        self.path = path
+        self._fd = fd
+        self._nonce = nonce
+        self._clock = clock or Clock()
+        self._is_new = timing is None
+        self._keeps_timing = keeps_timing
+        self._on_close = on_close
+        self._status_at_close: os.stat_result | None = None
+        self.timing = timing or Timing(self._clock.wall())
+        self.columns, self.rows = COLUMNS, ROWS
+        self.kept_from = files.first_data(fd)
+        self._made_at = self._grew_at = self._looked_at = self._clock.now()
+        self._size_at_look = 0
+
+    @classmethod
+    def create(
+        cls,
         path: Path,
         nonce: str,
         clock: Clock | None = None,
         *,
         on_close: Callable[["Log"], None] | None = None,
-    ) -> None:
-        self.path = path
-        self._clock = clock or Clock()
-        self._on_close = on_close
-        self._nonce = nonce
-        self._fd = self._open()
-        self._status_at_close: os.stat_result | None = None
-        self.columns, self.rows = COLUMNS, ROWS
-        self.kept_from = files.first_data(self._fd)
-        self.timing = Timing(self._clock.wall())
-        self._made_at = self._grew_at = self._looked_at = self._clock.now()
-        self._size_at_look = 0
+    ) -> Self:
+        """Return a new log whose file stays after the end, with its timing in a file beside it.
 
-    def _open(self) -> int:
-        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | _OPEN_APPEND, 0o600)
+        Args:
+            path: The file to create.
+            nonce: The nonce of the pane's end mark.
+            clock: Tells when the log grows.
+            on_close: Called when the log is closed.
+        """
+        fd = _new_file(path, os.O_CREAT | os.O_EXCL)
+        return cls(fd, path, nonce, clock, keeps_timing=True, on_close=on_close)
+
+    @classmethod
+    def unnamed(cls, directory: Path, nonce: str, clock: Clock | None = None) -> Self:
+        """Return a new log whose file has no name, so that it vanishes when nobody has it open.
+
+        Args:
+            directory: A directory on the file system to use. OSError is EOPNOTSUPP or EISDIR if
+                that has no such files.
+            nonce: The nonce of the pane's end mark.
+            clock: Tells when the log grows.
+        """
+        return cls(_new_file(directory, os.O_TMPFILE), directory, nonce, clock)
+
+    @classmethod
+    def unlinked(cls, path: Path, nonce: str, clock: Clock | None = None) -> Self:
+        """Return a new log whose file has lost its name: for file systems without unnamed files.
+
+        Args:
+            path: Where the file is created.
+            nonce: The nonce of the pane's end mark.
+            clock: Tells when the log grows.
+        """
+        log = cls(_new_file(path, os.O_CREAT | os.O_EXCL), path, nonce, clock)
         try:
-            _check_room(fd)
+            path.unlink()
         except BaseException:
-            self.path.unlink()
+            log.close()
             raise
-        return fd
+        return log
+
+    @classmethod
+    def kept(cls, path: Path, nonce: str) -> Self:
+        """Return a log that was kept, open for reading only. `read_timing` reads its times.
+
+        Args:
+            path: Its file.
+            nonce: The nonce of the pane's end mark, or the digest of the nonce.
+        """
+        return cls(files.open_file(str(path)), path, nonce, timing=Timing(0.0))
+
+    @classmethod
+    def shared(cls, path: Path, timing: Timing) -> Self:
+        """Return a log that another process of this user has open, for reading only.
+
+        Args:
+            path: What that log's `writable` says.
+            timing: That log's timing.
+        """
+        return cls(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, "", timing=timing)
 
     def close(self) -> None:
-        """Close the log, and remove its file unless it is kept. A second call does nothing.
+        """Close the log. A second call does nothing.
 
         A closed log reads as empty, but still has its size and times.
         """
@@ -100,9 +167,6 @@ class Log:
         self._fd = -1
         if self._on_close:
             self._on_close(self)
-            return
-        with contextlib.suppress(OSError):
-            self.path.unlink()
 
     def begin(self, columns: int, rows: int) -> None:
         """Set the size that the terminal has at first, which decides where lines wrap."""
@@ -115,14 +179,35 @@ class Log:
         self._keep_timing(self.timing.resize(self._age_s(), self.size, columns, rows))
 
     def note_growth(self) -> None:
-        """Note the present size and time in `timing`."""
-        self._keep_timing(self.timing.grow(self._age_s(), self.size))
+        """Note the present size and time in `timing`, unless the log is only read."""
+        if self._is_new:
+            self._keep_timing(self.timing.grow(self._age_s(), self.size))
+
+    def read_timing(self, began_at: float) -> None:
+        """Read the timing from the file beside a kept log, if there is one.
+
+        Args:
+            began_at: When the log was made, in seconds since the epoch, if the file does not tell.
+        """
+        self.timing = Timing(began_at, self.columns, self.rows)
+        with contextlib.suppress(OSError):
+            fd = files.open_file(str(timing_path(self.path)))
+            with open(fd, "rb") as file:
+                self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
+
+    def _keep_timing(self, lines: str) -> None:
+        if not (lines and self._keeps_timing):
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.suppress(OSError):  # a full disk costs the times, not the log
+            fd = os.open(timing_path(self.path), flags, 0o600)
+            try:
+                os.write(fd, lines.encode())
+            finally:
+                os.close(fd)
 
     def _age_s(self) -> float:
         return self._clock.now() - self._made_at
-
-    def _keep_timing(self, lines: str) -> None:
-        """Keep the lines of `timing`, where the log itself is kept."""
 
     @property
     def fd(self) -> int:
@@ -235,126 +320,6 @@ class Log:
         return self._nonce in (nonce, nonce_digest(nonce))
 
 
-class UnnamedLog(Log):
-    """A log whose file has no name. The kernel removes it when nobody has it open any more.
-
-    Args:
-        directory: A directory on the file system to use.
-        nonce: The nonce of the pane's end mark.
-        clock: Tells when the log grows.
-
-    Raises:
-        OSError: The file system has no such files (EOPNOTSUPP or EISDIR), or the disk is full.
-    """
-
-    def __init__(self, directory: Path, nonce: str, clock: Clock | None = None) -> None:
-        super().__init__(directory, nonce, clock, on_close=_leave_file)
-
-    def _open(self) -> int:
-        fd = os.open(self.path, os.O_TMPFILE | _OPEN_APPEND, 0o600)
-        _check_room(fd)
-        return fd
-
-
-class LastingLog(Log):
-    """A log whose file stays after the end, with its timing in a file beside it.
-
-    Args:
-        path: The file to create.
-        nonce: The nonce of the pane's end mark.
-        clock: Tells when the log grows.
-        on_close: Called when the log is closed.
-
-    Raises:
-        OSError: The file exists or can't be created, or the disk is full.
-    """
-
-    def _keep_timing(self, lines: str) -> None:
-        if not lines:
-            return
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        with contextlib.suppress(OSError):  # a full disk costs the times, not the log
-            fd = os.open(timing_path(self.path), flags, 0o600)
-            try:
-                os.write(fd, lines.encode())
-            finally:
-                os.close(fd)
-
-
-class KeptLog(Log):
-    """A log that stays after the end, open for reading only.
-
-    Args:
-        path: Its file.
-        nonce: The nonce of the pane's end mark, or the digest of the nonce.
-
-    Raises:
-        OSError: There is no such file, or it is no regular file.
-    """
-
-    def __init__(self, path: Path, nonce: str) -> None:
-        super().__init__(path, nonce, on_close=_leave_file)
-
-    def _open(self) -> int:
-        return files.open_file(str(self.path))
-
-    def note_growth(self) -> None:
-        """Note nothing: the times are those in the file."""
-
-    def read_timing(self, began_at: float) -> None:
-        """Read the timing from the file beside the log, if there is one.
-
-        Args:
-            began_at: When the log was made, in seconds since the epoch, if the file does not tell.
-        """
-        self.timing = Timing(began_at, self.columns, self.rows)
-        with contextlib.suppress(OSError):
-            fd = files.open_file(str(timing_path(self.path)))
-            with open(fd, "rb") as file:
-                self.timing.read(file.read(MAX_TIMING_BYTES).decode(errors="replace"))
-
-
-class SharedLog(KeptLog):
-    """A log that a server has open, read by another process of the same user.
-
-    Args:
-        path: What the log's `writable` says.
-        timing: The log's timing.
-
-    Raises:
-        OSError: The server has closed it.
-    """
-
-    def __init__(self, path: Path, timing: Timing) -> None:
-        super().__init__(path, "")
-        self.timing = timing
-
-    def _open(self) -> int:
-        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def unlinked_log(path: Path, nonce: str, clock: Clock | None = None) -> Log:
-    """Return a new log whose file has lost its name, so that it vanishes like an `UnnamedLog`.
-
-    For file systems without files that never had a name.
-
-    Args:
-        path: Where the file is created.
-        nonce: The nonce of the pane's end mark.
-        clock: Tells when the log grows.
-
-    Raises:
-        OSError: The file exists, or can't be created or unlinked, or the disk is full.
-    """
-    log = Log(path, nonce, clock)
-    try:
-        path.unlink()
-    except BaseException:
-        log.close()
-        raise
-    return log
-
-
 def timing_path(log: Path) -> Path:
     """Return the path of the timing that is kept beside a log."""
     return log.with_suffix(".timing")
@@ -365,19 +330,15 @@ def nonce_digest(nonce: str) -> str:
     return hashlib.sha256(nonce.encode()).hexdigest()
 
 
-def _leave_file(_log: Log) -> None:
-    """Leave the file of a closed log where it is."""
-
-
-def _check_room(fd: int) -> None:
-    """Check that a new file can grow, and close it if that is not so.
-
-    Raises:
-        OSError: The disk is full. The descriptor is closed.
-    """
+def _new_file(path: Path, flags: int) -> int:
+    """Return the descriptor of a new file that has room to grow; without room, no file is left."""
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
     try:
         os.posix_fallocate(fd, 0, _BLOCK_BYTES)
         os.ftruncate(fd, 0)
     except BaseException:
         os.close(fd)
+        if flags & os.O_EXCL:
+            path.unlink()
         raise
+    return fd

@@ -44,22 +44,24 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
     return transcript
 
 
-def blank_transcript(log: Log, cursor: int) -> Transcript:
-    """Return a transcript with a blank screen and the character sets in use at a cursor."""
+def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -> Transcript:
+    """Return a transcript with a blank screen, for what comes after a cursor.
+
+    Args:
+        log: The log.
+        cursor: The cursor.
+        sets: The character sets in use; None for those that were in use at the cursor.
+    """
+    if sets is None:
+        sets = sets_at(log, cursor)
     transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=sets_at(log, cursor), sequence=sequence_at(log, cursor))
+    transcript.restore(sets=sets, sequence=sequence_at(log, cursor))
     return transcript
 
 
-def line_transcript(log: Log, cursor: int) -> Transcript:
-    """Return a transcript with a blank screen and the usual character sets, for a line."""
-    transcript = Transcript(log.columns, log.rows)
-    transcript.restore(sets=CharacterSets(), sequence=sequence_at(log, cursor))
-    transcript.show_commands()
-    return transcript
-
-
-def reading_transcript(log: Log, cursor: int, *, is_line: bool = False) -> Transcript:
+def reading_transcript(
+    log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
+) -> Transcript:
     """Return a transcript for reading clean text from a cursor on, with commands shown.
 
     Args:
@@ -67,9 +69,10 @@ def reading_transcript(log: Log, cursor: int, *, is_line: bool = False) -> Trans
         cursor: Where the text begins. At the beginning of a line, the screen before it is taken as
             blank, since programs rarely move back to earlier lines.
         is_line: Take the cursor for the beginning of a line, even if no line feed is before it.
+        sets: The character sets in use at the beginning of a line; None to find out.
     """
     if is_line or _is_line_start(log, cursor):
-        transcript = blank_transcript(log, cursor)
+        transcript = blank_transcript(log, cursor, sets)
     else:
         transcript = transcript_from(log, cursor)
     transcript.show_commands()

@@ -1,16 +1,32 @@
-"""Clean text of a log, forward from a cursor: what the terminal shows of the bytes.
+"""The text of a log: clean, which is what the terminal shows, or raw, which is what was printed.
 
-`ends` reads backward from a cursor, `abridging` leaves out the middle, `raw` reads raw text.
+Raw text has its escape sequences, but none of our marks. Text is read forward from a cursor
+(`read_forward`, `read_chunk`), backward (`read_end`, `read_last_lines`), or both ways without the
+middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tmux_debug_mcp.vt.charsets import SHIFT_OUT
-from tmux_debug_mcp.vt.marks import BEGIN, MAX_MARK_BYTES, MAX_TO_MARK, is_typed
+import anyio.lowlevel
 
+from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
+from tmux_debug_mcp.vt.marks import (
+    BEGIN,
+    JOB_MARK,
+    MAX_MARK_BYTES,
+    MAX_TO_MARK,
+    PART_OF_MARK,
+    is_typed,
+    readable,
+)
+from tmux_debug_mcp.vt.sequences import ANSWERED, unfinished_character_bytes
+
+from . import excerpts
+from .excerpts import Excerpt
 from .log import Log
 from .pacing import PacedTranscript
-from .positioning import blank_transcript, line_transcript, reading_transcript
+from .positioning import blank_transcript, reading_transcript
 
 # A program may print little text in many bytes, such as a progress bar. One call reads this much.
 MAX_READ_BYTES = 1 << 20
@@ -19,9 +35,20 @@ MAX_READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 16
 # How far back a screen is read: programs draw all of it anew within so much output.
 _REDRAW_BYTES = 1 << 18
-# The least limit for the length of the text: a few bytes can bring back a full screen.
+# The least limit for the length of a chunk's text: a few bytes can bring back a full screen.
 _MIN_CHARACTERS = 1 << 18
+# The length of a line that is assumed at first; if the lines are longer, more is read.
+_LINE_CHARACTERS = 200
+# Text with repeated lines may be this many times longer before they are folded.
+_FOLDING = 4
+# How far to look for the first line feed of what is kept.
+_MAX_LINE_BYTES = 1 << 15
+# Queries to the terminal are searched in pieces, which overlap by the length of a query.
+_QUERY_BYTES = 256
 _SHIFT_OUT = SHIFT_OUT.encode()
+# All bytes of a character in UTF-8, except its first one.
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+_MAX_CHARACTER_BYTES = 4
 
 
 class Piece(NamedTuple):
@@ -60,6 +87,37 @@ class _Shown(NamedTuple):
     held_bytes: int
 
 
+async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> _Shown:
+    """Return what the terminal shows of bytes that were read at a cursor."""
+    sets = None
+    # Nearly all output selects a character set anew in each line, if it selects any.
+    if is_line and _SHIFT_OUT not in data:
+        sets = CharacterSets()
+    paced = PacedTranscript(reading_transcript(log, start, is_line=is_line, sets=sets))
+    await paced.feed(data)
+    return _Shown(paced.text(), paced.held_bytes)
+
+
+async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:
+    """Return the clean text of bytes that were read from a log.
+
+    Args:
+        log: The log.
+        data: The bytes.
+        start: Their cursor.
+        is_line: They begin with a line.
+    """
+    return (await _show(log, data, start, is_line=is_line)).text
+
+
+async def read_screen(log: Log, end: int) -> str:
+    """Return what the screen showed at a cursor: its rows, without blanks at their ends."""
+    start = max(log.kept_from, end - _REDRAW_BYTES)
+    paced = PacedTranscript(blank_transcript(log, start))
+    await paced.feed(log.read(start, end - start))
+    return paced.screen()
+
+
 async def read_forward(
     log: Log, start: int, end: int, max_characters: int, max_lines: int | None = None
 ) -> Piece:
@@ -77,64 +135,39 @@ async def read_forward(
         max_lines: The maximum number of lines; None for no such limit.
     """
     start = max(start, log.kept_from)
-    data, shown = await _read_until_full(log, start, end, max_characters)
-    while True:
-        is_all = start + len(data) >= end
-        size = _size_to_keep(data, len(shown.text), max_characters, is_all=is_all)
-        if size == len(data):
-            break
-        del data[size:]
-        shown = await _show_from(log, start, data)
-    if max_lines is not None and len(Piece(shown.text, 0, 0).lines) > max_lines:
-        del data[await _size_of_lines(log, start, data, max_lines) :]
-        shown = await _show_from(log, start, data)
-    read_to = start + len(data)
-    return Piece(shown.text, start, read_to - shown.held_bytes, max(0, end - read_to))
-
-
-async def _read_until_full(
-    log: Log, start: int, end: int, max_characters: int
-) -> tuple[bytearray, _Shown]:
-    """Read until the text has nearly its maximum length, or a little more."""
-    paced = PacedTranscript(reading_transcript(log, start))
     # All of it at once: the log may be trimmed at each `await`.
-    data = log.read(start, min(MAX_READ_BYTES, end - start))
-    read_bytes = 0
+    data = bytearray(log.read(start, min(MAX_READ_BYTES, end - start)))
+    paced = PacedTranscript(reading_transcript(log, start))
+    size = 0
     text = ""
-    while read_bytes < len(data):
+    # Read until the text has nearly its maximum length, or a little more.
+    while size < len(data):
         room = max_characters - len(text)
         if room < max_characters // 100:
             break
-        piece = data[read_bytes : read_bytes + min(_PIECE_BYTES, room)]
+        piece = data[size : size + min(_PIECE_BYTES, room)]
         await paced.feed(piece)
-        read_bytes += len(piece)
+        size += len(piece)
         text = paced.text()
-    return bytearray(data[:read_bytes]), _Shown(text, paced.held_bytes)
-
-
-def _size_to_keep(data: bytearray, characters: int, max_characters: int, *, is_all: bool) -> int:
-    """Return how many of the bytes that were read to keep, so that they end well.
-
-    Args:
-        data: The bytes.
-        characters: The length of their text, which bytes that move the cursor make long.
-        max_characters: The maximum length of the text.
-        is_all: The bytes reach the end of what is to be read.
-
-    Returns:
-        All of them, or fewer. The text of fewer may still be too long.
-    """
-    is_long = characters > max_characters
-    if not is_long and (is_all or data.endswith(b"\n")):
-        return len(data)
-    limit = len(data)
-    if is_long:
-        in_proportion = len(data) * max_characters // characters
-        limit = min(in_proportion, len(data) - 1)
-    line_end = _last_line_end(data, limit)
-    if line_end:
-        return line_end
-    return limit
+    del data[size:]
+    shown = _Shown(text, paced.held_bytes)
+    # Cut it where it ends well. Bytes that move the cursor make a long text.
+    while True:
+        limit = len(data)
+        if len(shown.text) > max_characters:
+            limit = min(len(data) * max_characters // len(shown.text), len(data) - 1)
+        elif start + len(data) >= end:
+            break
+        size = _last_line_end(data, limit) or limit
+        if size == len(data):
+            break
+        del data[size:]
+        shown = await _show(log, data, start)
+    if max_lines is not None and len(Piece(shown.text, 0, 0).lines) > max_lines:
+        del data[await _size_of_lines(log, start, data, max_lines) :]
+        shown = await _show(log, data, start)
+    read_to = start + len(data)
+    return Piece(shown.text, start, read_to - shown.held_bytes, max(0, end - read_to))
 
 
 def _last_line_end(data: bytearray, limit: int) -> int:
@@ -153,44 +186,67 @@ async def _size_of_lines(log: Log, start: int, data: bytearray, lines: int) -> i
     missing = lines
     while missing > 0 and size < len(data):
         end = size
-        while missing > 0 and end < len(data):
-            line_feed = data.find(b"\n", end)
-            end = len(data) if line_feed < 0 else line_feed + 1
-            missing -= 1
+        for _ in range(missing):
+            end = data.find(b"\n", end) + 1 or len(data)
         await paced.feed(data[size:end])
         size = end
         missing = lines - paced.text().count("\n")
     return _last_line_end(data, size) or size
 
 
-async def _show_from(log: Log, start: int, data: bytearray) -> _Shown:
-    paced = PacedTranscript(reading_transcript(log, start))
-    await paced.feed(data)
-    return _Shown(paced.text(), paced.held_bytes)
+async def read_chunk(
+    log: Log, start: int, end: int, max_bytes: int, *, is_raw: bool = False, is_final: bool = False
+) -> Piece:
+    """Return the text of a number of bytes. Successive chunks, put together, are the whole text.
 
-
-async def read_clean(log: Log, start: int, end: int, max_bytes: int) -> Piece:
-    """Return the clean text of a number of bytes, like `raw.read_raw` for raw text.
-
-    The piece ends before what is unfinished at its end, and not between the line typed for a
-    command and its mark. It has more bytes than allowed if otherwise it would be empty, as for a
-    long sequence.
+    A chunk ends before what is unfinished at its end, and clean text not between the line typed for
+    a command and its mark. It has more bytes than allowed if otherwise it would be empty, as for a
+    long sequence; raw text has the first character or mark then.
 
     Args:
         log: The log.
         start: Where to begin; bytes that are no longer kept are skipped.
         end: Where the log ends.
         max_bytes: How many bytes to read.
+        is_raw: Return raw text.
+        is_final: The log does not grow any more, so raw text has what is unfinished at its end.
     """
-    start = min(max(start, log.kept_from), end)
+    start = _raw_start(log, start) if is_raw else max(start, log.kept_from)
+    start = min(start, end)
     size = max_bytes
     while True:
-        stop = min(end, _outside_typed_line(log, start, start + size))
-        max_characters = max(2 * size, _MIN_CHARACTERS)
-        piece = await read_forward(log, start, stop, max_characters)
+        stop = min(end, start + size)
+        if is_raw:
+            piece = _raw_piece(log, start, stop, is_final=is_final and stop == end)
+        else:
+            stop = min(end, _outside_typed_line(log, start, stop))
+            piece = await read_forward(log, start, stop, max(2 * size, _MIN_CHARACTERS))
         if piece.end > start or stop == end:
             return piece._replace(remaining_bytes=end - stop + piece.remaining_bytes)
-        size *= 2
+        size += 1 if is_raw else size
+
+
+def _raw_start(log: Log, cursor: int) -> int:
+    """Return the cursor, or the next one that is kept and within no character and no mark."""
+    if cursor < log.kept_from:
+        kept = log.read(log.kept_from, _MAX_CHARACTER_BYTES)
+        cursor = log.kept_from + len(kept) - len(kept.lstrip(_CONTINUATION_BYTES))
+    begin = max(log.kept_from, cursor - MAX_MARK_BYTES)
+    for mark in JOB_MARK.finditer(log.read(begin, 2 * MAX_MARK_BYTES)):
+        if begin + mark.start() < cursor < begin + mark.end():
+            return begin + mark.end()
+    return cursor
+
+
+def _raw_piece(log: Log, start: int, stop: int, *, is_final: bool) -> Piece:
+    """Return raw text, unless it is final without a character or mark that is unfinished."""
+    data = log.read(start, stop - start)
+    if not is_final:
+        part_of_mark = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
+        size = len(data) - unfinished_character_bytes(data)
+        data = data[: part_of_mark.start() if part_of_mark else size]
+    text = JOB_MARK.sub(b"", data).decode(errors="replace")
+    return Piece(text, start, start + len(data))
 
 
 def _outside_typed_line(log: Log, start: int, stop: int) -> int:
@@ -208,28 +264,223 @@ def _outside_typed_line(log: Log, start: int, stop: int) -> int:
     return stop
 
 
-async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:
-    """Return the clean text of bytes that were read from a log.
+async def read_end(
+    log: Log,
+    start: int,
+    end: int,
+    max_characters: int,
+    *,
+    is_line: bool = False,
+    is_raw: bool = False,
+) -> Piece:
+    """Return the end of the text of a part of a log; all of it if it fits.
+
+    It begins with a whole line if that costs at most a tenth of the length. Of more than
+    `MAX_READ_BYTES`, only so many are read.
 
     Args:
         log: The log.
-        data: The bytes.
-        start: Their cursor.
-        is_line: They begin with a line.
+        start: Where the part begins; bytes that are no longer kept are skipped.
+        end: Where the part ends.
+        max_characters: The maximum length of the text.
+        is_line: The part begins with a line, even if no line feed is before it.
+        is_raw: Return raw text, with line feeds alone between lines.
     """
-    # Nearly all output selects a character set anew in each line, if it selects any.
-    if is_line and _SHIFT_OUT not in data:
-        transcript = line_transcript(log, start)
-    else:
-        transcript = reading_transcript(log, start, is_line=is_line)
-    paced = PacedTranscript(transcript)
-    await paced.feed(data)
-    return paced.text()
+
+    async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
+        if is_raw:
+            return readable(data).replace("\r\n", "\n")
+        return await clean_text(log, data, begin, is_line=is_line)
+
+    size = max_characters + max_characters // 4
+    while True:
+        oldest = max(start, log.kept_from)
+        begin = max(oldest, end - size)
+        data = log.read(begin, end - begin)
+        text = await text_of(data, begin, is_line=begin > oldest or is_line)
+        if len(text) > max_characters:
+            kept = excerpts.end_of(text, max_characters)
+            return Piece(kept, begin + _start_of_end(data, text, kept), end)
+        if begin == oldest:
+            return Piece(text, begin, end)
+        if size >= MAX_READ_BYTES:
+            break
+        size = min(size * 4, MAX_READ_BYTES)
+    # Much was read that shows little. What it begins with is a part of a line.
+    first_line_end = data.find(b"\n", 0, -1) + 1
+    if first_line_end:
+        begin += first_line_end
+        text = await text_of(data[first_line_end:], begin, is_line=True)
+    return Piece(text, begin, end)
 
 
-async def read_screen(log: Log, end: int) -> str:
-    """Return what the screen showed at a cursor: its rows, without blanks at their ends."""
-    start = max(log.kept_from, end - _REDRAW_BYTES)
-    paced = PacedTranscript(blank_transcript(log, start))
-    await paced.feed(log.read(start, end - start))
-    return paced.screen()
+def _start_of_end(data: bytes, text: str, kept: str) -> int:
+    """Return where in the bytes of a text its end begins, as far as that can be told."""
+    is_line = text[: len(text) - len(kept)].endswith("\n")
+    # A line feed ends each line of the text, except where a program moved back to earlier lines.
+    before, *lines = data.rsplit(b"\n", kept.count("\n") + is_line)
+    if not is_line:
+        partial_line, _, _ = kept.partition("\n")
+        return max(0, len(before.rstrip(b"\r")) - len(partial_line.encode()))
+    return len(before) + 1 if lines else 1
+
+
+async def read_last_lines(
+    log: Log, end: int, lines: int, max_characters: int, *, is_raw: bool = False
+) -> tuple[list[str], bool]:
+    """Return the last lines before a cursor, oldest first, and whether there were more.
+
+    Lines that are no longer kept count as more.
+
+    Args:
+        log: The log.
+        end: The cursor.
+        lines: The maximum number of lines.
+        max_characters: The maximum length of all of them.
+        is_raw: Return raw lines.
+    """
+    size = min(max_characters, lines * _LINE_CHARACTERS)
+    while True:
+        piece = await read_end(log, 0, end, size, is_raw=is_raw)
+        read_lines = piece.lines
+        is_all_kept = piece.start <= log.kept_from
+        has_more = len(read_lines) > lines
+        if is_all_kept or has_more or size >= max_characters:
+            return read_lines[-lines:], has_more or piece.start > 0
+        size = min(max_characters, size * 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Abridgement:
+    """How a part of a log becomes an excerpt.
+
+    Attributes:
+        max_characters: The maximum length of the excerpt.
+        folds: Fold lines that repeat. Without it, the part is the output of a command, which begins
+            with a line.
+        advice: How to read what is left out, for the note in its place. `{cursor}` stands for the
+            cursor where it begins. "" for a note without advice.
+    """
+
+    max_characters: int
+    folds: bool
+    advice: str = ""
+
+
+async def read_abridged(
+    log: Log, start: int, end: int, abridgement: Abridgement
+) -> tuple[Excerpt, int]:
+    """Return a part of a log, without its middle if it is too long.
+
+    A quarter of the room goes to the beginning, the rest to the end. A note stands for what
+    is left out, and for what is no longer kept.
+
+    Args:
+        log: The log.
+        start: Where the part begins.
+        end: Where the part ends.
+        abridgement: How long the excerpt may be, and what is done with the lines.
+
+    Returns:
+        The excerpt, and the cursor where its text begins.
+    """
+
+    def kept_part() -> tuple[int, Abridgement]:
+        """Return where the part is kept from, and an abridgement with room for the note on that."""
+        text_start = _first_kept_line(log, start, end)
+        if text_start == start:
+            return start, abridgement
+        room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+        return text_start, replace(abridgement, max_characters=room)
+
+    text_start, shorter = kept_part()
+    excerpt = await _read_whole(log, text_start, end, shorter)
+    if excerpt is None:
+        text_start, shorter = kept_part()
+        excerpt = await _read_around(log, text_start, end, shorter)
+    gone_bytes = text_start - start
+    if gone_bytes:
+        note = f"[{gone_bytes} bytes before this are no longer kept]"
+        excerpt = excerpts.joined(Excerpt([note], [0], gone_bytes), excerpt)
+    return excerpt, text_start
+
+
+def _first_kept_line(log: Log, start: int, end: int) -> int:
+    """Return the cursor of a part, or of its first line that is kept as a whole."""
+    oldest = min(log.kept_from, end)
+    if oldest <= start:
+        return min(start, end)
+    data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
+    return oldest + data.find(b"\n") + 1
+
+
+async def _read_whole(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt | None:
+    """Return all of a part, or None if it is too long."""
+    folds = abridgement.folds
+    max_unfolded = abridgement.max_characters
+    if folds:
+        max_unfolded *= _FOLDING
+    piece = await read_end(log, start, end, max_unfolded, is_line=not folds)
+    if piece.start != start:
+        return None
+    excerpt = _excerpt(piece.text, folds=folds)
+    if len(excerpt.text) > abridgement.max_characters:
+        return None
+    return excerpt
+
+
+async def _read_around(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt:
+    """Return the beginning and the end of a part, with a gap between them."""
+    folds = abridgement.folds
+    room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+    head = await read_forward(log, start, end, room // 4)
+    tail = await read_end(log, head.end, end, room - room // 4)
+    parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
+    if head.end < tail.start:
+        parts.append(await _gap(log, head.end, tail.start, abridgement.advice))
+    parts.append(_excerpt(tail.text, folds=folds))
+    return excerpts.joined(*parts)
+
+
+def _excerpt(text: str, *, folds: bool) -> Excerpt:
+    lines = text.split("\n")
+    if folds:
+        return excerpts.folded(lines)
+    return Excerpt(lines, [])
+
+
+async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
+    """Return the note for what is left out between two cursors.
+
+    Args:
+        log: The log.
+        start: The first cursor.
+        end: The second one.
+        advice: How to read what is left out. It is not given where that is no longer kept.
+    """
+    lines = 0
+    position = max(start, log.kept_from)
+    while position < end:
+        piece = log.read(position, min(MAX_READ_BYTES, end - position))
+        if not piece:
+            break
+        lines += piece.count(b"\n")
+        position += len(piece)
+        await anyio.lowlevel.checkpoint()
+    if start < log.kept_from:
+        return excerpts.gap(lines, end - start)
+    return excerpts.gap(lines, end - start, advice.format(cursor=start))
+
+
+async def may_be_answered(log: Log, start: int, end: int) -> bool:
+    """Tell whether a part of a log has a query that a terminal answers, as if it were typed."""
+    position = max(start, log.kept_from)
+    while position < end:
+        data = log.read(position, min(_PIECE_BYTES, end - position))
+        if ANSWERED.search(data):
+            return True
+        if position + len(data) >= end:
+            break
+        position += max(len(data) - _QUERY_BYTES, 1)
+        await anyio.lowlevel.checkpoint()
+    return False

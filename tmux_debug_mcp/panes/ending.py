@@ -9,8 +9,8 @@ import signal
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, TmuxGoneError
 from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.logs.growth import LogEvents
 from tmux_debug_mcp.logs.log import Log, Mark
-from tmux_debug_mcp.logs.subscriptions import LogEvents
 
 from .looking.state import State, ended_state
 from .place import Place

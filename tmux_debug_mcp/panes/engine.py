@@ -22,11 +22,9 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     StorageError,
 )
-from tmux_debug_mcp.logs.archive import Archive
-from tmux_debug_mcp.logs.index import Entry
-from tmux_debug_mcp.logs.log import Log, UnnamedLog, nonce_digest, unlinked_log
-from tmux_debug_mcp.logs.retention import Retention
-from tmux_debug_mcp.logs.subscriptions import LogEvents
+from tmux_debug_mcp.logs.archive import Archive, Entry
+from tmux_debug_mcp.logs.growth import LogEvents, Retention
+from tmux_debug_mcp.logs.log import Log, nonce_digest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
@@ -185,13 +183,13 @@ class Engine:
             return self.archive.new_log(pane_id, nonce, self.clock)
         temporary = runtime_directories(self.settings.runtime_dir)[-1]
         try:
-            return UnnamedLog(temporary, nonce, self.clock)
+            return Log.unnamed(temporary, nonce, self.clock)
         except OSError as error:
             if error.errno not in _NEEDS_NAMES:
                 raise StorageError(str(temporary), str(error.strerror)) from error
         path = client.file(f"{pane_id}.log")
         try:
-            return unlinked_log(path, nonce, self.clock)
+            return Log.unlinked(path, nonce, self.clock)
         except OSError as error:
             raise StorageError(str(path.parent), str(error.strerror)) from error
 

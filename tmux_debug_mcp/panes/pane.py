@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.logs.growth import LogEvents
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.subscriptions import LogEvents
 
 from .keyboard import Keyboard
 from .looking.activity import Snapshot

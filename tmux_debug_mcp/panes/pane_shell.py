@@ -25,8 +25,7 @@ from tmux_debug_mcp.errors import (
 )
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.raw import may_be_answered
-from tmux_debug_mcp.logs.reading import clean_text
+from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
 from tmux_debug_mcp.vt.keys import INTERRUPT
 from tmux_debug_mcp.vt.marks import one_line
 

@@ -6,9 +6,8 @@ from typing import Protocol
 
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.archive import ArchivedPane
-from tmux_debug_mcp.logs.ends import read_last_lines
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_screen
+from tmux_debug_mcp.logs.reading import read_last_lines, read_screen
 
 from .capturing import capture, capture_screen
 from .looking.state import State, ended_state

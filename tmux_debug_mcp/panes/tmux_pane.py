@@ -21,8 +21,8 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.subscriptions import LogEvents, Subscription
 from tmux_debug_mcp.tmux.client import Command
 
 from .ending import Ending

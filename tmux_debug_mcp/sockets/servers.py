@@ -160,15 +160,7 @@ def hold(directory: str) -> int:
         BlockingIOError: Another process has it locked.
         OSError: It is gone.
     """
-    import fcntl  # noqa: PLC0415  a verb needs it only to choose of several servers
-
-    fd = os.open(directory, _OPEN_DIRECTORY)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
+    return _locked(directory, is_shared=False)
 
 
 def spare(directory: str) -> int:
@@ -181,11 +173,15 @@ def spare(directory: str) -> int:
         BlockingIOError: The server lives.
         OSError: There is no such directory.
     """
-    import fcntl  # noqa: PLC0415
+    return _locked(directory, is_shared=True)
+
+
+def _locked(directory: str, *, is_shared: bool) -> int:
+    import fcntl  # noqa: PLC0415  a verb needs it only to choose of several servers
 
     fd = os.open(directory, _OPEN_DIRECTORY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         os.close(fd)
         raise

@@ -21,6 +21,7 @@ from pathlib import Path
 import tmux_debug_mcp
 from tmux_debug_mcp.errors import StorageError, TmuxGoneError
 from tmux_debug_mcp.linux import files, processes, supervise
+from tmux_debug_mcp.sockets.servers import is_private
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
@@ -237,22 +238,16 @@ def runtime_directories(runtime: str) -> list[Path]:
         runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
     """
     runtimes = [runtime, f"/run/user/{os.getuid()}"]
-    usable = [path for path in runtimes if _USABLE_DIRECTORY.fullmatch(path) and _is_private(path)]
+    usable = [path for path in runtimes if _USABLE_DIRECTORY.fullmatch(path) and _is_usable(path)]
     temporary = tempfile.gettempdir()
     if not _USABLE_DIRECTORY.fullmatch(temporary):
         temporary = "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
     return [Path(base) for base in dict.fromkeys([*usable, temporary])]
 
 
-def _is_private(path: str) -> bool:
-    """Tell whether a path is a directory that only this user can enter, and may write to."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return False
-    if not _is_own_directory(status) or status.st_mode & 0o077:
-        return False
-    return os.access(path, os.W_OK | os.X_OK)
+def _is_usable(path: str) -> bool:
+    """Tell whether only this user can enter a directory, and may write to it."""
+    return is_private(os.path.realpath(path)) and os.access(path, os.W_OK | os.X_OK)
 
 
 def _is_own_directory(status: os.stat_result) -> bool:

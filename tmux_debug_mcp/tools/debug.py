@@ -9,11 +9,10 @@ from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
-from tmux_debug_mcp.logs.abridging import Abridgement, read_abridged
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import read_forward
+from tmux_debug_mcp.logs.reading import Abridgement, read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine

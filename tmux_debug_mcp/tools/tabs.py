@@ -28,11 +28,9 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.logs.ends import read_end, read_last_lines
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.raw import read_last_raw_lines, read_raw, read_raw_end
-from tmux_debug_mcp.logs.reading import read_clean
+from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
@@ -372,11 +370,9 @@ async def read_logs(tabs: Tabs, arguments: ReadLogs) -> Answer:
     async with tabs.engine.open_readable(readable_id) as tab:
         gaps = await _gaps(tab)
         end = (await tab.state()).cursor
-        lines = arguments.lines
-        if arguments.strip_ansi:
-            found, is_cut = await read_last_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
-        else:
-            found, is_cut = read_last_raw_lines(tab.log, end, lines, MAX_LOG_CHARACTERS)
+        found, is_cut = await read_last_lines(
+            tab.log, end, arguments.lines, MAX_LOG_CHARACTERS, is_raw=not arguments.strip_ansi
+        )
     content = "\n".join(found)
     result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
     return json_answer(arguments.window_id, result | gaps, content)
@@ -468,7 +464,7 @@ async def _clean_output(log: Log, start: int, end: int) -> Excerpt:
 
 async def _raw_output(log: Log, start: int, end: int) -> Excerpt:
     """Return the end of a command's output with escape sequences."""
-    piece = read_raw_end(log, start, end, MAX_OUTPUT_CHARACTERS)
+    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_raw=True)
     return Excerpt(piece.text.split("\n"), [], piece.start - start)
 
 
@@ -574,10 +570,14 @@ async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
                 f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
                 f"Give at most {state.cursor}."
             )
-        if arguments.strip_ansi:
-            piece = await read_clean(tab.log, start, state.cursor, max_bytes)
-        else:
-            piece = read_raw(tab.log, start, state.cursor, max_bytes, is_final=state.is_final)
+        piece = await read_chunk(
+            tab.log,
+            start,
+            state.cursor,
+            max_bytes,
+            is_raw=not arguments.strip_ansi,
+            is_final=state.is_final,
+        )
     is_end = not piece.remaining_bytes
     next_byte = piece.end
     if state.is_final and is_end:  # what is unfinished when a program ends stays so

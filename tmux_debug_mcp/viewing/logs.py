@@ -16,7 +16,7 @@ import orjson
 
 from tmux_debug_mcp.errors import PaneNotFoundError
 from tmux_debug_mcp.logs.archive import Archive, names_run
-from tmux_debug_mcp.logs.log import Log, SharedLog
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running
@@ -97,7 +97,7 @@ def _shared(facts: Any) -> FoundLog:  # noqa: ANN401  what our server says
     timing = Timing(0.0)
     timing.read(facts["timing"])
     try:
-        log = SharedLog(Path(facts["path"]), timing)
+        log = Log.shared(Path(facts["path"]), timing)
     except OSError as error:
         raise CommandError(f"The log can't be read: {error}. Call again.") from error
     return FoundLog(facts["id"], facts["name"], facts["command"], log)

@@ -7,11 +7,11 @@ xterm's "Control Sequences"; where terminals differ, a grid does what tmux does.
 import re
 from collections.abc import Iterator, Sequence
 
-from .history import History
 from .rows import (
     EMPTY_LINE,
     FORGOTTEN,
     TAB_COLUMNS,
+    History,
     Line,
     Row,
     cell_width,
@@ -214,6 +214,11 @@ class Grid:
         if is_behind_text and self._column < stop and stop % TAB_COLUMNS == 0:
             row.put(self._column, ["\t", *[""] * (stop - self._column - 1)])
         self._column = max(self._column, stop)
+
+    def tab_back(self, count: int) -> None:
+        """Move the cursor back by tab stops (CBT)."""
+        stop = (min(self._column, self.columns - 1) - 1) // TAB_COLUMNS - count + 1
+        self._column = max(0, stop * TAB_COLUMNS)
 
     def move_up(self, count: int) -> None:
         """Move the cursor up, not beyond the first row of the scroll region (CUU)."""

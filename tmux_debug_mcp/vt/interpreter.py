@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
-from .history import History
-from .rows import cell_width
+from .rows import History, cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
 # All control characters but tab and line feed.
@@ -40,6 +39,7 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "S": Grid.scroll_up,  # SU
     "T": Grid.scroll_down,  # SD
     "X": Grid.erase_cells,  # ECH
+    "Z": Grid.tab_back,  # CBT
     "d": Grid.move_to_row,  # VPA
 }
 # Control sequences that erase, with what to erase.

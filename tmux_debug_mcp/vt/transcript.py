@@ -20,10 +20,9 @@ Rules, measured against tmux:
 """
 
 from .charsets import CharacterSets
-from .history import History
 from .interpreter import Interpreter
 from .marks import BEGIN, with_command
-from .rows import Line, text_of
+from .rows import History, Line, text_of
 from .sequences import CANCEL, MAX_HELD_BYTES, STRING, unfinished
 from .sizes import COLUMNS, ROWS
 

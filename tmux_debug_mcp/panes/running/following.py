@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import Excerpt
+from tmux_debug_mcp.logs.growth import Subscription
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.raw import may_be_answered
-from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Awaits, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane

@@ -9,11 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tmux_debug_mcp.logs.abridging import Abridgement
+from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES, Subscription
 from tmux_debug_mcp.logs.matching import Matcher, Scan
 from tmux_debug_mcp.logs.pacing import Pace
-from tmux_debug_mcp.logs.retention import MAX_LOG_BYTES
-from tmux_debug_mcp.logs.subscriptions import Subscription
+from tmux_debug_mcp.logs.reading import Abridgement
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
