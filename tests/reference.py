@@ -14,7 +14,12 @@ from tmux_debug_mcp.panes.running import runs
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import tabs, users_tabs
-from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, parameters_of
+from tmux_debug_mcp.tools.arguments import (
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    MAX_TEXT_LINES,
+    parameters_of,
+)
 from tmux_debug_mcp.tools.debug_arguments import CreatePane
 from tmux_debug_mcp.tools.toolset import choose
 from tmux_debug_mcp.vt import keys, sizes, steps
@@ -95,7 +100,7 @@ def _limits_of_arguments() -> list[Limit]:
     users_command = f"with `--socket` {users_server.MAX_COMMAND_BYTES:,}"
     return [
         ("command", f"{creation.MAX_COMMAND_BYTES:,} bytes; {users_command}"),
-        ("name", f"{creation.MAX_NAME_CHARACTERS} characters"),
+        ("name", f"{MAX_NAME_CHARACTERS} characters"),
         ("`env`", f"{_variables()} variables, {_size(creation.MAX_ENV_VALUE_BYTES)} each"),
         ("`keys`", f"{_size(keys.MAX_KEYS_BYTES)}, {keys.MAX_PRESSED:,} keys to press"),
         ("steps of one call", f"{steps.MAX_STEPS:,}"),

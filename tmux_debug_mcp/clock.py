@@ -8,8 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import anyio
+if TYPE_CHECKING:
+    import anyio
 
 # Timeout of a wait, and of each step of keys, where the call gives none.
 DEFAULT_TIMEOUT_S = 30.0
@@ -164,11 +166,15 @@ class Clock:
 
     async def sleep(self, duration_s: float) -> None:
         """Sleep; at least let other tasks run."""
-        await anyio.sleep(duration_s)
+        from anyio import sleep  # noqa: PLC0415  as below
 
-    def move_on_after(self, duration_s: float) -> AbstractContextManager[anyio.CancelScope]:
+        await sleep(duration_s)
+
+    def move_on_after(self, duration_s: float) -> "AbstractContextManager[anyio.CancelScope]":
         """Return a cancel scope that leaves its block after a time."""
-        return anyio.move_on_after(duration_s)
+        from anyio import move_on_after  # noqa: PLC0415  the help of verbs takes only the times
+
+        return move_on_after(duration_s)
 
     @contextmanager
     def fail_after(self, duration_s: float) -> Iterator[None]:

@@ -19,8 +19,11 @@ if [[ $below ]]; then
 	# The directory for the kernel's work has to be in the same file system, and not in the other one.
 	work=$(dirname "$system")/work
 	mkdir "$work"
-	mount -t overlay -o "lowerdir=$below,upperdir=$system,workdir=$work" overlay /mnt
-	system=/mnt
+	if mount -t overlay -o "lowerdir=$below,upperdir=$system,workdir=$work" overlay /mnt; then
+		system=/mnt
+	else # within a container, whose files are an overlay themselves
+		cp -a --reflink=auto --no-clobber "$below/." "$system"
+	fi
 fi
 mount -t proc proc "$system/proc"
 mount -t tmpfs -o mode=0755 tmpfs "$system/dev"

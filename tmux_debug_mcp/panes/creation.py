@@ -25,9 +25,7 @@ from .tmux_pane import writes_log
 
 # One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1
-
 MAX_ENV_VALUE_BYTES = 32 << 10
-MAX_NAME_CHARACTERS = 64
 
 # The ids that we give panes.
 _ID = re.compile(r"debug-\d+")

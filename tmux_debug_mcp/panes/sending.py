@@ -109,10 +109,10 @@ async def _send_steps(
     signalled = last.signalled
     done, why_not = 1, None
     for step in steps[1:]:
-        why_not = await _wait_until_ready(pane, step, last.before, timeout_s)
-        if why_not:
-            break
         try:
+            why_not = await _wait_until_ready(pane, step, last.before, timeout_s)
+            if why_not:
+                break
             last = await _send_one(pane, step, keeps_screen=keeps_screen)
         except ToolError as error:  # the caller has to learn of the steps that were sent
             why_not = str(error).removesuffix(".")
@@ -222,6 +222,9 @@ async def _wait_until_ready(
         step: The step.
         before: The snapshot before the previous step.
         timeout_s: The time to wait.
+
+    Raises:
+        KeyboardHeldError: A person has taken the keyboard.
     """
     times = pane.clock.times
     tracker = ActivityTracker(times, before)
@@ -231,6 +234,7 @@ async def _wait_until_ready(
             ending = await pane.ending()
             if ending:
                 return f"the program {ending}"
+            pane.keyboard.check_free()
             async with pane.events.looking:
                 activity = await pane.terminal.observe(tracker)
             waited_s = pane.clock.now() - begin

@@ -34,13 +34,14 @@ from typing import (
 import orjson
 
 from tmux_debug_mcp.errors import ArgumentError
-from tmux_debug_mcp.panes.creation import MAX_NAME_CHARACTERS
 
 A = TypeVar("A")
 
 # Limits for the text of a pane that a tool returns, where the tool has none of its own.
 MAX_TEXT_CHARACTERS = 40_000
 MAX_TEXT_LINES = 1000
+# The longest name of a pane, a window or a session.
+MAX_NAME_CHARACTERS = 64
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _MAX_VARIABLES = 256
