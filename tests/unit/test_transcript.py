@@ -38,6 +38,7 @@ CASES = [
     ("e\u0301\b\b\r\n".encode(), "e\u0301\n"),
     (b"before\r\n\033[?1049h\033[Hmenu\033[?1049lafter\r\n", "before\nafter\n"),
     (b"before\r\n\033[?1049h\033[Hmenu", "before\nmenu\n"),
+    (b"before\r\n\033[?25;1049hmenu\r\n\033[?1049;25lafter\r\n", "before\nafter\n"),
     (b"one\r\n\033[99999999999999999999A\033[1;" + b"9" * 3000 + b"Htwo", "one\ntwo"),
     (b"old\r\n\033[H\033[2Jnew\r\n", "old\nnew\n"),
     (b"a\000\016\017\007b\r\n", "ab\n"),
@@ -207,7 +208,7 @@ def test_small_screen_reads_as_tmux_shows_it(
 # Control characters and sequences that change the screen, with few and many rows or columns.
 CONTROLS = [
     *(b"\n", b"\r\n", b"\r", b"\b", b"\t", b"\033D", b"\033E", b"\033M", b"\0337", b"\0338"),
-    *(b"\033c", b"\033[?1049h", b"\033[?1049l", b"\033[2;3r", b"\033[r", b"\033[2;9H"),
+    *(b"\033c", b"\033[?1049h", b"\033[?25;1049l", b"\033[2;3r", b"\033[r", b"\033[2;9H"),
     *(b"\033[%d%c" % (count, final) for count in (0, 1, 2, 3, 9) for final in b"@ABDGHJKLMPXbd"),
 ]
 

@@ -55,7 +55,8 @@ _INVISIBLE = r"""
     [\033\a\017\0\030] (?:
         (?<! \033 )                                   # a control character
         | \[ [0-?]* m                                 # colours and attributes
-        | \[ \? (?! (?:47|1047|1049|2004) [hl] ) [0-9;]* [hl]   # modes, but screens and pastes
+        | \[ \? (?! [0-9;]* (?<! [0-9] ) 0* (?:47|1047|1049|2004) [;hl] )
+          [0-9;]* [hl]                                # modes, but screens and pastes
         | (?! \(0 | \)[0B] ) [ -/]+ [0-~]             # designations of the usual sets, and others
         | [=>\\]                                      # the keypad's modes, and ST
         | (?: \[ [ -?]* | [ -/]* ) (?= [\0-\037\177] )   # what is cut off by a control character
