@@ -76,6 +76,8 @@ class Times:
     # Commands that a shell was given.
     # A shell starts on a line within this time, unless something holds it up.
     begin_s: float = 0.5
+    # Time for a command that another call runs to end, before a process is started in its shell.
+    turn_s: float = 10.0
     # A shell reads a line at once, but its hooks before a command may take a while.
     take_s: float = 10.0
     # Grace period after each interrupt of a command whose time is over.
@@ -104,6 +106,12 @@ class Times:
     resize_s: float = 1.0
     # Interval of progress notifications: clients may give up a call that they hear nothing of.
     progress_s: float = 5.0
+    # Shortest interval between two notifications of one screen.
+    notify_s: float = 0.1
+    # Poll interval for a session that takes the place of one that has ended.
+    successor_s: float = 0.25
+    # Interval between a failure, such as too many open files, and the next try to follow a screen.
+    again_s: float = 1.0
     # Interval between trims while a log grows. A terminal prints at most 40 MB in a second.
     trim_s: float = 0.25
 

@@ -28,12 +28,6 @@ from .sessions import DEFAULT, Sessions
 
 _PREFIX = "terminal://screen/"
 _MIME_TYPE = "text/plain"
-# Shortest interval between two notifications of one screen.
-_NOTIFY_S = 0.1
-# Poll interval for a session that takes the place of one that has ended.
-_SUCCESSOR_S = 0.25
-# Interval between a failure, such as too many open files, and the next try.
-_AGAIN_S = 1.0
 
 _Context = ServerRequestContext[None]
 _Notify = Callable[[], Awaitable[None]]
@@ -51,6 +45,7 @@ class Screens:
 
     def __init__(self, sessions: Sessions, sentences: Mapping[type[ToolError], str]) -> None:
         self._sessions = sessions
+        self._clock = sessions.engine.clock
         self._sentences = sentences
         # What ends the client's subscriptions, by their URIs.
         self._subscriptions: dict[str, anyio.CancelScope] = {}
@@ -184,7 +179,7 @@ class Screens:
                     await self._notify_of_changes(_session_of(uri), notify)
                 except Exception:  # noqa: BLE001  a background task's failure is its own
                     traceback.print_exc(file=sys.stderr)
-                await anyio.sleep(_AGAIN_S)
+                await self._clock.sleep(self._clock.times.again_s)
 
     async def _notify_of_changes(self, name: str, notify: _Notify) -> None:
         """Notify of the changes of a session, and of its successors', until cancelled."""
@@ -195,7 +190,7 @@ class Screens:
             except ToolError:
                 pane = None
             if pane is None or pane is followed:
-                await anyio.sleep(_SUCCESSOR_S)
+                await self._clock.sleep(self._clock.times.successor_s)
                 continue
             if followed:
                 await notify()
@@ -213,7 +208,7 @@ async def _follow(pane: Pane, notify: _Notify) -> None:
             if now != before:
                 before = now
                 await notify()
-                await anyio.sleep(_NOTIFY_S)
+                await pane.clock.sleep(pane.clock.times.notify_s)
         if _version(pane) != before:
             await notify()
 

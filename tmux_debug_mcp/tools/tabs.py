@@ -128,7 +128,6 @@ SENTENCES: Mapping[type[ToolError], str] = {
 }
 
 MAX_CHUNK_BYTES = 1 << 20
-_TURN_S = 10.0
 _MAX_EARLIER_TABS = 20
 _TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTED)
 
@@ -492,7 +491,7 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
     pane = tabs.usable(arguments.window_id)
     text = arguments.command.replace("\r\n", "\n").rstrip("\n")
     lines = command_lines(text, enters=int(arguments.append_newline))
-    async with pane.shell.turn(_TURN_S):
+    async with pane.shell.turn(pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
         sent = await send(pane, lines)
