@@ -5,7 +5,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 
 faulthandler.register(signal.SIGUSR1)
 ledger = threading.Lock()
@@ -33,8 +32,8 @@ def main(name: str, own: int, other: int) -> None:
     print(f"{name}: ready", flush=True)
     for line in sys.stdin:
         with ledger:
-            print(f"{name}: {line.strip()}", flush=True)
-            time.sleep(0.5)
+            print(f"{name}: {line.strip()}? ", end="", flush=True)
+            sys.stdin.readline()
             print(f"{name}: {ask(other, line.strip())}", flush=True)
 
 

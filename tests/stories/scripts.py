@@ -74,6 +74,10 @@ def _send(pane: str, keys: str | list[str], **arguments: Any) -> Call:  # noqa: 
     return "send_keys", {"pane_id": pane, "keys": keys, **arguments}
 
 
+def _wait(pane: str, pattern: str) -> Call:
+    return "wait", {"pane_id": pane, "pattern": pattern, "since": 0}
+
+
 def _deadlock() -> Story:
     one, other = ports()
     waits_for_answer = r"in serve\n(.*\n)*.*in ask\n.*in main"
@@ -81,12 +85,15 @@ def _deadlock() -> Story:
         [
             _create(f"{PYTHON} bank.py north {one} {other}", name="north", wait_for="ready"),
             _create(f"{PYTHON} bank.py south {other} {one}", name="south", wait_for="ready"),
-            _send("north", "pay 5\n", timeout_s=0),
-            _send("south", "pay 7\n", wait_for="asked to"),
+            _send("south", "pay 7\n", wait_for="pay 7"),
+            _send("north", ["pay 5\n", "yes\n"]),
+            _wait("south", "asked to"),
+            _send("south", "yes\n", timeout_s=0),
+            _wait("north", "asked to"),
             _send("north", "SIGUSR1"),
             _send("south", "SIGUSR1"),
         ],
-        {4: waits_for_answer, 5: waits_for_answer},
+        {7: waits_for_answer, 8: waits_for_answer},
     )
 
 
