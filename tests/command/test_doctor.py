@@ -212,6 +212,7 @@ def test_tmux_that_does_not_start(shell: Shell, tmp_path: Path) -> None:
     assert "no such luck" in report["server start"]["found"]
 
 
+@pytest.mark.alone  # all else has to be done in time
 def test_tmux_that_hangs_at_its_start_is_ended(shell: Shell, tmp_path: Path) -> None:
     text = 'if [ "$1" = -V ]; then echo tmux 3.4; else exec sleep 1000; fi'
     hanging = str(script(tmp_path / "tmux", text))
@@ -425,6 +426,7 @@ class TestClients:
         assert report["cursor"]["advice"].endswith("tmux-debug-mcp --version")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
 
+    @pytest.mark.alone  # it has to start in time
     def test_command_that_does_not_answer_is_ended(
         self, shell: Shell, home: Path, tmp_path: Path
     ) -> None:

@@ -15,7 +15,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 from .finding import State
 from .report import as_json, show, worst
 
-_TIMEOUT_S = 3.0
+_TIMEOUT_S = 10.0
 _INTERRUPTED = 130
 _MAX_TIMEOUT_S = 600.0
 _DESCRIPTION = """\
