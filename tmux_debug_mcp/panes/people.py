@@ -219,6 +219,7 @@ def _check_special_characters(pane: Pane, secret: str) -> None:
     modes = terminals.modes(pane.leader.pid)
     if modes and set(modes.special_characters) & set(secret.encode()):
         raise ToolError(
-            f"The secret has a character that erases, ends or interrupts a line in pane "
-            f"'{pane.id}': see stty -a there. Nothing was typed. Run stty sane in the pane first."
+            "The secret has a character that erases, ends or interrupts a line in pane "
+            f"'{pane.id}', as stty -a shows. Nothing was typed. End the program, run stty sane in "
+            "the pane and start it again."
         )
