@@ -203,6 +203,24 @@ async def test_control_c_interrupts_the_program(tools: Tools) -> None:
     assert "KeyboardInterrupt" in await tools.capture(pane_id)
 
 
+async def test_program_has_its_time_to_read_from_when_tmux_has_typed(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create("cat")
+    [pane] = tools.engine.panes
+    really_paste = Keyboard._paste
+    now = pane.clock.now
+
+    async def an_hour_later(keyboard: Keyboard, text: str, *, is_bracketed: bool) -> None:
+        await really_paste(keyboard, text, is_bracketed=is_bracketed)
+        monkeypatch.setattr(pane.clock, "now", lambda: now() + 3600.0)
+
+    monkeypatch.setattr(Keyboard, "_paste", an_hour_later)
+    await tools.send(pane.id, "hello Enter")
+
+    assert pane.terminal.typed_s < 3600.0
+
+
 async def test_pane_that_dies_while_it_is_typed_to_ends_no_other(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,7 @@ class Keyboard:
             await self._paste(text, is_bracketed=True)
             text = ""
         await self._paste(text + keys, is_bracketed=False)
+        self._pane.terminal.tmux_has_typed()
 
     async def _paste(self, text: str, *, is_bracketed: bool) -> None:
         if not text:

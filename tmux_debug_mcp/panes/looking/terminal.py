@@ -66,9 +66,14 @@ class Terminal:
         self._tracker = ActivityTracker(self._times, before)
         self._tracker.step(before, self._clock.now())
 
+    def tmux_has_typed(self) -> None:
+        """Note that tmux has taken what was typed: only now may the program read it."""
+        if self.before_typing:
+            self.typed(self.before_typing)
+
     @property
     def typed_s(self) -> float:
-        """Seconds since something was typed, infinite if nothing was."""
+        """Seconds since tmux took what was typed, infinite if nothing was."""
         return self._clock.now() - self._typed_at
 
     def _is_unchanged(self, last: Snapshot) -> bool:
