@@ -9,8 +9,8 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, growth, matching, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, pane_shell, people, recording
-from tmux_debug_mcp.panes.running import runs
+from tmux_debug_mcp.panes import creation, engine, people, recording
+from tmux_debug_mcp.panes.running import giving, runs
 from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import tabs, users_tabs
@@ -148,7 +148,7 @@ def _limits_of_tabs() -> list[Limit]:
         ("history that `set_history_limit` can ask for", f"{host.MAX_HISTORY_LINES:,} lines"),
         ("text of `read_logs_from_tab`", f"the last {users_tabs.MAX_LOG_CHARACTERS:,} characters"),
         ("chunk of `stream_logs_from_tab`", _size(tabs.MAX_CHUNK_BYTES)),
-        ("calls that wait for a tab", str(pane_shell.MAX_WAITING)),
+        ("calls that wait for a tab", str(giving.MAX_WAITING)),
     ]
 
 

@@ -7,6 +7,8 @@ import anyio
 import pytest
 from support import SHELLS, Gate, Tools, run
 
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.panes.shells.jobs import Job
 
 
@@ -83,16 +85,15 @@ async def test_cancelled_run_leaves_no_files_once_another_follows(tools: Tools, 
     assert sorted(path.name for path in directory.iterdir()) == ["debug-1.mark", "tmux"]
 
 
-def open_meanwhile(gate: Gate, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+def open_meanwhile(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Open the gate once a call waits for the command before it."""
-    shell = tools.engine.panes[0].shell
-    may_end_soon = shell._may_end_soon
+    may_end_soon = giving._may_end_soon
 
-    def look(job: Job) -> bool:
+    def look(pane: Pane, job: Job) -> bool:
         gate.opens()
-        return may_end_soon(job)
+        return may_end_soon(pane, job)
 
-    monkeypatch.setattr(shell, "_may_end_soon", look)
+    monkeypatch.setattr(giving, "_may_end_soon", look)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -104,7 +105,7 @@ async def test_command_about_to_end_is_waited_for(
         tasks.start_soon(run, tools, f"echo begun; read line < {gate}", pane_id)
         await tools.shows(pane_id, "begun")
         assert "is busy: echo begun" in await tools.error("run", command="true", pane_id=pane_id)
-        open_meanwhile(gate, tools, monkeypatch)
+        open_meanwhile(gate, monkeypatch)
         assert (await run(tools, "echo other", pane_id))[0] == "other\n"
 
 
@@ -115,7 +116,7 @@ async def test_command_that_ends_its_shell_is_waited_for(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run, tools, f"echo begun; read line < {gate}; exit 3", pane_id)
         await tools.shows(pane_id, "begun")
-        open_meanwhile(gate, tools, monkeypatch)
+        open_meanwhile(gate, monkeypatch)
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
 
 

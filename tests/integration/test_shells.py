@@ -13,7 +13,8 @@ from clocks import with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, python, run
 from toolsets import open_tabs
 
-from tmux_debug_mcp.panes.pane_shell import PaneShell
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.panes.shells.dialects import foreground_shell
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.settings import Settings
@@ -79,15 +80,15 @@ class TestShellWithinAShell:
         assert innermost is not None
         os.kill(innermost.pid, signal.SIGHUP)
         await eventually(lambda: foreground_shell(pane.leader.pid) == inner)
-        look = PaneShell.has_started_shell
+        look = giving.has_started_shell
 
-        async def end_and_look(shell: PaneShell, job: Job | None) -> bool:
+        async def end_and_look(pane: Pane, job: Job | None) -> bool:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(inner.pid, signal.SIGKILL)
             await eventually(lambda: foreground_shell(pane.leader.pid) == outer)
-            return await look(shell, job)
+            return await look(pane, job)
 
-        monkeypatch.setattr(PaneShell, "has_started_shell", end_and_look)
+        monkeypatch.setattr(giving, "has_started_shell", end_and_look)
         assert (await run(tools, "echo outer", pane_id))[0] == "outer\n"
 
     async def test_what_its_own_run_does_after_it_keeps_the_pane(self, tools: Tools) -> None:

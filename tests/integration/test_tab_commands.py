@@ -8,7 +8,7 @@ import pytest
 from support import Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
-from tmux_debug_mcp.panes.pane_shell import MAX_WAITING
+from tmux_debug_mcp.panes.running.giving import MAX_WAITING
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS
 
 

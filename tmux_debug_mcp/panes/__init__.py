@@ -1,11 +1,10 @@
 """Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
 
 - All of them: `engine`; one of them, or a kept log, to be read: `readable`.
-- One pane: `pane`, on top of `tmux_pane`, `place` (where it is, and its processes) and `ending`
-  (how its program ended).
+- One pane: `pane`, on top of `place` (where it is, and its processes), `ending` (how its program
+  ended) and `keyboard`.
 - To make one: `creation`; in it run `pane.sh` and `environment.py`.
-- To type: `keyboard`, `sending`. To give its shell commands: `pane_shell`. To stop a program:
-  `stopping`. To change the terminal: `display`.
+- To type: `sending`. To stop a program: `stopping`. To change the terminal: `display`.
 - To show a screen: `capturing`, `recording`.
 - Folders below these modules: `shells`, and `looking` on top of it. Folders above: `running` and
   `waiting`.

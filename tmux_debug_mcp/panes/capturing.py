@@ -71,7 +71,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
         is_all = rows >= facts["history_size"]
         if is_all or is_enough(captured, lines):
             text = "\n".join(captured[-lines:])
-            return with_commands(text, pane.shell.commands)
+            return with_commands(text, pane.jobs.commands)
         rows = more_rows(rows, lines)
 
 
@@ -104,7 +104,7 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
         StorageError: There is no room for the capture.
     """
     data, facts = await _capture(pane, _JOINED_LINES)
-    text = with_commands("\n".join(captured_lines(data)), pane.shell.commands)
+    text = with_commands("\n".join(captured_lines(data)), pane.jobs.commands)
     return text.split("\n"), bool(facts["alternate_on"])
 
 
@@ -122,7 +122,7 @@ async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) 
         StorageError: There is no room for the capture.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
-    return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.shell.commands)
+    return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.jobs.commands)
 
 
 async def capture_screen_as_text(pane: Pane) -> str:

@@ -19,9 +19,8 @@ from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import Command, ControlClient
 from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
-from .place import PaneId, Place
+from .place import PaneId, Place, writes_log
 from .shells.dialects import COMMAND_SHELLS
-from .tmux_pane import writes_log
 
 # One argument of a program with its final zero: MAX_ARG_STRLEN. Source: execve(2).
 MAX_COMMAND_BYTES = (128 << 10) - 1

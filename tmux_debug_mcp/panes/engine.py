@@ -33,7 +33,7 @@ from tmux_debug_mcp.tmux.users_server import UsersServer
 
 from .creation import NewPane, Start, check_size, directory, own_window, remove, start
 from .looking.state import State
-from .pane import Identity, Pane
+from .pane import Pane
 from .place import PaneId
 from .readable import KeptPane, LivePane, Readable
 
@@ -130,18 +130,17 @@ class Engine:
         client = await self.host.connected()
         self._made += 1
         pane_id = PaneId(f"debug-{self._made}")
-        identity = Identity(pane_id, new.name or pane_id, new.command, new.is_evictable)
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
         try:
             destination = new.destination or own_window(
-                client, self._made, identity.name, is_shown=new.is_shown
+                client, self._made, new.name or pane_id, is_shown=new.is_shown
             )
             wanted = Start(pane_id, new, cwd, nonce, log, destination)
             started = await start(client, self.settings, wanted)
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
-            pane = Pane(identity, started.place, log, self._events, self.clock)
+            pane = Pane(pane_id, new, started.place, log, self._events, self.clock)
             await self._record(pane, nonce)
         except BaseException:
             log.close()

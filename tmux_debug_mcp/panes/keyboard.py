@@ -5,20 +5,23 @@ Waits need to know what was typed, to tell the echo of it from output.
 
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
+from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
+from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
 from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
 from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
+from .looking.terminal import Terminal
+from .place import PaneId, Place
 from .shells.dialects import Shell
-from .tmux_pane import TmuxPane
 
 # A wait can tell the echo of this many keystrokes from output.
 _MAX_SENT = 200
@@ -31,7 +34,12 @@ class Keyboard:
     """The keyboard of a pane.
 
     Args:
-        pane: The pane.
+        pane_id: Our id of the pane.
+        place: Where the pane is.
+        log: The pane's log.
+        terminal: The pane's terminal.
+        clock: The engine's clock.
+        tmux: Runs tmux commands on the pane, as `Pane.tmux` does.
 
     Attributes:
         lock: Held while keystrokes are typed.
@@ -44,8 +52,21 @@ class Keyboard:
             known to be empty and something was typed; None before that.
     """
 
-    def __init__(self, pane: TmuxPane) -> None:
-        self._pane = pane
+    def __init__(
+        self,
+        pane_id: PaneId,
+        place: Place,
+        log: Log,
+        terminal: Terminal,
+        clock: Clock,
+        tmux: Callable[..., Awaitable[Sequence[Sequence[bytes]]]],
+    ) -> None:
+        self._pane_id = pane_id
+        self._place = place
+        self._log = log
+        self._terminal = terminal
+        self._clock = clock
+        self._tmux = tmux
         self.lock = anyio.Lock()
         self.sequence = anyio.Lock()
         self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
@@ -74,7 +95,7 @@ class Keyboard:
             KeyboardHeldError: One has.
         """
         if self.holder is not None:
-            raise KeyboardHeldError(self.holder, self._pane.id)
+            raise KeyboardHeldError(self.holder, self._pane_id)
 
     @property
     def last_sent(self) -> Sent | None:
@@ -121,11 +142,11 @@ class Keyboard:
         pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
         texts = [piece.strip(" ") for piece in pieces]
         sent = Sent(
-            cursor=self._pane.log.size,
+            cursor=self._log.size,
             texts=[text for text in texts if text],
             echoes=echoes,
             number=self.last_sent.number + 1 if self.last_sent else 0,
-            at=self._pane.clock.now(),
+            at=self._clock.now(),
             rows=rows,
         )
         self.sent.append(sent)
@@ -135,7 +156,7 @@ class Keyboard:
 
     def _echoes(self, shell: Shell | None) -> Echoes:
         """Return who shows what is typed now."""
-        modes = terminals.modes(self._pane.leader.pid)
+        modes = terminals.modes(self._place.leader.pid)
         if modes and modes.echoes:
             return Echoes.TERMINAL
         if modes and modes.hides_lines:
@@ -166,32 +187,30 @@ class Keyboard:
         self.check_free()
         if keystrokes.interrupts:
             # What is typed before an interrupt was handled is lost, so later looks have to see it.
-            terminal = self._pane.terminal
-            terminal.typed(terminal.look())
+            self._terminal.typed(self._terminal.look())
         text = keystrokes.text
         keys = await self._encoded(keystrokes.keys)
         if keystrokes.is_paste:
             await self._paste(text, is_bracketed=True)
             text = ""
         await self._paste(text + keys, is_bracketed=False)
-        self._pane.terminal.tmux_has_typed()
+        self._terminal.tmux_has_typed()
 
     async def _paste(self, text: str, *, is_bracketed: bool) -> None:
         if not text:
             return
-        pane = self._pane
-        client = pane.client
+        client = self._place.client
         buffer = f"keys-{secrets.token_hex(8)}"
         file = client.write(buffer, text.encode())
         commands = paste_commands(
-            pane.target,
+            self._place.target,
             buffer,
             str(file),
             is_bracketed=is_bracketed,
             cleans_pastes=client.cleans_pastes,
         )
         try:
-            await pane.tmux(*commands)
+            await self._tmux(*commands)
         finally:
             client.remove(buffer)
 
@@ -199,6 +218,6 @@ class Keyboard:
         """Return the characters that keys send to the program."""
         if not depend_on_modes(keys):
             return encoded(keys)
-        pane = self._pane
-        [[modes]] = await pane.tmux(("display-message", "-p", "-t", pane.target, KEY_MODES))
+        ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
+        [[modes]] = await self._tmux(ask)
         return encoded_for_modes(keys, modes.decode())

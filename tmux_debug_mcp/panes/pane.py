@@ -1,34 +1,39 @@
-"""A pane as toolsets see it: a name, a keyboard, a shell, and the screen that was shown last."""
+"""A pane: its place in tmux, its log, its terminal, its keyboard, and the jobs of its shell.
 
-from collections.abc import Sequence
+tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
+here takes a lock that another call waits for.
+"""
+
+import contextlib
+import math
+import signal
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import anyio
+
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.logs.growth import LogEvents
+from tmux_debug_mcp.errors import (
+    CommandError,
+    PaneExitedError,
+    PaneLostError,
+    TmuxGoneError,
+    ToolError,
+)
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.tmux.client import Command
 
+from .creation import NewPane
+from .ending import Ending
 from .keyboard import Keyboard
-from .looking.activity import Snapshot
-from .pane_shell import PaneShell
-from .place import PaneId, Place
-from .tmux_pane import TmuxPane
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """How a pane is identified, and what it was made for.
-
-    Attributes:
-        id: Our id, `debug-N`.
-        name: The name that the call gave, or else the id.
-        command: The command that the pane was made for.
-        is_evictable: The pane may be removed once its program has ended, to make room.
-    """
-
-    id: PaneId
-    name: str
-    command: str
-    is_evictable: bool = False
+from .looking.activity import Awaits, Snapshot, awaited
+from .looking.state import State
+from .looking.terminal import Terminal
+from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
+from .shells.jobs import Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +51,314 @@ class ShownScreen:
     group: int
 
 
-class Pane(TmuxPane):
-    """A pane of tmux, with a name and everything that calls use to work in it.
+class Pane:
+    """A pane that was made, whether or not its program still runs.
 
     Args:
-        identity: Its id, name and command.
-        place: Where it is in tmux.
-        log: Its log.
+        pane_id: Our id of the pane, `debug-N`.
+        new: What the pane was made from.
+        place: Where the pane is.
+        log: The pane's log. The pane closes it once it was killed and has no subscriber.
         events: Wakes the subscribers of logs.
         clock: The engine's clock.
 
     Attributes:
+        id: Our id of the pane.
         name: The name that the call gave, or else the id.
         command: The command that the pane was made for.
         is_evictable: The pane may be removed once its program has ended, to make room.
+        place: Where the pane is.
+        client: The connection to its tmux server.
+        target: tmux's id of the pane.
+        leader: pane.sh, the session leader of its terminal.
+        log: The pane's log.
+        events: Wakes the subscribers of logs.
+        clock: The engine's clock.
+        terminal: Its terminal.
         keyboard: Types into the pane.
-        shell: Gives commands to the shell in the pane.
+        jobs: The jobs that the shell in the pane was given.
         shown: The screen that a result showed last; None if none did.
+        subscribers: How many wait for its log to grow.
+        viewers: The tmux sessions of the people to whom it is shown.
+        has_gaps: Some output is missing in the log, since there was no room for it.
     """
 
     def __init__(
-        self, identity: Identity, place: Place, log: Log, events: LogEvents, clock: Clock
+        self,
+        pane_id: PaneId,
+        new: NewPane,
+        place: Place,
+        log: Log,
+        events: LogEvents,
+        clock: Clock,
     ) -> None:
-        super().__init__(identity.id, place, log, events, clock)
-        self.name = identity.name
-        self.command = identity.command
-        self.is_evictable = identity.is_evictable
-        self.keyboard = Keyboard(self)
-        self.shell = PaneShell(self, self.keyboard)
+        self.id = pane_id
+        self.name = new.name or pane_id
+        self.command = new.command
+        self.is_evictable = new.is_evictable
+        self.place = place
+        self.client = place.client
+        self.target = place.target
+        self.leader = place.leader
+        self.log = log
+        self.events = events
+        self.clock = clock
+        self.terminal = Terminal(place.leader.pid, log, clock, self.flush)
+        self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
+        self.jobs = Jobs()
         self.shown: ShownScreen | None = None
+        self.subscribers = 0
+        self.viewers: set[str] = set()
+        self.has_gaps = False
+        self._ending = Ending(place, log, events, clock)
+        self._is_killed = False
+        # Held by the one subscriber that waits for the end of pane.sh.
+        self._end_watch = anyio.Lock()
+        # The process that writes the log, once it was looked for.
+        self._log_writer: int | None = None
+
+    @property
+    def started_at(self) -> float:
+        """When the pane was made, by the clock."""
+        return self._ending.started_at
+
+    async def state(self) -> State:
+        """Return the present state. If the program has ended, its output is complete."""
+        ending = await self.ending()
+        if ending:
+            return ending
+        activity = self.terminal.glance()
+        awaits = activity.awaits
+        if awaits is None and not self._is_recently_active():
+            # One snapshot is enough if nothing can be on its way to the program or from it.
+            awaits = awaited(activity.snapshot)
+        return self.running(activity.snapshot, awaits)
+
+    def _is_recently_active(self) -> bool:
+        return self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
+
+    @property
+    def has_just_printed(self) -> bool:
+        """Whether the program has printed just now, so that more may be on its way to the log."""
+        return self.log.quiet_s() < self.clock.times.printed_s
+
+    def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
+        """Return the state of the running program, as a snapshot shows it."""
+        return State(
+            is_running=True,
+            runtime_s=self.clock.now() - self.started_at,
+            cursor=self.log.size,
+            foreground=snapshot.foreground,
+            pid=snapshot.pid,
+            awaits=awaits,
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is known that the program has ended."""
+        return self._ending.is_known
+
+    async def ending(self) -> State | None:
+        """Return how the program ended, None while it runs."""
+        return await self._ending.find()
+
+    async def check_running(self) -> None:
+        """Check that the program still runs.
+
+        Raises:
+            PaneExitedError: The program has ended.
+            PaneLostError: The pane is gone.
+        """
+        ending = await self.ending()
+        if ending is None:
+            return
+        if ending.is_lost:
+            raise PaneLostError(self.id)
+        raise PaneExitedError(self.id, str(ending))
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        """Subscribe to the pane's log, and to the end of pane.sh, for the time of the block."""
+        error: ToolError | None = None
+        self.subscribers += 1
+        try:
+            with self.events.subscribe(self.log) as subscription:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._notify_of_end, subscription)
+                    try:
+                        yield subscription
+                    except ToolError as raised:
+                        # Raised below, since the task group would wrap it into a group.
+                        error = raised
+                    tasks.cancel_scope.cancel()
+        finally:
+            self.subscribers -= 1
+            self._close_log_if_unused()
+        if error:
+            raise error
+
+    async def _notify_of_end(self, subscription: Subscription) -> None:
+        async with self._end_watch:
+            if self.place.living_leader():
+                await wait_for_exit(self.clock, [self.leader.pid], math.inf)
+        subscription.notify()
+
+    def _close_log_if_unused(self) -> None:
+        """Close the log of a pane that was killed and has no subscriber."""
+        if self._is_killed and not self.subscribers:
+            self.log.close()
+            self.client.remove(f"{self.id}.mark")
+
+    async def ensure_log_writer(self) -> bool:
+        """Start the log's writer again if it has ended, which it does if there is no room.
+
+        Returns:
+            Whether it had ended, so that some output is lost. False if the program has ended.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
+        """
+        # tmux itself notices the end of the writer only at the next output.
+        if self._log_writer is None or not processes.is_alive(self._log_writer):
+            self._log_writer = self._find_log_writer()
+        if self._log_writer or not self.log.size or await self.ending():
+            return False
+        self.has_gaps = True
+        with contextlib.suppress(PaneLostError):
+            await self.tmux(writes_log(self.target, self.log))
+        return True
+
+    def _find_log_writer(self) -> int | None:
+        for pid in processes.children(self.client.server_pid):
+            if self.log.is_at(f"/proc/{pid}/fd/1"):
+                return pid
+        return None
+
+    async def drain(self) -> None:
+        """Wait until the log has all that programs have printed so far, but for 1 s at most.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        # First tmux reads it from the terminal, and then it passes it on to the writer.
+        await self.flush()
+        await self.flush()
+        await self.ensure_log_writer()
+        deadline = self.clock.now() + self.clock.times.drain_s
+        while not self._is_log_written() and self.clock.now() < deadline:
+            await self.clock.sleep(self.clock.times.fast_poll_s)
+
+    def _is_log_written(self) -> bool:
+        """Tell whether the log's writer has nothing more to write."""
+        if self._log_writer is None:
+            self._log_writer = self._find_log_writer()
+        if self._log_writer is None:
+            # It has not opened the log yet, or has ended because there is no room.
+            return self.log.size > 0
+        return not processes.is_busy(self._log_writer)
+
+    async def flush(self) -> None:
+        """Wait until tmux has done all that it had to do before, such as reading output.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        await self.tmux(("display-message", "-p", ""))
+
+    async def is_attended(self) -> bool:
+        """Tell whether a person is attached to our tmux server.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        # Our own client is in control mode.
+        [clients] = await self.tmux(("list-clients", "-F", "#{client_control_mode}"))
+        return b"0" in clients
+
+    async def tmux(self, *commands: Command) -> list[tuple[bytes, ...]]:
+        """Run tmux commands on the pane and return their output, lines for each command.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            CommandError: tmux refuses a command for another reason.
+            TmuxStuckError: tmux does not answer.
+        """
+        try:
+            return await self.client.run(*commands)
+        except TmuxGoneError:
+            raise self._lost() from None
+        except CommandError:
+            if await self._is_in_tmux():
+                raise
+            raise self._lost() from None
+
+    async def _is_in_tmux(self) -> bool:
+        try:
+            await self.client.run(("list-panes", "-t", self.target))
+        except (CommandError, TmuxGoneError):
+            return False
+        return True
+
+    def _lost(self) -> PaneLostError:
+        """Take the program as ended, although its processes may still run; return the error."""
+        self._ending.record_as_gone()
+        return PaneLostError(self.id)
+
+    async def end(self, signals: Iterable[int]) -> State:
+        """End all processes that belong to the pane, then the pane itself.
+
+        Args:
+            signals: What each process gets first. After 500 ms it gets SIGKILL.
+
+        Returns:
+            How the program ended.
+
+        Raises:
+            TmuxStuckError: tmux does not answer.
+        """
+        times = self.clock.times
+        with anyio.CancelScope(shield=True):
+            await end_processes(self.place, self.clock, tuple(signals), times.kill_grace_s)
+            state = await self._last_state()
+            killed = self._kill_leader()
+            if state.is_running:
+                # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
+                await wait_for_exit(self.clock, killed, times.kill_s)
+                state = await self.state()
+                self._ending.record(state)
+            # In a split window, a viewer's keyboard would go to the next pane.
+            viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
+            for command in (*viewers, ("kill-pane", "-t", self.target)):
+                # The session or the pane may be gone already.
+                with contextlib.suppress(CommandError, TmuxGoneError):
+                    await self.client.run(command)
+            await wait_for_exit(self.clock, killed, times.kill_s)
+            # Orphans of pane.sh, and what others have started meanwhile.
+            await end_processes(self.place, self.clock, (signal.SIGKILL,), 0.0)
+        self._is_killed = True
+        self._close_log_if_unused()
+        return state
+
+    async def _last_state(self) -> State:
+        """Return the state as soon as pane.sh has told how the command ended, or after a while."""
+        deadline = self.clock.now() + self.clock.times.mark_s
+        with self.events.subscribe(self.log) as subscription:
+            state = await self.state()
+            while state.is_running and self.clock.now() < deadline:
+                await subscription.wait(self.clock.times.poll_s)
+                state = await self.state()
+        return state
+
+    def _kill_leader(self) -> list[int]:
+        """Kill pane.sh and its children; return what was killed."""
+        if self.place.living_leader() is None:
+            return []
+        pids = [self.leader.pid, *processes.children(self.leader.pid)]
+        processes.send_signals(pids, signal.SIGKILL)
+        return pids
 
     @property
     def window(self) -> str:
@@ -100,11 +384,30 @@ class Pane(TmuxPane):
         The end of a run is told once; who has the keyboard, and lost output, in every result.
         """
         notices = []
-        run_result = self.shell.take_run_result()
-        if run_result:
-            notices.append(run_result)
+        ending = self._take_ending_of_job()
+        if ending:
+            notices.append(ending)
         if self.keyboard.holder:
             notices.append(f"{self.keyboard.holder} has the keyboard")
         if self.has_gaps:
             notices.append("some output was lost: there was no room for it")
         return notices
+
+    def _take_ending_of_job(self) -> str | None:
+        """Return how a job ended that was answered before its end, once; None while it runs."""
+        job = self.jobs.unreported
+        if job is None or not (job.is_done() or job.is_closed() or self.has_ended):
+            return None
+        # The shell closes the script right after it has printed the end mark, which may not be in
+        # the log yet. A later result tells the end then.
+        if not job.is_done() and self.has_just_printed:
+            return None
+        self.jobs.unreported = None
+        job.remove()
+        if job.exit_code is not None:
+            return f"run ended with code {job.exit_code}"
+        if job.shell.is_running():
+            return "run was interrupted or given up by the shell"
+        if self.has_ended:
+            return None
+        return "the shell that ran it has ended or was replaced"

@@ -10,7 +10,8 @@ import anyio
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.tmux.client import ControlClient
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.tmux.client import Command, ControlClient
 
 PaneId = NewType("PaneId", str)
 
@@ -38,66 +39,58 @@ class Place:
         return processes.read_living(self.leader.pid, self.leader.starttime)
 
 
-class PaneProcesses:
-    """The processes that belong to a pane, except pane.sh.
+async def end_processes(
+    place: Place, clock: Clock, signals: tuple[int, ...], grace_s: float
+) -> None:
+    """End the processes that belong to a pane, but wait for at most `Times.kill_s`.
 
     These are the descendants of pane.sh, and the orphans that were adopted by the supervisor and
-    are in the pane's session or carry its tag.
+    are in the pane's session or carry its tag. pane.sh itself is left alone, so that it can tell
+    how its command ended.
 
     Args:
         place: Where the pane is.
         clock: The engine's clock.
+        signals: What each process gets first, followed by SIGCONT.
+        grace_s: The grace period before SIGKILL.
     """
+    times = clock.times
+    begin = clock.now()
+    signalled: set[int] = set()
+    if place.living_leader():
+        processes.send_signals([place.leader.pid], signal.SIGCONT)
+    while clock.now() < begin + times.kill_s:
+        living = _living(place)
+        if not living:
+            return
+        grace_left_s = begin + grace_s - clock.now()
+        if grace_left_s > 0:
+            new = [pid for pid in living if pid not in signalled]
+            processes.send_signals(new, *signals, signal.SIGCONT)
+            signalled.update(new)
+            await wait_for_exit(clock, living, grace_left_s)
+        else:
+            processes.send_signals(living, signal.SIGKILL)
+            await wait_for_exit(clock, living, times.kill_again_s)
 
-    def __init__(self, place: Place, clock: Clock) -> None:
-        self._place = place
-        self._clock = clock
 
-    async def end(self, signals: tuple[int, ...], grace_s: float) -> None:
-        """End the processes, but wait for at most `Times.kill_s`.
+def _living(place: Place) -> list[int]:
+    """Return the processes that belong to a pane: descendants first, then orphans."""
+    living: list[int] = []
+    leader = place.living_leader()
+    # After its command, pane.sh only runs a sleep, which lets tmux read all output.
+    if leader and not leader.reaped:
+        living += processes.descendants(leader.pid)
 
-        pane.sh is left alone, so that it can tell how its command ended.
+    def is_orphan(stat: processes.Stat) -> bool:
+        return stat.session == place.leader.pid or processes.tag(stat.pid) == place.tag
 
-        Args:
-            signals: What each process gets first, followed by SIGCONT.
-            grace_s: The grace period before SIGKILL, in seconds.
-        """
-        clock, times = self._clock, self._clock.times
-        begin = clock.now()
-        signalled: set[int] = set()
-        if self._place.living_leader():
-            processes.send_signals([self._place.leader.pid], signal.SIGCONT)
-        while clock.now() < begin + times.kill_s:
-            living = self._living()
-            if not living:
-                return
-            grace_left_s = begin + grace_s - clock.now()
-            if grace_left_s > 0:
-                new = [pid for pid in living if pid not in signalled]
-                processes.send_signals(new, *signals, signal.SIGCONT)
-                signalled.update(new)
-                await wait_for_exit(clock, living, grace_left_s)
-            else:
-                processes.send_signals(living, signal.SIGKILL)
-                await wait_for_exit(clock, living, times.kill_again_s)
-
-    def _living(self) -> list[int]:
-        """Return the processes that belong to the pane: descendants first, then orphans."""
-        living: list[int] = []
-        leader = self._place.living_leader()
-        # After its command, pane.sh only runs a sleep, which lets tmux read all output.
-        if leader and not leader.reaped:
-            living += processes.descendants(leader.pid)
-        # Orphans last: a process that leaves the tree meanwhile is among them then.
-        orphans = processes.living_children(self._place.client.supervisor_pid, self._is_orphan)
-        living += orphans
-        for orphan in orphans:
-            living += processes.descendants(orphan)
-        return living
-
-    def _is_orphan(self, stat: processes.Stat) -> bool:
-        is_in_session = stat.session == self._place.leader.pid
-        return is_in_session or processes.tag(stat.pid) == self._place.tag
+    # Orphans last: a process that leaves the tree meanwhile is among them then.
+    orphans = processes.living_children(place.client.supervisor_pid, is_orphan)
+    living += orphans
+    for orphan in orphans:
+        living += processes.descendants(orphan)
+    return living
 
 
 async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> None:
@@ -110,3 +103,8 @@ async def wait_for_exit(clock: Clock, pids: Iterable[int], timeout_s: float) -> 
                     await anyio.wait_readable(fd)
                 finally:
                     os.close(fd)
+
+
+def writes_log(target: str, log: Log) -> Command:
+    """Return the tmux command that has a pane's output written to a log. Source: tmux(1)."""
+    return ("pipe-pane", "-t", target, f"exec cat >>{log.writable}")

@@ -36,8 +36,8 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS_S
 from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, turn
 from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
@@ -491,7 +491,7 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
     pane = tabs.usable(arguments.window_id)
     text = arguments.command.replace("\r\n", "\n").rstrip("\n")
     lines = command_lines(text, enters=int(arguments.append_newline))
-    async with pane.shell.turn(pane.clock.times.turn_s):
+    async with turn(pane, pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
         sent = await send(pane, lines)

@@ -1,4 +1,5 @@
-"""Running commands to their end: `runs` starts them, `following` follows them.
+"""Running commands to their end.
 
-`outcomes` says how a command ended, why the run is over, and what it printed.
+`giving` gives them to a shell, `following` follows them, and `runs` does both. `outcomes` says how
+a command ended, why the run is over, and what it printed.
 """

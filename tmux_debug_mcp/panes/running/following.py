@@ -18,9 +18,9 @@ from tmux_debug_mcp.logs.reading import may_be_answered
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Awaits, Snapshot
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.pane_shell import MAX_INTERRUPTS
 from tmux_debug_mcp.panes.shells.jobs import Job
 
+from .giving import MAX_INTERRUPTS, has_started_shell, interrupt, last_exit_code
 from .outcomes import Outcome, RunReason
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
@@ -97,7 +97,7 @@ class Follower:
             return False
         if self._interrupts == MAX_INTERRUPTS:
             return True
-        grace_s = await self._pane.shell.interrupt(is_second=self._interrupts > 0)
+        grace_s = await interrupt(self._pane, is_second=self._interrupts > 0)
         self._deadline = self._clock.now() + grace_s
         self._interrupts += 1
         return False
@@ -148,7 +148,7 @@ class PaneFollower(Follower):
     async def _follow(self, subscription: Subscription) -> RunReason:
         pane = self._pane
         while not await pane.ending():
-            if await pane.shell.has_started_shell(None):
+            if await has_started_shell(pane, None):
                 return self._unless_interrupted(RunReason.SHELL_STARTED)
             if await self._awaits_something():
                 await pane.drain()
@@ -220,12 +220,12 @@ class JobFollower(Follower):
                 return reason
             if job.start is not None and await self._awaits_something() and not job.is_done():
                 await pane.drain()
-                pane.shell.report_later(job)
+                pane.jobs.unreported = job
                 return RunReason.INPUT
             # A shell that has not read the line yet would take C-c as a key of that line.
             has_begun = job.start is not None or job.runtime_s > self._times.begin_s
             if await self._resists_interrupts(has_begun=has_begun):
-                pane.shell.report_later(job)
+                pane.jobs.unreported = job
                 return RunReason.RUNNING
             await self._wait(subscription)
 
@@ -241,7 +241,7 @@ class JobFollower(Follower):
         reason = await self._reason_without_end()
         if reason:
             return reason
-        if await self._pane.shell.has_started_shell(self._job):
+        if await has_started_shell(self._pane, self._job):
             return self._unless_interrupted(RunReason.SHELL_STARTED)
         return None
 
@@ -280,7 +280,7 @@ class JobFollower(Follower):
         # Without a line editor, as in dash, a shell does not reset the modes that a program left.
         # C-c then drops what it has read in those modes.
         if not self._job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
-            await pane.shell.interrupt(is_second=False)
+            await interrupt(pane, is_second=False)
         return await pane.terminal.prompt(self._times.take_s) is not None
 
     async def _check_taken(self) -> None:
@@ -296,7 +296,7 @@ class JobFollower(Follower):
             return
         await self._check_log()
         job.cancel()
-        pane.shell.drop_job()
+        pane.jobs.last = None
         raise JobNotTakenError(pane.id, job.shell.name)
 
     async def _wait_for_late_output(self) -> None:
@@ -318,7 +318,7 @@ class JobFollower(Follower):
         has_lost_output = await pane.ensure_log_writer()
         if has_lost_output and not self._job.is_done():
             self._job.remove()
-            pane.shell.drop_job()
+            pane.jobs.last = None
             raise LogLostError(pane.id, str(pane.log.path))
 
     def _reason_without_shell(self) -> RunReason:
@@ -360,7 +360,7 @@ class JobFollower(Follower):
         """Return the exit code of the job's command, None if there is none."""
         job = self._job
         if reason is RunReason.GIVEN_UP:
-            return await self._pane.shell.last_exit_code(job.shell)
+            return await last_exit_code(self._pane, job.shell)
         if reason is RunReason.EXITED:
             return _exit_code_of(state)
         if reason is RunReason.TIMED_OUT and job.exit_code is None:

@@ -12,6 +12,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 
 from .following import JobFollower, PaneFollower, ReadOutput
+from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
 from .outcomes import Outcome, RunReason
 
 MAX_OUTPUT_CHARACTERS = 40_000
@@ -60,21 +61,21 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
         deadline: When the time is over, by the pane's clock.
         read_output: Reads the command's output from the log.
     """
-    await pane.shell.wait_until_free()
+    await wait_until_free(pane)
     await pane.check_running()
     pane.keyboard.check_free()
     # Before taking the lock, since this may take a while and others may type meanwhile.
-    await pane.shell.at_prompt(deadline)
+    await at_prompt(pane, deadline)
     async with pane.keyboard.lock:
-        await pane.shell.wait_until_free()
+        await wait_until_free(pane)
         await pane.check_running()
         await pane.ensure_log_writer()
-        shell = await pane.shell.at_empty_prompt(deadline)
+        shell = await at_empty_prompt(pane, deadline)
         error = await unfinished(pane.clock, shell, command)
         if error:
             return _not_run(error, await pane.state())
         before = pane.begin_typing()
-        job = await pane.shell.give(shell, command)
+        job = await give(pane, shell, command)
     return await JobFollower(pane, job, before, deadline).outcome(read_output)
 
 
@@ -88,7 +89,7 @@ async def run_in_turn(
         LimitReachedError: Too many calls wait.
         ToolError: As `run_in_shell` does.
     """
-    async with pane.shell.turn(timeout_s):
+    async with turn(pane, timeout_s):
         return await run_in_shell(pane, command, timeout_s, read_output)
 
 

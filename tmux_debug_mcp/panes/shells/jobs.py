@@ -13,6 +13,9 @@ import contextlib
 import os
 import re
 import secrets
+from collections.abc import Mapping
+
+import anyio
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import StorageError
@@ -20,10 +23,12 @@ from tmux_debug_mcp.linux import limits, processes
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.vt.keys import Keystrokes
-from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, encoded, job_marks
+from tmux_debug_mcp.vt.marks import MAX_MARK_BYTES, encoded, job_marks, one_line
 
 from .dialects import Shell
 
+# A screen and its history name so many commands.
+_MAX_COMMANDS = 1000
 # The log is searched for marks in pieces of this size.
 _PIECE_BYTES = 1 << 20
 # The part of a command that makes a file name, and the length of that name.
@@ -183,6 +188,41 @@ class Job:
         for file in (self._script_file, self._command_file):
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
+
+
+class Jobs:
+    """The jobs that the shell in a pane was given, one after the other.
+
+    Attributes:
+        last: The one that was given last, unless it was dropped.
+        outer: Those that have started the shells which got later ones, the outermost first.
+        unreported: One whose call returned before its end, which a later result reports.
+        turns: Held by the call that gives jobs in its turn.
+    """
+
+    def __init__(self) -> None:
+        self.last: Job | None = None
+        self.outer: list[Job] = []
+        self.unreported: Job | None = None
+        self.turns = anyio.Lock()
+        self._made = 0
+        self._commands: dict[str, str] = {}
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        """The last 1,000 commands, each in one line, by the names of their files."""
+        return self._commands
+
+    def new_name(self, pane_id: str) -> str:
+        """Return the name of the next job's files."""
+        self._made += 1
+        return f"{pane_id.rpartition('-')[2]}.{self._made}"
+
+    def typed(self, job: Job) -> None:
+        """Note that the line of a job was typed, which captures show as its command."""
+        self._commands[job.file_name] = one_line(job.command)
+        while len(self._commands) > _MAX_COMMANDS:
+            del self._commands[next(iter(self._commands))]
 
 
 def _is_empty(command: str) -> bool:

@@ -27,7 +27,7 @@ class Origin:
 
 def since_last_keys(pane: Pane) -> Origin:
     """Return the origin at the last keys or the last job of the pane's shell, else at its start."""
-    job = pane.shell.job
+    job = pane.jobs.last
     job_start = 0
     if job and job.start is not None:
         job_start = job.start

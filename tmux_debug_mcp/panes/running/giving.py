@@ -1,0 +1,334 @@
+"""Giving commands to the shell in a pane, as jobs, one after the other.
+
+A shell takes a job when it is at its prompt and nothing is typed on its line. While a shell that a
+job has started is at its prompt, that shell takes the next jobs. When it ends, the first job goes
+on. Only this changes which job the pane has.
+"""
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from tmux_debug_mcp.clock import Times
+from tmux_debug_mcp.errors import (
+    BusyError,
+    ForeignShellError,
+    LimitReachedError,
+    NotAtPromptError,
+    ShellNotReadyError,
+    ToolError,
+)
+from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.reading import clean_text, may_be_answered
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell, is_complete, may_go_on
+from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.vt.keys import INTERRUPT
+
+# Calls that may wait for their turn in one pane.
+MAX_WAITING = 16
+MAX_INTERRUPTS = 2
+# The grace periods of all interrupts together, at most, for descriptions of tools.
+MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
+
+# A prompt, with all sequences that draw it, is shorter.
+_MAX_PROMPT_BYTES = 4096
+# Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
+_PS2 = re.compile(r"[a-z ]*>|")
+
+
+@asynccontextmanager
+async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
+    """Have the pane for the time of the block, after the calls that came before.
+
+    Raises:
+        BusyError: It is not this call's turn within the timeout.
+        LimitReachedError: Too many calls wait.
+    """
+    turns = pane.jobs.turns
+    if turns.statistics().tasks_waiting >= MAX_WAITING:
+        raise LimitReachedError(
+            f"{MAX_WAITING} calls wait for this terminal already. Wait for their answers first."
+        )
+    try:
+        turns.acquire_nowait()
+    except anyio.WouldBlock:
+        with pane.clock.move_on_after(timeout_s) as waiting:
+            await turns.acquire()
+        if waiting.cancelled_caught:
+            if pane.jobs.last:
+                raise _busy(pane, pane.jobs.last) from None
+            raise BusyError(pane.id, "another call", timeout_s) from None
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+def _busy(pane: Pane, job: Job) -> BusyError:
+    return BusyError(pane.id, job.command, job.runtime_s)
+
+
+async def wait_until_free(pane: Pane) -> None:
+    """Wait a moment for the end of the job before, whose last output the caller may have seen.
+
+    Raises:
+        BusyError: It goes on.
+        PaneExitedError: The pane's program has ended.
+        PaneLostError: The pane is gone.
+    """
+    clock, times, jobs = pane.clock, pane.clock.times, pane.jobs
+    deadline = clock.now() + times.prompt_s
+    _return_to_outer_job(pane)
+    while jobs.last and not _is_over(jobs.last, times):
+        job = jobs.last
+        await pane.check_running()
+        if await has_started_shell(pane, job):
+            # The shell that it has started is free, until it ends. Another call may have put the
+            # job aside while this one looked at the pane.
+            if jobs.last is job:
+                jobs.outer.append(job)
+                jobs.last = None
+            return
+        if not _may_end_soon(pane, job) or clock.now() > deadline:
+            raise _busy(pane, job)
+        await clock.sleep(times.poll_s)
+        _return_to_outer_job(pane)
+    if jobs.last:
+        jobs.last.remove()
+
+
+def _is_over(job: Job, times: Times) -> bool:
+    if job.is_done():
+        return True
+    if job.start is None:
+        return job.runtime_s > times.take_s
+    return job.is_closed()
+
+
+def _may_end_soon(pane: Pane, job: Job) -> bool:
+    """Tell whether the job's end may be on its way.
+
+    Its shell has the terminal or has ended, or nobody has the terminal between two programs.
+    """
+    if not job.shell.is_running() or foreground_shell(pane.leader.pid) == job.shell:
+        return True
+    stat = processes.read_stat(pane.leader.pid)
+    return stat is not None and stat.tpgid > 0 and not processes.is_alive(stat.tpgid)
+
+
+def _return_to_outer_job(pane: Pane) -> None:
+    """Go back to the job that started an inner shell, once that shell is gone."""
+    jobs, times = pane.jobs, pane.clock.times
+    while jobs.outer and (jobs.last is None or _is_over(jobs.last, times)):
+        outer = jobs.outer[-1]
+        shell = foreground_shell(pane.leader.pid)
+        if not _is_over(outer, times) and shell is not None and shell != outer.shell:
+            return
+        if jobs.last:
+            jobs.last.remove()
+        jobs.last = jobs.outer.pop()
+
+
+async def has_started_shell(pane: Pane, job: Job | None) -> bool:
+    """Tell whether a job has started a shell that is at its prompt.
+
+    Args:
+        pane: The pane.
+        job: The job; None for the command that the pane was made for.
+    """
+    shell = foreground_shell(pane.leader.pid)
+    if shell is None or (job and shell == job.shell) or not shell.is_interactive():
+        return False
+    is_at_prompt = await pane.terminal.prompt(0.0, starting_s=0.0) == shell
+    # When the shell that runs the job has ended meanwhile, this is the shell that started it.
+    return is_at_prompt and (job is None or job.shell.is_running())
+
+
+async def at_prompt(pane: Pane, deadline: float) -> Shell:
+    """Return the shell at its prompt.
+
+    Args:
+        pane: The pane.
+        deadline: The end of the time for a shell that starts. Another gets 1 s at most.
+
+    Raises:
+        NotAtPromptError: No shell has the terminal.
+        ShellNotReadyError: One has, which does not come to its prompt.
+        ForeignShellError: It is another user's, or sees other files than we do.
+        PaneExitedError: The pane's program has just ended.
+    """
+    clock, times = pane.clock, pane.clock.times
+    begin = clock.now()
+    while True:
+        starting_s = max(0.0, deadline - clock.now())
+        timeout_s = min(times.prompt_s, starting_s)
+        shell = await pane.terminal.prompt(timeout_s, starting_s=starting_s, is_to_run=True)
+        # A program that a prompt's hook runs has the terminal for a while.
+        if shell or clock.now() >= min(begin + times.prompt_s, deadline):
+            break
+        await clock.sleep(times.poll_s)
+    if shell is None:
+        raise await _no_prompt(pane)
+    if not processes.shares_our_files(shell.pid):
+        raise ForeignShellError(pane.id, shell.name)
+    return shell
+
+
+async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
+    """Return the shell at its prompt with nothing typed there.
+
+    The keyboard's lock must be held.
+
+    Raises:
+        ToolError: As `at_prompt` does.
+    """
+    shell = await at_prompt(pane, min(deadline, pane.clock.now() + pane.clock.times.prompt_s))
+    if await _may_have_text(pane, shell):
+        await _clear_line(pane)
+        cleared = await pane.terminal.prompt(pane.clock.times.take_s)
+        if cleared is None:
+            raise await _no_prompt(pane)
+        shell = cleared
+    pane.keyboard.release_line()
+    return shell
+
+
+async def _may_have_text(pane: Pane, shell: Shell) -> bool:
+    """Tell whether the shell's line may have text, of a call, a person or a terminal."""
+    if pane.keyboard.is_line_used and not await _has_new_prompt(pane):
+        return True
+    # The terminal may have answered output outside of jobs, with no reader.
+    end = pane.jobs.last.end if pane.jobs.last else None
+    dialect = shell.dialect
+    reads_answers = dialect.asks or (end is None and dialect.asks_when_starting)
+    if not reads_answers and await may_be_answered(pane.log, end or 0, pane.log.size):
+        return True
+    return await pane.is_attended()
+
+
+async def _has_new_prompt(pane: Pane) -> bool:
+    """Tell whether the shell shows a new prompt for a command since Enter was pressed last.
+
+    After an incomplete line it shows another prompt (PS2), where the next line would become a part
+    of that command. So the prompt has to be the one from before the typed lines, and none of them
+    to look incomplete; or, where prompts change, all of them to be surely complete.
+    """
+    keyboard, log = pane.keyboard, pane.log
+    sent = keyboard.last_sent
+    lines = [line for line in keyboard.typed_lines if line is not None]
+    if sent is None or keyboard.typed_lines[-1] is None:
+        return False
+    await pane.drain()
+    prompt = await _last_line(log, sent.cursor, log.size)
+    if _PS2.fullmatch(prompt):
+        return False
+    if len(lines) == len(keyboard.typed_lines) and all(map(is_complete, lines)):
+        return True
+    before = keyboard.empty_prompt
+    is_same = before is not None and prompt == await _last_line(log, 0, before)
+    return is_same and not any(map(may_go_on, lines))
+
+
+async def _last_line(log: Log, start: int, end: int) -> str:
+    """Return the clean text of the last line in a part of a log, without blanks around it."""
+    start = max(start, log.kept_from, end - _MAX_PROMPT_BYTES)
+    data = log.read(start, end - start)
+    text = await clean_text(log, data, start, is_line=False)
+    return text.rpartition("\n")[2].strip()
+
+
+async def _no_prompt(pane: Pane) -> ToolError:
+    """Return the error that names what has the terminal instead of a shell at its prompt.
+
+    Raises:
+        PaneExitedError: The pane's program has just ended.
+    """
+    clock, times = pane.clock, pane.clock.times
+    deadline = clock.now() + times.ending_s
+    while True:
+        shell = foreground_shell(pane.leader.pid)
+        if shell:
+            break
+        await pane.check_running()
+        foreground = (await pane.state()).foreground
+        if foreground or clock.now() > deadline:
+            return NotAtPromptError(pane.id, foreground or "a program")
+        await clock.sleep(times.poll_s)
+    if shell.is_interactive():
+        return ShellNotReadyError(pane.id, shell.name)
+    foreground = (await pane.state()).foreground
+    return NotAtPromptError(pane.id, foreground or "a program")
+
+
+async def _clear_line(pane: Pane) -> None:
+    """Press C-c at a prompt until it works; a shell that just got Escape may eat one."""
+    size = pane.log.size
+    async with pane.subscribe() as subscription:
+        for _ in range(MAX_INTERRUPTS):
+            await pane.keyboard.type(INTERRUPT)
+            await subscription.wait(pane.clock.times.escape_s)
+            if pane.log.size > size:
+                return
+
+
+async def interrupt(pane: Pane, *, is_second: bool) -> float:
+    """Press C-c, and the second time also send SIGINT to programs that read C-c as a key.
+
+    Returns:
+        The grace period in seconds.
+    """
+    times, leader = pane.clock.times, pane.leader.pid
+    modes = terminals.modes(leader)
+    await pane.keyboard.press(INTERRUPT)
+    stat = processes.read_stat(leader)
+    if is_second and stat and stat.tpgid > 0:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(stat.tpgid, signal.SIGINT)
+    if modes is None or modes.has_signal_keys:
+        return times.interrupt_s
+    return times.key_interrupt_s
+
+
+async def give(pane: Pane, shell: Shell, command: str) -> Job:
+    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held.
+
+    Raises:
+        PaneLostError: The pane is gone.
+        StorageError: There is no room for the job's files.
+    """
+    pane.jobs.last = await _type_job(pane, shell, command)
+    return pane.jobs.last
+
+
+async def _type_job(pane: Pane, shell: Shell, command: str) -> Job:
+    name = pane.jobs.new_name(pane.id)
+    job = Job(command, shell, pane.log, pane.client, name, pane.clock)
+    try:
+        with anyio.CancelScope(shield=True):
+            pane.keyboard.expect_echo(job.line, shell)
+            await pane.keyboard.type(job.line)
+    except ToolError:
+        job.remove()
+        raise
+    pane.keyboard.release_line()
+    pane.jobs.typed(job)
+    return job
+
+
+async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
+    """Return the exit code of what a shell at its prompt ran last, None without an answer."""
+    async with pane.keyboard.lock:
+        job = await _type_job(pane, shell, "# exit code")
+    async with pane.subscribe() as subscription:
+        with pane.clock.move_on_after(pane.clock.times.interrupt_s):
+            while not job.is_done():
+                await subscription.wait(pane.clock.times.job_poll_s)
+    job.remove()
+    return job.code_before
