@@ -25,13 +25,9 @@ _MAX_DIFF_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A client's file, as it was read.
+    """A client's file, as it was read. Text and status are None if there is no such file.
 
-    Attributes:
-        path: Where the client looks for it.
-        target: Where it is: the same, or what a symbolic link leads to.
-        text: Its text, None if there is no such file.
-        status: Its status, None if there is no such file.
+    The client looks for it at `path`. It is there, or where a symbolic link leads: at `target`.
     """
 
     path: Path
@@ -41,11 +37,7 @@ class File:
 
 
 def read(path: Path, project: Path | None = None) -> File:
-    """Return a file.
-
-    Args:
-        path: Where the client looks for it.
-        project: The directory that links must not leave, None for a file of the user's own.
+    """Return the file at a path, which must not lead out of the project, if one is given.
 
     Raises:
         CommandError: It can't be read, is outside the project, too large, or not UTF-8.
@@ -84,12 +76,7 @@ def read_data(target: Path) -> tuple[bytes, os.stat_result]:
 def write(file: File, text: str, directory: Path) -> Path | None:
     """Replace a file by this text, and return the path of the backup, None if it was not there.
 
-    Readers see the old file or the new one.
-
-    Args:
-        file: The file.
-        text: Its new text.
-        directory: The directory that has backups of all files.
+    Readers see the old file or the new one. The directory has the backups of all files.
 
     Raises:
         CommandError: It can't be written, or has changed since it was read.
@@ -111,9 +98,7 @@ def write(file: File, text: str, directory: Path) -> Path | None:
 def delete(file: File, directory: Path | None) -> Path | None:
     """Delete a file and the link to it, and return the path of the backup.
 
-    Args:
-        file: The file.
-        directory: The directory that has backups of all files, None for no backup.
+    The directory has the backups of all files; with None, there is no backup.
 
     Raises:
         CommandError: It can't be deleted, or has changed since it was read.

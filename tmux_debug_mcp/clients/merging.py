@@ -53,13 +53,9 @@ class Slot:
 
 
 def merged(text: str, slot: Slot, program: list[str], options: list[str] | None) -> str:
-    """Return the text with our entry.
+    """Return the text with our entry, "" being that of a file that is not there.
 
-    Args:
-        text: The text of the file, "" for a file that is not there.
-        slot: Where the entry is.
-        program: The command that starts the server.
-        options: The server's options, None for those that the entry has already.
+    Without options (None), the entry keeps those that it has.
 
     Raises:
         FormatError: The text can't be read, or can't be changed without losing something.

@@ -51,12 +51,9 @@ def is_direct(start: list[str]) -> bool:
 
 
 def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
-    """Return the command of the server that is installed beside a program.
+    """Return the command of the server that is installed beside the program that runs.
 
-    Args:
-        started_as: The program that runs, as it was called.
-        interpreter: Its Python.
-        environ: The environment.
+    `started_as` is how that was called, and `interpreter` its Python.
 
     Raises:
         CommandError: No server is beside it, nor on PATH.

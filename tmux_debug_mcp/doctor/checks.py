@@ -20,13 +20,7 @@ _ENDING_PART = 0.15
 
 
 def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Finding]:
-    """Return all findings, in an order from the installation to the clients.
-
-    Args:
-        tmux: The tmux program.
-        environ: The environment.
-        timeout_s: How long to look.
-    """
+    """Return all findings, in an order from the installation to the clients."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     # First: while stale directories are spared, they look like those of living servers.
     found = Check("servers", partial(installation.running_servers, environ))

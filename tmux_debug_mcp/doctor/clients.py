@@ -119,13 +119,7 @@ def _own_command() -> str:
 
 
 def _entries(client: str, source: Source) -> Iterator[Entry]:
-    """Yield our servers in a file, if it is there.
-
-    Raises:
-        OSError: It can't be read.
-        ValueError: It is no text.
-        FormatError: It is not what the client reads.
-    """
+    """Yield our servers in a file, if it is there. `read` makes findings of its errors."""
     if not os.path.isfile(source.path):
         return
     text, _ = read_data(Path(os.path.realpath(source.path)))

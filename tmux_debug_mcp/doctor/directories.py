@@ -91,11 +91,9 @@ def _refusal(directory: Path) -> str:
 
 
 def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
-    """Return whether the logs of earlier panes have a place, and how much is kept of them.
+    """Return whether logs of earlier panes have a place, and how much is kept of them.
 
-    Args:
-        state: Our directory for files that outlive us.
-        environ: The environment, which may name another directory for logs.
+    It is in the directory for our state, unless the environment names another.
     """
     name = "kept logs"
     given = _path(environ.get("TMUX_DEBUG_LOG_DIR", ""))

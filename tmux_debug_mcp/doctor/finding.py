@@ -61,12 +61,9 @@ def shown(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A look at one part of the machine.
+    """A look at one part of the machine, whose name stands for it when the look fails.
 
-    Attributes:
-        name: The part, which names the finding when the look fails.
-        look: Returns what was found.
-        late: What is found when the look is not done in time; () for a warning that says so.
+    `late` is what is found when the look is not done in time; () for a warning that says so.
     """
 
     name: str
@@ -79,10 +76,6 @@ def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
 
     A check that fails is a finding, and so is one that is not done in time. Its thread goes on
     until this process ends: a look at a file system that hangs can't be cancelled.
-
-    Args:
-        checks: The checks.
-        timeout_s: How long to wait for all of them. With 0, none is made.
     """
     results: dict[int, Sequence[Finding]] = {}
     done = threading.Semaphore(0)

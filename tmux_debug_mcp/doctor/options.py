@@ -65,7 +65,7 @@ def fault_of(
     Args:
         words: The arguments of the server's command.
         added: The variables that its client adds.
-        environ: The variables that the client itself has. Those of ours among them are left alone.
+        environ: The variables that the client itself has. Ours among them are left alone.
     """
     env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     env |= added

@@ -7,7 +7,6 @@ started has a process group of its own, and does not outlive this process.
 import contextlib
 import os
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -39,11 +38,8 @@ class ProbeError(Exception):
 class Surroundings:
     """Where and how long something may be tried.
 
-    Attributes:
-        environ: The environment of the caller.
-        directory: A private directory for what is started; None where none can be made.
-        timeout_s: Seconds that everything may take.
-        deadline: When everything must be done, on the clock of time.monotonic().
+    `directory` is a private one for what is started, None where none can be made. Everything may
+    take `timeout_s`, and what is tried ends at `deadline`, on the clock of time.monotonic().
     """
 
     environ: Mapping[str, str]
@@ -59,14 +55,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a server answered.
-
-    Attributes:
-        version: Its version.
-        tools: How many tools it has.
-        output: What its pane printed, "" where nothing was run.
-        elapsed_s: Seconds from its start to the last answer.
-    """
+    """A server's version, how many tools it has, what its pane printed, and how long it took."""
 
     version: str
     tools: int
@@ -75,13 +64,9 @@ class Answers:
 
 
 def ask(words: Sequence[str], env: Mapping[str, str], directory: str, command: str = "") -> Answers:
-    """Start a server, and return what it answers, however late. It has ended then.
+    """Start a server in a directory, have it run a command in a pane unless that is "", and end it.
 
-    Args:
-        words: The command line.
-        env: Its environment; see `environment`.
-        directory: Where it is started.
-        command: A command to run in a pane; "" for none.
+    It may take any time; `end_children` ends it early.
 
     Raises:
         ProbeError: It does not start, ends too early, or does not answer as it should.
@@ -149,30 +134,6 @@ def environment(environ: Mapping[str, str], directory: str) -> dict[str, str]:
         kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux)) if is_path else tmux
     own = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR")
     return kept | dict.fromkeys(own, directory) | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def output(words: Sequence[str], env: Mapping[str, str], timeout_s: float) -> str:
-    """Return what a program prints, on both of its streams.
-
-    Raises:
-        OSError: It can't be started.
-        TimeoutError: It does not end in time.
-    """
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=dict(env),
-        cwd="/",
-        start_new_session=True,
-    ) as process:
-        try:
-            printed, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise TimeoutError from None
-    return printed.decode(errors="replace").strip()
 
 
 def end_children() -> None:

@@ -6,6 +6,7 @@ import locale
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -14,7 +15,7 @@ from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.settings import LOCALE_VARIABLES
 
 from .finding import MORE_TIME, Check, Finding, findings_of, ok, problem, warning
-from .probe import ProbeError, Surroundings, ask, environment, output
+from .probe import ProbeError, Surroundings, ask, environment
 
 _START = "server start"
 _NEEDED = "3.3"
@@ -44,14 +45,15 @@ _SERVE = "import sys; sys.path[:] = {path!r}; from tmux_debug_mcp.command.serve 
 def tmux(name: str, here: Surroundings) -> list[Finding]:
     """Return what is found about tmux, our server with it, and TERM in its panes.
 
-    Args:
-        name: The program: a path, or a name to look up in PATH.
-        here: Where a server is tried.
+    The name of tmux is a path, or looked up in PATH.
     """
     program = shutil.which(name, path=here.environ.get("PATH"))
     if program is None:
         return [_missing(name, here.environ), _untried("tmux is missing")]
-    finding = _version(program, here)
+    text = f"'{program} -V' does not answer."
+    silent = problem("tmux", text, f"Look what it waits for: {shlex.quote(program)} -V")
+    version = Check("tmux", partial(_version, program, here.environ), [silent])
+    [finding] = findings_of([version], max(min(_VERSION_S, here.seconds_left / 2), _MIN_S))
     if finding.advice:
         return [finding, _untried("this tmux can't be used")]
     if here.directory is None:
@@ -91,29 +93,35 @@ def _untried(reason: str) -> Finding:
     return warning(_START, f"Not tried, because {reason}.", "Correct that first.")
 
 
-def _version(program: str, here: Surroundings) -> Finding:
+def _version(program: str, environ: Mapping[str, str]) -> list[Finding]:
     """Return what `tmux -V` says. It has advice if this tmux can't be used."""
     name = "tmux"
-    wait_s = max(min(_VERSION_S, here.seconds_left / 2), _MIN_S)
     try:
-        answer = output([program, "-V"], here.environ, wait_s)
-    except TimeoutError:
-        text = f"'{program} -V' does not answer."
-        return problem(name, text, f"Look what it waits for: {shlex.quote(program)} -V")
+        done = subprocess.run(
+            [program, "-V"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(environ),
+            cwd="/",
+            start_new_session=True,  # for `end_children`
+            check=False,
+        )
     except OSError as error:
         text = f"'{program}' can't be started: {error.strerror}."
         if error.errno == errno.EAGAIN:
             advice = "End some processes, or raise the limit: prlimit --nproc=8192 --pid $$"
-            return problem(name, text, advice)
-        return problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")
+            return [problem(name, text, advice)]
+        return [problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")]
+    answer = done.stdout.decode(errors="replace").strip()
     if is_new_enough(answer):
-        return ok(name, f"{answer}, {program}")
+        return [ok(name, f"{answer}, {program}")]
     if _NO_UTF_8 in answer:
         text = f"'{program} -V' says: {answer}."
-        return problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")
+        return [problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")]
     text = f"'{program}' is {answer or 'no tmux'}; {_NEEDED} or newer is needed."
     advice = "Install a newer one, and name it: export TMUX_DEBUG_TMUX=/path/to/tmux"
-    return problem(name, text, advice)
+    return [problem(name, text, advice)]
 
 
 def _server(program: str, environ: Mapping[str, str], directory: str) -> list[Finding]:
