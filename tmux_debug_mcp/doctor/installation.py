@@ -66,12 +66,12 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
     """
     bases = supervisor.runtime_directories(runtime)
     paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
-    of_supervisors = [path for path in paths if servers.is_private(path) and files.is_unheld(path)]
+    old = [path for path in paths if servers.is_private(path) and _is_old(path)]
     with contextlib.ExitStack() as stack:
         for directory in filter(_is_old, servers.directories(runtime)):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, servers.spare(directory))
-        for directory in filter(_is_old, of_supervisors):
+        for directory in filter(files.is_unheld, old):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, files.hold(directory))
         yield
