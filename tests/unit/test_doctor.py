@@ -464,11 +464,10 @@ class TestDirectories:
         found = [
             *directories.audit(environ),
             *directories.kept_logs(tmp_path / "c", environ),
-            *directories.state_directory(tmp_path / "d"),
         ]
 
         assert {one.state for one in found} == {State.OK}
-        assert not any((tmp_path / name).exists() for name in "abcd")
+        assert not any((tmp_path / name).exists() for name in "abc")
 
 
 class TestKernel:

@@ -163,7 +163,7 @@ def test_any_member_is_removed_with_its_own_comments_only(text: str, data: st.Da
 def text_of(text: str, key: str) -> str:
     """Return the text of a member."""
     document = Document(text)
-    members, _ = document.members(document.start, ())
+    members = document.object_at(document.start, ()).members
     member = next(member for member in members if member.key == key)
     return text[member.start : member.end]
 

@@ -20,12 +20,9 @@ _PROMPT, _PROMPT_OF_OTHERS = (
 
 
 def text_of(name: str, entry: dict[str, object], toolsets: str) -> str:
-    """Return the file of a subagent.
+    """Return the file of a subagent that is called like its server, which this entry starts.
 
-    Args:
-        name: The name of the subagent and of its server.
-        entry: How its server is started.
-        toolsets: The toolsets that its server offers, separated by commas.
+    The server offers these toolsets, separated by commas.
     """
     front = [
         *yaml_text.dump({"name": name, "description": _DESCRIPTION}).splitlines(),
@@ -40,15 +37,10 @@ def text_of(name: str, entry: dict[str, object], toolsets: str) -> str:
 def with_prompt_for(text: str, before: str, toolsets: str) -> str:
     """Return a file with the prompt for these toolsets, unless a person has changed the prompt.
 
-    Args:
-        text: The file.
-        before: The toolsets that its prompt is for.
-        toolsets: The toolsets that its server offers now.
+    `before` are the toolsets that its prompt is for.
     """
     own = _prompt_for(before)
-    if not text.endswith(own):
-        return text
-    return text.removesuffix(own) + _prompt_for(toolsets)
+    return text.removesuffix(own) + _prompt_for(toolsets) if text.endswith(own) else text
 
 
 def load(text: str) -> object:

@@ -17,7 +17,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 from . import agent_file, files, merging, programs
 from .formats import FormatError
 from .merging import Slot
-from .table import CLAUDE_CODE, CLIENTS, Homes, agents_directory
+from .table import CLAUDE_CODE, CLIENTS, Homes
 
 _NAME = "tmux-debug"
 _NIX = "nix"
@@ -49,7 +49,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without --, an "
         "entry that is there keeps its options."
     )
-    made.add_argument("client", metavar="CLIENT", choices=(*CLIENTS, _NIX), help=_clients())
+    clients = (*CLIENTS, _NIX)
+    made.add_argument("client", metavar="CLIENT", choices=clients, help=", ".join(clients))
     made.add_argument(
         "--scope",
         choices=("user", "project", _SUBAGENT, _COMMAND),
@@ -70,27 +71,22 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     Raises:
         CommandError: It can't be done. The client's file is as it was.
     """
-    own, options = _divided(words)
-    arguments = parser_of(VERBS["config"]).parse_args(own)
+    index = words.index("--") if "--" in words else len(words)
+    options = words[index + 1 :] if index < len(words) else None
+    arguments = parser_of(VERBS["config"]).parse_args(words[:index])
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", arguments.name):
         raise CommandError("--name takes letters, digits, - and _, at most 64 of them.")
     if options:
-        _check(options, environ)
+        try:
+            checked(parse_all(options, {}), environ)
+        except (OptionError, StartError) as error:
+            raise CommandError(str(error)) from None
     if arguments.client == _NIX:
-        return _nix(arguments, options or [])
-    setup = _Setup(arguments, options, environ)
-    try:
-        if setup.scope == _COMMAND:
-            _print(setup.line())
-        elif arguments.write:
-            setup.write()
-        elif arguments.remove:
-            setup.remove()
-        else:
-            setup.show()
-    except FormatError as error:
-        place = f":{error.line}:{error.column}" if error.line else ""
-        raise CommandError(f"{setup.path}{place} {error.reason}. It stays as it was.") from None
+        if arguments.write or arguments.remove or options:
+            raise CommandError("For Nix there are only lines to copy: tmux-debug config nix")
+        _print(_NIX_LINES)
+    else:
+        _Setup(arguments, options, environ).run()
     sys.stdout.flush()  # `tmux-debug` ends without it
     return 0
 
@@ -103,9 +99,8 @@ class _Setup:
         options: The server's options, None for those of an entry that is there.
         environ: The environment.
 
-    Attributes:
-        scope: For whom.
-        path: The client's file.
+    Raises:
+        CommandError: The client does not have the scope.
     """
 
     def __init__(
@@ -115,38 +110,55 @@ class _Setup:
         self._options = options
         self._environ = environ
         self._backups = state_directory(environ) / "backups"
-        self._client = CLIENTS[arguments.client]
-        self.scope = self._chosen_scope()
+        self._client = client = CLIENTS[arguments.client]
+        own_scopes = (_SUBAGENT, _COMMAND) if arguments.client == CLAUDE_CODE else ()
+        scopes = [*own_scopes, *client.places]
+        self._scope: str = arguments.scope or scopes[0]
+        if self._scope not in scopes:
+            raise CommandError(
+                f"{client.title} has no scope {self._scope}. Choose of {', '.join(scopes)}."
+            )
         homes = Homes(environ, Path.cwd())
         name = arguments.name
-        if self.scope in (_SUBAGENT, _COMMAND):
-            self.path = agents_directory(homes) / f"{name}.md"
+        if self._scope in own_scopes:
+            self._path = homes.agents / f"{name}.md"
             self._slot = Slot(agent_file, ("mcpServers", 0, name), self._entry)
         else:
-            self.path = self._client.places[self.scope](homes)
-            self._slot = Slot(self._client.format, (self._client.key, name), self._entry)
+            self._path = client.places[self._scope](homes)
+            self._slot = Slot(client.format, (client.key, name), self._entry)
+        self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
 
-    def show(self) -> None:
-        """Print what is to be put where."""
+    def run(self) -> None:
+        """Do what the command line asks for."""
+        try:
+            if self._scope == _COMMAND:
+                _print(self._line())
+            elif self._arguments.write:
+                self._write()
+            elif self._arguments.remove:
+                self._remove()
+            else:
+                self._show()
+        except FormatError as error:
+            place = f":{error.line}:{error.column}" if error.line else ""
+            raise CommandError(f"{self._path}{place} {error.reason}. It stays as it was.") from None
+
+    def _show(self) -> None:
         program = self._program()
         words = [*program.words, *(self._options or [])]
-        if self.scope == _SUBAGENT:
+        if self._scope == _SUBAGENT:
             snippet = self._agent(self._entry(words))
         else:
-            snippet = next(self._client.format.put("", self._slot.path, self._entry(words)))
-        _print(f"Put this into {self.path}:\n\n{snippet}")
-        _print(f"Or have it put there:\n\n{self._own_line(program, '--write')}")
+            snippet = next(self._slot.format.put("", self._slot.path, self._entry(words)))
+        _print(f"Put this into {self._path}:\n\n{snippet}")
+        _print(f"Or have it put there:\n\n{self._own_line(program)}")
         if self._is_rewritten_by_client:
-            _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{self.line()}")
-        self._print_note(program)
+            _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{self._line()}")
+        _print_note(program)
 
-    def line(self) -> str:
-        """Return the line that has Claude Code add the server itself.
-
-        Raises:
-            CommandError: Something else than this line is wanted.
-        """
-        if self.scope == _COMMAND and (self._arguments.write or self._arguments.remove):
+    def _line(self) -> str:
+        """Return the line that has Claude Code add the server itself."""
+        if self._scope == _COMMAND and (self._arguments.write or self._arguments.remove):
             raise CommandError(
                 "The scope command only shows a line. Run that line, or choose another scope."
             )
@@ -155,71 +167,64 @@ class _Setup:
             ["claude", "mcp", "add", "--scope", "user", self._arguments.name, "--", *words]
         )
 
-    def write(self) -> None:
-        """Put our entry into the client's file."""
+    def _write(self) -> None:
         program = self._program()
         file = self._read()
         before = file.text or ""
         after = self._merged(before, list(program.words))
         if after == before:
-            _print(f"{self.path} has this already. Nothing is changed.")
+            _print(f"{self._path} has this already. Nothing is changed.")
             return
-        backup = files.write(file, after, self._backups)
-        self._print_change(before, after, backup)
+        self._replace(file, after)
         if self._is_rewritten_by_client:
             _print("Claude Code writes this file, too. See whether it is there: claude mcp list")
-        self._print_note(program)
+        _print_note(program)
 
-    def remove(self) -> None:
-        """Take our entry out of the client's file."""
+    def _remove(self) -> None:
         file = self._read()
         before = file.text or ""
-        after: str | None
-        if self.scope == _SUBAGENT:
-            after = self._without_agent(before)
+        entry = self._slot.entry(before)
+        if entry is None:
+            _print(f"{self._path} has no '{self._arguments.name}'. Nothing is changed.")
+            return
+        is_as_written = True
+        if self._scope == _SUBAGENT:  # of which all is ours
+            merging.options_of(entry)
+            after = None
+            is_as_written = isinstance(entry, dict) and self._agent(entry) == before
         else:
             after = merging.removed(before, self._slot)
-        if after == before:
-            _print(f"{self.path} has no '{self._arguments.name}'. Nothing is changed.")
+        if after is not None:
+            self._replace(file, after)
             return
-        if after is None:
-            is_edited = self.scope == _SUBAGENT and not self._is_as_written(before)
-            backup = files.delete(file, self._backups if is_edited else None)
-            kept = f" What it had is in {backup}." if backup else ""
-            _print(f"Deleted {self.path}, which had nothing else.{kept}")
-            return
-        self._print_change(before, after, files.write(file, after, self._backups))
+        backup = files.delete(file, None if is_as_written else self._backups)
+        kept = f" What it had is in {backup}." if backup else ""
+        _print(f"Deleted {self._path}, which had nothing else.{kept}")
 
     def _read(self) -> files.File:
-        return files.read(self.path, Path.cwd() if self.scope == "project" else None)
+        return files.read(self._path, Path.cwd() if self._scope == "project" else None)
+
+    def _replace(self, file: files.File, text: str) -> None:
+        backup = files.write(file, text, self._backups)
+        sys.stdout.write(files.diff(self._path, file.text or "", text))
+        kept = f" What it had before is in {backup}." if backup else ""
+        _print(f"\nWrote {self._path}.{kept}")
 
     def _merged(self, before: str, program: list[str]) -> str:
-        if self.scope != _SUBAGENT:
+        if self._scope != _SUBAGENT:
             return merging.merged(before, self._slot, program, self._options)
         if not before.strip():
             return self._agent(self._entry([*program, *(self._options or [])]))
         entry = self._slot.entry(before)
         if entry is None:
             raise CommandError(
-                f"{self.path} is a subagent without tmux-debug-mcp. Choose another name with "
+                f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
                 "--name, or remove the file."
             )
         after = merging.merged(before, self._slot, program, self._options)
         return agent_file.with_prompt_for(
             after, _toolsets(entry), _toolsets(self._slot.entry(after))
         )
-
-    def _without_agent(self, before: str) -> str | None:
-        """Return what remains of a subagent's file: nothing, if it is ours."""
-        entry = self._slot.entry(before)
-        if entry is None:
-            return before
-        merging.options_of(entry)
-        return None
-
-    def _is_as_written(self, text: str) -> bool:
-        entry = self._slot.entry(text)
-        return isinstance(entry, dict) and self._agent(entry) == text
 
     def _agent(self, entry: merging.Entry) -> str:
         return agent_file.text_of(self._arguments.name, entry, _toolsets(entry))
@@ -232,26 +237,7 @@ class _Setup:
             return programs.given(self._arguments.command, self._environ)
         return programs.find(sys.argv[0], sys.executable, self._environ)
 
-    def _chosen_scope(self) -> str:
-        """Return the scope.
-
-        Raises:
-            CommandError: The client does not have it.
-        """
-        is_claude_code = self._arguments.client == CLAUDE_CODE
-        scopes = [*((_SUBAGENT, _COMMAND) if is_claude_code else ()), *self._client.places]
-        scope: str = self._arguments.scope or scopes[0]
-        if scope not in scopes:
-            raise CommandError(
-                f"{self._client.title} has no scope {scope}. Choose of {', '.join(scopes)}."
-            )
-        return scope
-
-    @property
-    def _is_rewritten_by_client(self) -> bool:
-        return self._arguments.client == CLAUDE_CODE and self.scope == "user"
-
-    def _own_line(self, program: programs.Program, action: str) -> str:
+    def _own_line(self, program: programs.Program) -> str:
         given = self._arguments
         # A launcher such as uvx knows the server by name, which has the verb, too.
         is_launched = len(program.words) > 1
@@ -259,18 +245,9 @@ class _Setup:
         words += ["--scope", given.scope] if given.scope else []
         words += ["--name", given.name] if given.name != _NAME else []
         words += ["--command", given.command] if given.command else []
-        words += [action]
+        words += ["--write"]
         words += ["--", *self._options] if self._options is not None else []
         return shlex.join(words)
-
-    def _print_change(self, before: str, after: str, backup: Path | None) -> None:
-        sys.stdout.write(files.diff(self.path, before, after))
-        kept = f" What it had before is in {backup}." if backup else ""
-        _print(f"\nWrote {self.path}.{kept}")
-
-    def _print_note(self, program: programs.Program) -> None:
-        if program.note:
-            _print(f"\n{program.note}")
 
 
 def _toolsets(entry: object) -> str:
@@ -282,36 +259,9 @@ def _toolsets(entry: object) -> str:
     return values["toolsets"]
 
 
-def _check(options: list[str], environ: Mapping[str, str]) -> None:
-    """Check that a server starts with these options.
-
-    Raises:
-        CommandError: It does not.
-    """
-    try:
-        checked(parse_all(options, {}), environ)
-    except (OptionError, StartError) as error:
-        raise CommandError(str(error)) from None
-
-
-def _nix(arguments: argparse.Namespace, options: list[str]) -> int:
-    if arguments.write or arguments.remove or options:
-        raise CommandError("For Nix there are only lines to copy: tmux-debug config nix")
-    _print(_NIX_LINES)
-    sys.stdout.flush()
-    return 0
-
-
-def _divided(words: list[str]) -> tuple[list[str], list[str] | None]:
-    """Return the words before `--` and those behind it, None if there is no `--`."""
-    if "--" not in words:
-        return words, None
-    index = words.index("--")
-    return words[:index], words[index + 1 :]
-
-
-def _clients() -> str:
-    return ", ".join((*CLIENTS, _NIX))
+def _print_note(program: programs.Program) -> None:
+    if program.note:
+        _print(f"\n{program.note}")
 
 
 def _print(text: str) -> None:

@@ -25,13 +25,9 @@ _MAX_DIFF_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A client's file, as it was read.
+    """A client's file, as it was read. Text and status are None if there is no such file.
 
-    Attributes:
-        path: Where the client looks for it.
-        target: Where it is: the same, or what a symbolic link leads to.
-        text: Its text, None if there is no such file.
-        status: Its status, None if there is no such file.
+    The client looks for it at `path`. It is there, or where a symbolic link leads: at `target`.
     """
 
     path: Path
@@ -41,11 +37,7 @@ class File:
 
 
 def read(path: Path, project: Path | None = None) -> File:
-    """Return a file.
-
-    Args:
-        path: Where the client looks for it.
-        project: The directory that links must not leave, None for a file of the user's own.
+    """Return the file at a path, which must not lead out of the project, if one is given.
 
     Raises:
         CommandError: It can't be read, is outside the project, too large, or not UTF-8.
@@ -61,7 +53,11 @@ def read(path: Path, project: Path | None = None) -> File:
         return File(path, target, None, None)
     except OSError as error:
         raise CommandError(f"{path} can't be read: {error.strerror}.") from None
-    return File(path, target, _decoded(path, data), status)
+    try:
+        return File(path, target, data.decode(), status)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise CommandError(f"{path} is not UTF-8 (line {line}). It stays as it is.") from None
 
 
 def read_data(target: Path) -> tuple[bytes, os.stat_result]:
@@ -80,41 +76,38 @@ def read_data(target: Path) -> tuple[bytes, os.stat_result]:
 def write(file: File, text: str, directory: Path) -> Path | None:
     """Replace a file by this text, and return the path of the backup, None if it was not there.
 
-    Args:
-        file: The file.
-        text: Its new text.
-        directory: The directory that has backups of all files.
+    Readers see the old file or the new one. The directory has the backups of all files.
 
     Raises:
         CommandError: It can't be written, or has changed since it was read.
     """
-    try:
+    temporary = file.target.with_name(f".{file.target.name}.{os.getpid()}.tmp")
+    with _backed_up(file, directory) as backup:
         file.target.parent.mkdir(parents=True, exist_ok=True)
-        with _backed_up(file, directory) as backup:
-            _replace(file, text.encode())
-    except OSError as error:
-        raise _refusal(file, error) from None
+        try:
+            _create(temporary, text.encode(), 0o666 if file.status is None else 0o600)
+            if file.status is not None:
+                _take_status(temporary, file.status)
+            _check_unchanged(file)
+            os.replace(temporary, file.target)
+        finally:
+            temporary.unlink(missing_ok=True)
     return backup
 
 
 def delete(file: File, directory: Path | None) -> Path | None:
-    """Delete a file, and return the path of the backup, None if none is wanted.
+    """Delete a file and the link to it, and return the path of the backup.
 
-    Args:
-        file: The file.
-        directory: The directory that has backups of all files, None for no backup.
+    The directory has the backups of all files; with None, there is no backup.
 
     Raises:
         CommandError: It can't be deleted, or has changed since it was read.
     """
-    try:
-        with _backed_up(file, directory) as backup:
-            _check_unchanged(file)
-            file.target.unlink()
-            if file.path.is_symlink():
-                file.path.unlink()
-    except OSError as error:
-        raise _refusal(file, error) from None
+    with _backed_up(file, directory) as backup:
+        _check_unchanged(file)
+        file.target.unlink()
+        if file.path.is_symlink():
+            file.path.unlink()
     return backup
 
 
@@ -122,30 +115,12 @@ def diff(path: Path, before: str, after: str) -> str:
     """Return the difference between two texts, for a terminal. Long lines are cut."""
     old, new = (text.removesuffix("\n").split("\n") if text else [] for text in (before, after))
     lines = list(difflib.unified_diff(old, new, str(path), str(path), n=2, lineterm=""))
-    header = [visible(line) for line in lines[:2]]  # the path is not cut
-    changes = [_cut(visible(line.removesuffix("\r"), keep="\t")) for line in lines[2:]]
-    return "".join(f"{line}\n" for line in header + changes)
-
-
-def _replace(file: File, data: bytes) -> None:
-    """Put a new file in the place of an old one. Readers see the old one or the new one."""
-    temporary = file.target.with_name(f".{file.target.name}.{os.getpid()}.tmp")
-    try:
-        _create(temporary, data, 0o666 if file.status is None else 0o600)
-        if file.status is not None:
-            _take_status(temporary, file.status)
-        _check_unchanged(file)
-        os.replace(temporary, file.target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _take_status(path: Path, status: os.stat_result) -> None:
-    """Give a file the owner and the mode of another one."""
-    own = path.stat()
-    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-        os.chown(path, status.st_uid, status.st_gid)
-    path.chmod(stat.S_IMODE(status.st_mode))
+    shown = [visible(line) for line in lines[:2]]  # the path is not cut
+    for line in lines[2:]:
+        change = visible(line.removesuffix("\r"), keep="\t")
+        is_long = len(change) > _MAX_DIFF_CHARACTERS
+        shown.append(f"{change[:_MAX_DIFF_CHARACTERS]}…" if is_long else change)
+    return "".join(f"{line}\n" for line in shown)
 
 
 @contextlib.contextmanager
@@ -153,35 +128,41 @@ def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
     """Keep what a file has in a new file, which is removed if the change fails.
 
     Raises:
-        OSError: The backup can't be written, or the file is read-only.
+        CommandError: The file is read-only, the backup can't be written, or the change fails.
     """
     if file.status and not file.status.st_mode & stat.S_IWUSR:
-        raise PermissionError(0, "it is read-only")
-    if file.text is None or directory is None:
-        yield None
-        return
-    backup = _create_backup(_backup_prefix(file.path, directory), file.text.encode())
+        raise _refusal(file, "it is read-only")
+    backup = None
     try:
+        if file.text is not None and directory is not None:
+            backup = _create_backup(file.path, file.text.encode(), directory)
         yield backup
-    except BaseException:
-        backup.unlink(missing_ok=True)
+    except BaseException as error:
+        if backup:
+            backup.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _refusal(file, error.strerror) from None
         raise
 
 
-def _create_backup(prefix: Path, data: bytes) -> Path:
-    prefix.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stamp = time.strftime("%Y%m%dT%H%M%S")
+def _refusal(file: File, reason: str | None) -> CommandError:
+    where = f" (a link to {file.target})" if file.target != file.path else ""
+    return CommandError(
+        f"{file.path}{where} can't be written: {reason}. Put the entry there yourself: the "
+        "same line without --write or --remove shows it."
+    )
+
+
+def _create_backup(path: Path, data: bytes, directory: Path) -> Path:
+    """Return a new file with this data, below the directory by its own path, with the time."""
+    stamp = f"{os.path.abspath(path).lstrip('/')}.{time.strftime('%Y%m%dT%H%M%S')}"
+    (directory / stamp).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number in range(1000):
-        backup = prefix.with_name(prefix.name + stamp + (f"-{number:03}" if number else ""))
+        backup = directory / (stamp + (f"-{number:03}" if number else ""))
         with contextlib.suppress(FileExistsError):
             _create(backup, data, 0o600)
             return backup
     raise FileExistsError(0, "too many backups are there")
-
-
-def _backup_prefix(path: Path, directory: Path) -> Path:
-    """Return what the paths of a file's backups begin with; the time of the backup follows."""
-    return directory / f"{os.path.abspath(path).lstrip('/')}."
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
@@ -197,32 +178,16 @@ def _create(path: Path, data: bytes, mode: int) -> None:
         raise
 
 
-def _check_unchanged(file: File) -> None:
-    """Check that nobody has written the file since it was read.
+def _take_status(path: Path, status: os.stat_result) -> None:
+    """Give a file the owner and the mode of another one."""
+    own = path.stat()
+    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
+        os.chown(path, status.st_uid, status.st_gid)
+    path.chmod(stat.S_IMODE(status.st_mode))
 
-    Raises:
-        CommandError: Somebody has.
-    """
+
+def _check_unchanged(file: File) -> None:
+    """Raise `CommandError` if somebody has written the file since it was read."""
     now = read(file.path)
     if now.text != file.text or now.target != file.target:
         raise CommandError(f"{file.path} has just been changed by another program. Try again.")
-
-
-def _refusal(file: File, error: OSError) -> CommandError:
-    where = f" (a link to {file.target})" if file.target != file.path else ""
-    return CommandError(
-        f"{file.path}{where} can't be written: {error.strerror}. Put the entry there yourself: the "
-        "same line without --write or --remove shows it."
-    )
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise CommandError(f"{path} is not UTF-8 (line {line}). It stays as it is.") from None
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _MAX_DIFF_CHARACTERS else f"{line[:_MAX_DIFF_CHARACTERS]}…"

@@ -29,9 +29,8 @@ class FormatError(Exception):
 
     def __str__(self) -> str:
         """Return the reason, with the place behind it."""
-        if not self.line:
-            return self.reason
-        return f"{self.reason} (line {self.line}, column {self.column})"
+        place = f" (line {self.line}, column {self.column})" if self.line else ""
+        return f"{self.reason}{place}"
 
 
 class Format(Protocol):
@@ -48,12 +47,6 @@ class Format(Protocol):
 
     def remove(self, text: str, path: Path) -> Iterator[str]:
         """Yield texts that may be without what is at a path, and without what is empty then."""
-
-
-def at(text: str, position: int, reason: str) -> FormatError:
-    """Return the error for a position in a text, an offset in characters."""
-    line_start = text.rfind("\n", 0, position) + 1
-    return FormatError(reason, text.count("\n", 0, position) + 1, position - line_start + 1)
 
 
 def nested(path: Path, value: object) -> Any:  # noqa: ANN401

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from .formats import BOM, FormatError, Path, at, nested, newline
+from .formats import BOM, FormatError, Path, nested, newline
 
 _SPACE = " \t\r\n"
 _DEFAULT_UNIT = "  "
@@ -27,14 +27,9 @@ _COMMA_OR_STRING = re.compile(rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of an object. All offsets are in characters.
+    """A member of an object: its key, and the offsets of its parts, in characters.
 
-    Attributes:
-        key: Its key.
-        start: Where the key begins.
-        value: Where the value begins.
-        end: Where the value ends.
-        comma: Where the comma behind it is, -1 if there is none.
+    `end` is behind the value; `comma` is that of the comma behind it, -1 if there is none.
     """
 
     key: str
@@ -42,6 +37,15 @@ class Member:
     value: int
     end: int
     comma: int
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object: the offsets of its braces, and its members."""
+
+    start: int
+    closing: int
+    members: list[Member]
 
 
 def load(text: str) -> object:
@@ -68,10 +72,10 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
         return
     start = document.start
     for depth, key in enumerate(path):
-        members, end = document.members(start, path[:depth])
-        found = [member for member in members if member.key == key]
+        object_ = document.object_at(start, path[:depth])
+        found = [member for member in object_.members if member.key == key]
         if not found:
-            yield document.with_member(start, members, end, key, nested(path[depth + 1 :], value))
+            yield document.with_member(object_, key, nested(path[depth + 1 :], value))
             return
         start = found[-1].value
     written = _dumped(value, _indent_at(text, start), document.unit, newline(text))
@@ -83,18 +87,15 @@ def remove(text: str, path: Path) -> Iterator[str]:
 
     Objects on the way that are empty then go with it in the first text, but for those with
     comments. They stay in the second: without one, an earlier member of its key would count.
-
-    Raises:
-        FormatError: As in `put`.
     """
     document = Document(text)
     start = document.start
-    removals = []
+    removals: list[tuple[Object, Member]] = []
     for depth, key in enumerate(path):
-        members, end = document.members(start, path[:depth])
-        index = max(index for index, member in enumerate(members) if member.key == key)
-        removals.append((start, members, end, index))
-        start = members[index].value
+        object_ = document.object_at(start, path[:depth])
+        member = [member for member in object_.members if member.key == key][-1]
+        removals.append((object_, member))
+        start = member.value
     level = len(removals) - 1
     while level > 0 and document.is_alone(*removals[level]):
         level -= 1
@@ -103,10 +104,7 @@ def remove(text: str, path: Path) -> Iterator[str]:
 
 
 class Document:
-    """A text, and what is where in it.
-
-    Args:
-        text: The text. It may begin with a byte order mark.
+    """A text, perhaps with a byte order mark, and what is where in it.
 
     Attributes:
         root: Its value, {} if it has none.
@@ -122,7 +120,12 @@ class Document:
         self._bare = _blanked(_COMMENT_OR_STRING, bare)
         self._json = _blanked(_COMMA_OR_STRING, self._bare)
         self.start = self._skip(0)
-        self.root: object = {} if self.is_empty else self._decoded()
+        try:
+            self.root: object = {} if self.is_empty else _DECODER.decode(self._json)
+        except json.JSONDecodeError as error:
+            raise FormatError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
+        except RecursionError:
+            raise FormatError("is nested too deep") from None
 
     @property
     def is_empty(self) -> bool:
@@ -132,7 +135,7 @@ class Document:
     @property
     def unit(self) -> str:
         """The indentation of one level: that of the first member."""
-        members, _ = self.members(self.start, ())
+        members = self.object_at(self.start, ()).members
         if not members:
             return _DEFAULT_UNIT
         start = members[0].start
@@ -141,19 +144,16 @@ class Document:
         unit = indent.removeprefix(_indent_at(self._text, self.start))
         return unit if is_first_on_line and unit else _DEFAULT_UNIT
 
-    def members(self, start: int, path: Path) -> tuple[list[Member], int]:
-        """Return the members of the object that begins here, and where it ends.
-
-        Args:
-            start: Where it begins.
-            path: The path to it.
+    def object_at(self, start: int, path: Path) -> Object:
+        """Return the object that begins here, to which this path leads.
 
         Raises:
             FormatError: There is something else.
         """
         if self._bare[start] != "{":
             reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
-            raise at(self._text, start, reason)
+            line = self._text.count("\n", 0, start) + 1
+            raise FormatError(reason, line, start - self._text.rfind("\n", 0, start))
         members = []
         position = self._skip(start + 1)
         while self._bare[position] != "}":
@@ -164,30 +164,29 @@ class Document:
             has_comma = self._bare[comma] == ","
             members.append(Member(key, position, value, end, comma if has_comma else -1))
             position = self._skip(comma + has_comma)
-        return members, position + 1
+        return Object(start, position, members)
 
-    def with_member(
-        self, start: int, members: list[Member], end: int, key: str, value: object
-    ) -> str:
+    def with_member(self, object_: Object, key: str, value: object) -> str:
         """Return the text with a new member at the end of an object.
 
         It goes behind the comments on the line of the last member, or behind all comments of an
         object that has no members.
         """
         text = self._text
-        own_line = f"{newline(text)}{_indent_at(text, start)}{self.unit}"
-        comments = self._comments(start + 1, end - 1)
+        end_of_line, unit = newline(text), self.unit
+        closing_line = f"{end_of_line}{_indent_at(text, object_.start)}"
+        comments = self._comments(object_.start + 1, object_.closing)
         before = after = ""
         is_spacious = True
-        if members:
-            last = members[-1]
+        if object_.members:
+            last = object_.members[-1]
             is_spacious = text[last.value - 1] in _SPACE
             value_end = last.end if last.comma < 0 else last.comma + 1
             found = _COMMENTS_OF_LINE.match(text, value_end)
             position = found.end() if found else value_end
-            before = self._separator(members)
+            before = self._separator(object_.members)
             if found and (found[1] or "").startswith("//") and "\n" not in before:
-                before = f"{newline(text)}{_indent_at(text, last.start)}"
+                before = f"{end_of_line}{_indent_at(text, last.start)}"
             if last.comma >= 0:
                 after = ","
             else:
@@ -195,26 +194,27 @@ class Document:
                 position += 1
         elif comments:
             position = comments[-1].end()
-            before = own_line if "\n" in text[position:end] else " "
+            is_on_own_line = "\n" in text[position : object_.closing]
+            before = f"{closing_line}{unit}" if is_on_own_line else " "
         else:
-            position = start + 1
-            _, root_end = self.members(self.start, ())
-            if start == self.start or "\n" in text[self.start : root_end]:
-                before = own_line
-                after = f"{newline(text)}{_indent_at(text, start)}"
+            position = object_.start + 1
+            root = self.object_at(self.start, ())
+            if object_.start == self.start or "\n" in text[self.start : root.closing]:
+                before, after = f"{closing_line}{unit}", closing_line
         if "\n" in before:
             indent = before.rpartition("\n")[2]
-            written = f"{_quoted(key)}: {_dumped(value, indent, self.unit, newline(self._text))}"
+            written = f"{_quoted(key)}: {_dumped(value, indent, unit, end_of_line)}"
         else:
             comma, colon = (", ", ": ") if is_spacious else (",", ":")
             line = json.dumps(value, ensure_ascii=False, separators=(comma, colon))
             written = f"{_quoted(key)}{colon}{line}"
         return text[:position] + before + written + after + text[position:]
 
-    def without_member(self, start: int, members: list[Member], _: int, index: int) -> str:
+    def without_member(self, object_: Object, member: Member) -> str:
         """Return the text without a member of an object, and without the space before it."""
-        text, member = self._text, members[index]
-        previous = members[index - 1] if index else None
+        text, start = self._text, object_.start
+        index = object_.members.index(member)
+        previous = object_.members[index - 1] if index else None
         begin = max(previous.comma + 1, previous.end) if previous else start + 1
         before, after = text[: member.start], text[member.end :]
         if member.comma >= 0:
@@ -229,16 +229,15 @@ class Document:
             before = before[:kept] + before[kept:].rstrip(_SPACE)
         if previous and member.comma < 0:
             before = before[: previous.comma] + before[previous.comma + 1 :]
-        closing = f"{newline(text)}{_indent_at(text, start)}"
-        if len(members) == 1 and len(before) == start + 1 and after.startswith(closing):
-            after = after.removeprefix(closing)
+        if len(object_.members) == 1 and len(before) == start + 1:
+            after = after.removeprefix(f"{newline(text)}{_indent_at(text, start)}")
         return before + after
 
-    def is_alone(self, start: int, members: list[Member], end: int, index: int) -> bool:
+    def is_alone(self, object_: Object, member: Member) -> bool:
         """Tell whether a member is all that its object has."""
-        member = members[index]
-        outside = self._comments(start + 1, member.start) + self._comments(member.end, end - 1)
-        return len(members) == 1 and not outside
+        before = self._comments(object_.start + 1, member.start)
+        behind = self._comments(member.end, object_.closing)
+        return len(object_.members) == 1 and not before and not behind
 
     def _separator(self, members: list[Member]) -> str:
         """Return the space between two members of an object, as the last one has it before."""
@@ -261,15 +260,6 @@ class Document:
             position += 1
         return position
 
-    def _decoded(self) -> object:
-        try:
-            value: object = _DECODER.decode(self._json)
-        except json.JSONDecodeError as error:
-            raise FormatError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
-        except RecursionError:
-            raise FormatError("is nested too deep") from None
-        return value
-
 
 def _with_root(text: str, value: object) -> str:
     """Return a text that has only space and comments with a value behind them."""
@@ -277,8 +267,7 @@ def _with_root(text: str, value: object) -> str:
     written = _dumped(value, "", _DEFAULT_UNIT, end_of_line)
     comments = [*_COMMENTS.finditer(text)]
     if not comments:
-        start = BOM if text.startswith(BOM) else ""
-        return f"{start}{written}{end_of_line}"
+        return f"{BOM if text.startswith(BOM) else ''}{written}{end_of_line}"
     end = comments[-1].end()
     return f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
 

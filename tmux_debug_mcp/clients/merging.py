@@ -20,12 +20,9 @@ _COMMAND_KEYS = ("command", "cmd", "args")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where our entry is in a file, and what it looks like.
+    """Where our entry is in a file: its language, the keys that lead to the entry, and its look.
 
-    Attributes:
-        format: The language of the file.
-        path: The keys that lead to the entry.
-        shape: Returns the entry that starts a command.
+    `shape` returns the entry that starts a command.
     """
 
     format: Format
@@ -45,7 +42,8 @@ class Slot:
             if isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]
             elif not isinstance(value, dict):
-                raise FormatError(f"has no object at '{self._parents()}'")
+                parents = ".".join(map(str, self.path[:-1]))
+                raise FormatError(f"has no object at '{parents}'")
             elif key not in value:
                 return None
             else:
@@ -53,18 +51,11 @@ class Slot:
                 value = {} if value is None and key != self.path[-1] else value
         return "null" if value is None else value
 
-    def _parents(self) -> str:
-        return ".".join(str(key) for key in self.path[:-1])
-
 
 def merged(text: str, slot: Slot, program: list[str], options: list[str] | None) -> str:
-    """Return the text with our entry.
+    """Return the text with our entry, "" being that of a file that is not there.
 
-    Args:
-        text: The text of the file, "" for a file that is not there.
-        slot: Where the entry is.
-        program: The command that starts the server.
-        options: The server's options, None for those that the entry has already.
+    Without options (None), the entry keeps those that it has.
 
     Raises:
         FormatError: The text can't be read, or can't be changed without losing something.
@@ -90,10 +81,6 @@ def removed(text: str, slot: Slot) -> str | None:
 
     Objects that have nothing but our entry go with it. JSON may have a key several times: ours are
     removed up to one of somebody else.
-
-    Args:
-        text: The text of the file.
-        slot: Where the entry is.
 
     Raises:
         FormatError: The text can't be read, or can't be changed without losing something.
@@ -138,24 +125,19 @@ def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None 
         FormatError: There is none.
     """
     with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
-        rest = _without_entry(slot, before)
+        rest = _without(slot.format.load(before), slot.path)
         for after in texts:
             if after == before:
                 continue
             with contextlib.suppress(FormatError):
                 has_entry = entry is None or slot.entry(after) == entry
-                if has_entry and _without_entry(slot, after) == rest:
+                if has_entry and _without(slot.format.load(after), slot.path) == rest:
                     return after
     raise FormatError("can't be changed without losing something")
 
 
-def _without_entry(slot: Slot, text: str) -> object:
-    """Return the value of a text without our entry, and without objects that are empty then."""
-    return _pruned(slot.format.load(text), slot.path)
-
-
-def _pruned(value: Any, path: Path) -> Any:  # noqa: ANN401
-    """Return a value without what is at a path, None if nothing is left of it.
+def _without(value: Any, path: Path) -> Any:  # noqa: ANN401
+    """Return a value without what is at a path and objects that are then empty; None for nothing.
 
     What is not on the path is not copied: a file may be large.
     """
@@ -163,11 +145,11 @@ def _pruned(value: Any, path: Path) -> Any:  # noqa: ANN401
         return None
     key = path[0]
     if isinstance(value, list) and isinstance(key, int) and key < len(value):
-        return [*value[:key], _pruned(value[key], path[1:]), *value[key + 1 :]]
+        return [*value[:key], _without(value[key], path[1:]), *value[key + 1 :]]
     if not isinstance(value, dict) or key not in value:
         return value
     rest = {name: member for name, member in value.items() if name != key}
-    below = _pruned(value[key], path[1:])
+    below = _without(value[key], path[1:])
     if below is not None:
         rest[key] = below
     return rest or None

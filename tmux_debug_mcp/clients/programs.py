@@ -18,12 +18,7 @@ MODULE = "tmux_debug_mcp"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How a client starts the server.
-
-    Attributes:
-        words: The program and its first arguments.
-        note: What a person should know about it, "" for nothing.
-    """
+    """How a client starts the server, and what a person should know about it, "" for nothing."""
 
     words: tuple[str, ...]
     note: str = ""
@@ -42,11 +37,7 @@ def words_of(entry: object) -> list[str]:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]] | None:
-    """Return what starts the server in a command, and the server's own arguments.
-
-    Returns:
-        None for a command that does not start the server.
-    """
+    """Return what starts the server in a command, and the server's arguments; None for another."""
     for index, word in enumerate(words):
         if os.path.basename(word) == NAME or word == MODULE:
             return words[: index + 1], words[index + 1 :]
@@ -54,25 +45,18 @@ def split(words: list[str]) -> tuple[list[str], list[str]] | None:
 
 
 def is_direct(start: list[str]) -> bool:
-    """Tell whether a command starts the server and nothing else, such as a launcher.
-
-    Args:
-        start: What starts the server, as from `split`.
-    """
+    """Tell whether what starts the server, as from `split`, is the server, and no launcher."""
     by_python = os.path.basename(start[0]).startswith("python") and start[1:] == ["-m", MODULE]
     return len(start) == 1 or by_python
 
 
 def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
-    """Return the command of the server that is installed beside a program.
+    """Return the command of the server that is installed beside the program that runs.
 
-    Args:
-        started_as: The program that runs, as it was called.
-        interpreter: Its Python.
-        environ: The environment.
+    `started_as` is how that was called, and `interpreter` its Python.
 
     Raises:
-        CommandError: No server is beside it.
+        CommandError: No server is beside it, nor on PATH.
     """
     search = environ.get("PATH")
     caller = started_as if "/" in started_as else shutil.which(started_as, path=search) or ""
@@ -87,20 +71,23 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
     if launcher:
         note = f"This {NAME} runs from a cache, so that '{launcher[0]}' starts it."
         return Program(launcher, note)
-    if found.startswith("/nix/store/"):
-        return _of_profile(found, environ)
-    return Program((found,))
+    if not found.startswith("/nix/store/"):
+        return Program((found,))
+    # A link that a profile of Nix has on the PATH stays when the package is updated.
+    for directory in (search or "").split(":"):
+        link = os.path.join(directory, NAME)
+        is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
+        if is_link and os.path.realpath(link) == os.path.realpath(found):
+            return Program((link,))
+    note = "Nix may collect this path as garbage. Install the package, or use `config nix`."
+    return Program((found,), note)
 
 
 def given(command: str, environ: Mapping[str, str]) -> Program:
-    """Return the command that a person names.
-
-    Args:
-        command: The path of a program, or its name.
-        environ: The environment.
+    """Return the command that a person names, by its path or its name on PATH.
 
     Raises:
-        CommandError: It can't be run.
+        CommandError: It can't be run, or is not called as the server is.
     """
     found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
@@ -116,12 +103,13 @@ def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     cache = environ.get("UV_CACHE_DIR", "")
     in_uv = bool(cache) and program.startswith(f"{os.path.abspath(cache)}/")
     if in_uv or re.search(r"/\.cache/uv/|/archive-v[0-9]+/", program):
-        source = _source()
-        return ("uvx", *(("--from", source) if source else ()), NAME)
-    if "/.cache/pipx/" in program:
-        source = _source()
-        return ("pipx", "run", *(("--spec", source) if source else ()), NAME)
-    return ()
+        start, flag = ["uvx"], "--from"
+    elif "/.cache/pipx/" in program:
+        start, flag = ["pipx", "run"], "--spec"
+    else:
+        return ()
+    source = _source()
+    return (*start, *((flag, source) if source else ()), NAME)
 
 
 def _source() -> str:
@@ -137,20 +125,4 @@ def _source() -> str:
     if url.startswith("file://"):
         return unquote(urlsplit(url).path)
     revision = facts.get("vcs_info", {})
-    if revision:
-        return f"{revision['vcs']}+{url}@{revision['commit_id']}"
-    return url
-
-
-def _of_profile(program: str, environ: Mapping[str, str]) -> Program:
-    """Return the link to a program of Nix that a profile has on the PATH, if there is one.
-
-    Such a link stays when the package is updated.
-    """
-    for directory in environ.get("PATH", "").split(":"):
-        link = os.path.join(directory, NAME)
-        is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
-        if is_link and os.path.realpath(link) == os.path.realpath(program):
-            return Program((link,))
-    note = "Nix may collect this path as garbage. Install the package, or use `config nix`."
-    return Program((program,), note)
+    return f"{revision['vcs']}+{url}@{revision['commit_id']}" if revision else url

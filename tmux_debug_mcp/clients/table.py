@@ -12,19 +12,10 @@ from . import agent_file, jsonc, toml_text, yaml_text
 from .formats import Format
 from .merging import Entry
 
-# Seconds that goose lets a call take, which is its own default.
-_GOOSE_TIMEOUT_S = 300
-_GOOSE_DESCRIPTION = "Terminals for debugging, over tmux"
-
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The directories of a person.
-
-    Args:
-        environ: The environment.
-        project: The directory of the project.
-    """
+    """The directories of a person, according to the environment, and that of the project."""
 
     environ: Mapping[str, str]
     project: Path
@@ -45,6 +36,11 @@ class Homes:
         given = self.environ.get(variable, "")
         return Path(os.path.abspath(given)) if given else self.home / default
 
+    @property
+    def agents(self) -> Path:
+        """The directory of the person's subagents in Claude Code."""
+        return self.of("CLAUDE_CONFIG_DIR", ".claude") / "agents"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -61,10 +57,6 @@ class Source:
     format: Format
     keys: tuple[str, ...]
     is_of_project: bool = False
-
-
-def _no_others(_: Homes) -> list[Source]:
-    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +79,7 @@ class Client:
     key: str
     shape: Callable[[str, list[str]], Entry]
     places: Mapping[str, Callable[[Homes], Path]]
-    others: Callable[[Homes], list[Source]] = _no_others
+    others: Callable[[Homes], list[Source]] = lambda _: []
 
     def sources(self, homes: Homes) -> list[Source]:
         """Return all that it reads, the user's own first, each file once for the same keys."""
@@ -118,10 +110,10 @@ def _goose(name: str, words: list[str]) -> Entry:
         "enabled": True,
         "type": "stdio",
         "name": name,
-        "description": _GOOSE_DESCRIPTION,
+        "description": "Terminals for debugging, over tmux",
         "cmd": words[0],
         "args": words[1:],
-        "timeout": _GOOSE_TIMEOUT_S,
+        "timeout": 300,  # seconds for a call, as by default
     }
 
 
@@ -129,18 +121,10 @@ def _claude_user(homes: Homes) -> Path:
     return homes.of("CLAUDE_CONFIG_DIR", "") / ".claude.json"
 
 
-def agents_directory(homes: Homes) -> Path:
-    """Return the directory of the person's subagents in Claude Code."""
-    return homes.of("CLAUDE_CONFIG_DIR", ".claude") / "agents"
-
-
 def _others_of_claude(homes: Homes) -> list[Source]:
-    of_project = ("projects", str(homes.project), "mcpServers")
-    agents = sorted(agents_directory(homes).glob("*.md"))
-    return [
-        Source(_claude_user(homes), jsonc, of_project),
-        *(Source(path, agent_file, ("mcpServers",)) for path in agents),
-    ]
+    of_project = Source(_claude_user(homes), jsonc, ("projects", str(homes.project), "mcpServers"))
+    agents = sorted(homes.agents.glob("*.md"))
+    return [of_project, *(Source(path, agent_file, ("mcpServers",)) for path in agents)]
 
 
 def _others_of_opencode(homes: Homes) -> list[Source]:
@@ -157,10 +141,6 @@ def _in_opencode(directory: Path) -> Path:
     return with_comments if with_comments.exists() else directory / "opencode.json"
 
 
-def _in_project(path: str) -> Callable[[Homes], Path]:
-    return lambda homes: homes.project / path
-
-
 CLAUDE_CODE = "claude-code"
 
 CLIENTS = {
@@ -171,7 +151,7 @@ CLIENTS = {
         "mcpServers",
         _typed,
         # The scopes subagent and command are not of this table.
-        {"user": _claude_user, "project": _in_project(".mcp.json")},
+        {"user": _claude_user, "project": lambda homes: homes.project / ".mcp.json"},
         _others_of_claude,
     ),
     "codex": Client(
@@ -182,7 +162,7 @@ CLIENTS = {
         _plain,
         {
             "user": lambda homes: homes.of("CODEX_HOME", ".codex") / "config.toml",
-            "project": _in_project(".codex/config.toml"),
+            "project": lambda homes: homes.project / ".codex/config.toml",
         },
     ),
     "gemini": Client(
@@ -193,7 +173,7 @@ CLIENTS = {
         _plain,
         {
             "user": lambda homes: homes.of("GEMINI_CLI_HOME", "") / ".gemini/settings.json",
-            "project": _in_project(".gemini/settings.json"),
+            "project": lambda homes: homes.project / ".gemini/settings.json",
         },
     ),
     "opencode": Client(
@@ -216,7 +196,7 @@ CLIENTS = {
         _typed,
         {
             "user": lambda homes: homes.config / "Code/User/mcp.json",
-            "project": _in_project(".vscode/mcp.json"),
+            "project": lambda homes: homes.project / ".vscode/mcp.json",
         },
     ),
     "cursor": Client(
@@ -227,7 +207,7 @@ CLIENTS = {
         _typed,
         {
             "user": lambda homes: homes.home / ".cursor/mcp.json",
-            "project": _in_project(".cursor/mcp.json"),
+            "project": lambda homes: homes.project / ".cursor/mcp.json",
         },
     ),
     "zed": Client(

@@ -27,7 +27,11 @@ def load(text: str) -> object:
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
-        raise _fault(str(error), text) from error
+        found = _PLACE.fullmatch(str(error))
+        if not found:
+            raise FormatError(f"is no TOML: {error}") from error
+        line, column = int(found[2] or text.count("\n") + 1), int(found[3] or 1)
+        raise FormatError(f"is no TOML: {found[1]}", line, column) from error
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:
@@ -38,9 +42,7 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
     """Yield texts with this value at a path: a table at their end, or the value of a key."""
     if isinstance(value, dict):
         end = newline(text)
-        start = text
-        if start and not start.endswith("\n"):
-            start += end
+        start = text if not text or text.endswith("\n") else text + end
         if start.removeprefix(BOM).strip():
             start += end
         lines = [f"[{'.'.join(path)}]"]
@@ -76,7 +78,8 @@ def _without_lines(text: str, path: Path) -> str:
         while end < len(lines) and not _HEADER.match(lines[end]):
             end += 1
         body = lines[index:end]
-        while len(body) > 1 and _is_of_what_follows(body[-1]):
+        # Comments at the end of a table may belong to what is behind it.
+        while len(body) > 1 and (not body[-1].strip() or body[-1].lstrip().startswith("#")):
             body.pop()
         rest = lines[index + len(body) : end]
         if kept and not kept[-1].strip() and (end == len(lines) or not rest or not rest[0].strip()):
@@ -84,11 +87,6 @@ def _without_lines(text: str, path: Path) -> str:
         kept += rest
         index = end
     return "".join(kept)
-
-
-def _is_of_what_follows(line: str) -> bool:
-    """Tell whether a line at the end of a table may belong to what is behind the table."""
-    return not line.strip() or line.lstrip().startswith("#")
 
 
 def _by_library(text: str, path: Path, value: object = None) -> Iterator[str]:
@@ -110,12 +108,3 @@ def _by_library(text: str, path: Path, value: object = None) -> Iterator[str]:
     except (TOMLKitError, TypeError, KeyError, AttributeError):
         return  # it can't do it either
     yield bom + changed
-
-
-def _fault(message: str, text: str) -> FormatError:
-    """Return the error for what tomllib says, which has the place at its end."""
-    found = _PLACE.fullmatch(message)
-    if not found:
-        return FormatError(f"is no TOML: {message}")
-    line, column = int(found[2] or text.count("\n") + 1), int(found[3] or 1)
-    return FormatError(f"is no TOML: {found[1]}", line, column)

@@ -31,7 +31,10 @@ def load(text: str) -> object:
     try:
         value = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
-        raise _fault(error) from error
+        mark = error.problem_mark or error.context_mark
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        raise FormatError(f"is no YAML: {reason}", line, column) from error
     except (YAMLError, ValueError, RecursionError) as error:
         raise FormatError("is no YAML") from error
     return {} if value is None else value
@@ -160,12 +163,3 @@ def _end(node: Node) -> int:
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and str(node.tag).endswith(":null")
-
-
-def _fault(error: MarkedYAMLError) -> FormatError:
-    mark = error.problem_mark or error.context_mark
-    reason = ", ".join(part for part in (error.context, error.problem) if part)
-    reason = f"is no YAML: {reason}"
-    if mark is None:
-        return FormatError(reason)
-    return FormatError(reason, mark.line + 1, mark.column + 1)

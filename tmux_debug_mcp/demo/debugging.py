@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +19,23 @@ _CAUSE = re.compile(r"line (\d+), in total\n +(.*)\n(?:.*\n)??(\w+Error: .*)")
 _BOLD, _FAINT, _CYAN = 1, 2, 36
 
 
-class Agent:
-    """A client that tells what it does and shows what it is answered.
-
-    Args:
-        client: A client of the server.
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def call(
-        self, why: str, tool: str, **arguments: str | int
-    ) -> tuple[str, Mapping[str, Any]]:
-        """Call a tool and print the answer.
-
-        Args:
-            why: What the call is for, to be printed before it.
-            tool: The tool's name.
-            arguments: Its arguments.
-
-        Returns:
-            The text of the answer, and its `_meta`.
-        """
-        result = await self._client.call_tool(tool, arguments)
-        blocks = [block.text.rstrip("\n") for block in result.content if block.type == "text"]
-        shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        print(_styled(f"\n# {why}", _BOLD))
-        print(_styled(f"> {tool}({shown})", _CYAN))
-        for block in blocks:
-            text = "  " + block.replace("\n", "\n  ")
-            is_status = len(blocks) > 1 and block == blocks[-1]
-            print(_styled(text, _FAINT) if is_status else text)
-        return "\n".join(blocks), result.meta or {}
-
-
 def run_demo(tmux: str) -> int:
     """Debug the shop with this tmux; return the exit status, 1 when there was nothing to debug."""
     return anyio.run(_debug, tmux)
 
 
-def _styled(text: str, parameter: int) -> str:
-    """Return text with an attribute where a person reads it in a terminal that has them."""
-    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
-    if is_plain or not sys.stdout.isatty():
-        return text
-    return f"\033[{parameter}m{text}\033[0m"
-
-
-def _server(tmux: str) -> StdioServerParameters:
-    """Return how to start the server."""
-    env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    here = Path(__file__).parent
-    # The server finds its modules where we found ours, and that is not for the panes to see.
-    program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
-    return StdioServerParameters(
-        command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
-    )
-
-
 async def _debug(tmux: str) -> int:
     print("A web shop answers orders with an error. An agent with two terminals finds out why.")
     async with Client(_server(tmux)) as client:
-        call = Agent(client).call
+        call = partial(_call, client)
         shop = {"name": "shop", "command": "python3 shop.py serve", "wait_for": "listening on"}
         log, ready = await call(
             "Start the shop, and wait until it is ready.", "tmux_create_pane", **shop
         )
         url = log.partition("listening on ")[2].split()[0]
+        order = f"python3 shop.py order {url} tea 2"
         answer, _ = await call(
-            "Order two teas, in a terminal of their own.",
-            "tmux_run",
-            command=f"python3 shop.py order {url} tea 2",
+            "Order two teas, in a terminal of their own.", "tmux_run", command=order
         )
         since = ready.get("cursor", 0)
         log, _ = await call(
@@ -106,3 +52,38 @@ async def _debug(tmux: str) -> int:
         return 1
     print(_styled(f"\nFound in shop.py, line {cause[1]}: {cause[2]}\n  {cause[3]}", _BOLD))
     return 0
+
+
+def _server(tmux: str) -> StdioServerParameters:
+    """Return how to start the server."""
+    env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    here = Path(__file__).parent
+    # The server finds its modules where we found ours, and that is not for the panes to see.
+    program = f"import sys; sys.path[:] = {sys.path!r}; from tmux_debug_mcp.cli import main; main()"
+    return StdioServerParameters(
+        command=sys.executable, args=["-I", "-c", program, "--tmux", tmux], env=env, cwd=here
+    )
+
+
+async def _call(
+    client: Client, why: str, tool: str, **arguments: str | int
+) -> tuple[str, Mapping[str, Any]]:
+    """Call a tool, print what for and the answer, and return the answer's text and `_meta`."""
+    result = await client.call_tool(tool, arguments)
+    blocks = [block.text.rstrip("\n") for block in result.content if block.type == "text"]
+    shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    print(_styled(f"\n# {why}", _BOLD))
+    print(_styled(f"> {tool}({shown})", _CYAN))
+    for block in blocks:
+        text = "  " + block.replace("\n", "\n  ")
+        is_status = len(blocks) > 1 and block == blocks[-1]
+        print(_styled(text, _FAINT) if is_status else text)
+    return "\n".join(blocks), result.meta or {}
+
+
+def _styled(text: str, parameter: int) -> str:
+    """Return text with an attribute where a person reads it in a terminal that has them."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "", "dumb")
+    if is_plain or not sys.stdout.isatty():
+        return text
+    return f"\033[{parameter}m{text}\033[0m"

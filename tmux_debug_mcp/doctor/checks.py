@@ -3,9 +3,9 @@
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.tmux import supervisor
@@ -20,13 +20,7 @@ _ENDING_PART = 0.15
 
 
 def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Finding]:
-    """Return all findings, in an order from the installation to the clients.
-
-    Args:
-        tmux: The tmux program.
-        environ: The environment.
-        timeout_s: How long to look.
-    """
+    """Return all findings, in an order from the installation to the clients."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     # First: while stale directories are spared, they look like those of living servers.
     found = Check("servers", partial(installation.running_servers, environ))
@@ -42,19 +36,15 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
 
 def _checks(tmux: str, here: Surroundings) -> list[Check]:
     environ = here.environ
-    state = state_directory(environ)
     return [
         Check("package", partial(installation.package, environ)),
         Check("tmux", partial(tmux_findings.tmux, tmux, here)),
         Check("locale", lambda: tmux_findings.locale_of_panes(options.pane_environment(environ))),
         Check("runtime directory", partial(directories.runtime_variable, environ)),
         Check("private directory", partial(directories.private_directory, environ)),
-        Check("sockets", partial(directories.socket_directory, environ)),
-        Check("state directory", partial(directories.state_directory, state)),
-        Check("kept logs", partial(directories.kept_logs, state, environ)),
+        Check("kept logs", partial(directories.kept_logs, state_directory(environ), environ)),
         Check("audit", partial(directories.audit, environ)),
         Check("open files", kernel.open_files),
-        Check("processes", kernel.process_limit),
         Check("inotify", kernel.inotify),
         Check("pseudo terminals", kernel.pseudo_terminals),
         Check("awaits input", kernel.awaits),
@@ -64,16 +54,11 @@ def _checks(tmux: str, here: Surroundings) -> list[Check]:
     ]
 
 
-@contextlib.contextmanager
-def _directory(runtime: str) -> Iterator[Path | None]:
-    """Yield a private directory for what is tried, None where none can be made."""
-    with contextlib.ExitStack() as stack:
-        directory = None
-        for base in supervisor.runtime_directories(runtime):
-            with contextlib.suppress(OSError):
-                made = tempfile.TemporaryDirectory(
-                    prefix="doctor-", dir=base, ignore_cleanup_errors=True
-                )
-                directory = Path(stack.enter_context(made))
-                break
-        yield directory
+def _directory(runtime: str) -> AbstractContextManager[str | None]:
+    """Return a private directory for what is tried, None where none can be made."""
+    for base in supervisor.runtime_directories(runtime):
+        with contextlib.suppress(OSError):
+            return tempfile.TemporaryDirectory(
+                prefix="doctor-", dir=base, ignore_cleanup_errors=True
+            )
+    return contextlib.nullcontext()

@@ -22,15 +22,16 @@ from tmux_debug_mcp.clients.table import CLIENTS, Homes, Source
 
 from .finding import MORE_TIME, Check, Finding, State, findings_of, ok, problem, shown, warning
 from .options import fault_of
-from .probe import LateError, Probe, ProbeError, Surroundings, environment
+from .probe import ProbeError, Surroundings, ask, environment
 
 _OURS = (programs.NAME, programs.MODULE)
 _NAME = "tmux-debug"
 _SET_UP = "To give it this server: tmux-debug config"
 # Each takes half a second of processor time.
 _MAX_PROBES = 4
-# Time for a probe that is late to say so, on a busy machine.
-_LATE_S = 1.0
+
+# The words of a command, the program by its absolute path, and the variables that a client adds.
+Command = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +59,36 @@ class Entry:
         return f"{shown(self.source.path)} ('{self.name}')"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A command that was found in configurations, and where.
-
-    Attributes:
-        words: The command to start, the program by its absolute path.
-        env: The variables that a client adds.
-        entries: All that have it.
-    """
-
-    words: Sequence[str]
-    env: Mapping[str, str]
-    entries: list[Entry]
-
-
 def clients(here: Surroundings) -> list[Finding]:
     """Return what is found about each client, in the order of their programs."""
-    environ = here.environ
-    entries, found = read(environ)
-    trials: dict[tuple[object, ...], Trial] = {}
-    for entry in entries:
-        outcome = _judged(entry, environ)
-        if isinstance(outcome, Finding):
-            found.append(outcome)
-            continue
-        key = (*outcome.words, *sorted(outcome.env.items()))
-        trials.setdefault(key, outcome).entries.append(entry)
+    entries, found = read(here.environ)
     if not entries and not found:
         return [ok("clients", "none found on PATH, and no configuration of one")]
-    found += _tried(list(trials.values()), here)
+    commands: dict[Command, list[Entry]] = {}
+    for entry in entries:
+        outcome = _judged(entry, here.environ)
+        if isinstance(outcome, Finding):
+            found.append(outcome)
+        else:
+            commands.setdefault(outcome, []).append(entry)
+    checks = []
+    for number, (command, those) in enumerate(commands.items()):
+        if here.directory is None:
+            reason = "not tried, as there is no directory for its files"
+            found += [ok(entry.client, f"{entry}: {reason}") for entry in those]
+        elif number >= _MAX_PROBES:
+            found += [ok(entry.client, f"{entry} was not tried") for entry in those]
+        else:
+            text = f"was started and did not answer within {here.timeout_s:g} s."
+            late = [warning(entry.client, f"{entry} {text}", MORE_TIME) for entry in those]
+            look = partial(_tried, command, those, here.environ, here.directory)
+            checks.append(Check(those[0].client, look, late))
+    found += findings_of(checks, here.seconds_left)
     return sorted(found, key=lambda finding: finding.name)
 
 
 def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
-    """Return our servers in the clients' files, and findings about files and clients without any.
-
-    Args:
-        environ: The environment.
-    """
+    """Return our servers in clients' files, and findings about files, and clients without any."""
     homes = Homes(environ, Path.cwd())
     entries: list[Entry] = []
     found = []
@@ -119,7 +111,7 @@ def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
     return entries, found
 
 
-def own_command() -> str:
+def _own_command() -> str:
     """Return the command that starts this package's server, as for a shell."""
     own = Path(sys.prefix) / "bin" / programs.NAME
     words = [str(own)] if own.exists() else [sys.executable, "-m", programs.MODULE]
@@ -127,13 +119,7 @@ def own_command() -> str:
 
 
 def _entries(client: str, source: Source) -> Iterator[Entry]:
-    """Yield our servers in a file, if it is there.
-
-    Raises:
-        OSError: It can't be read.
-        ValueError: It is no text.
-        FormatError: It is not what the client reads.
-    """
+    """Yield our servers in a file, if it is there. `read` makes findings of its errors."""
     if not os.path.isfile(source.path):
         return
     text, _ = read_data(Path(os.path.realpath(source.path)))
@@ -169,15 +155,16 @@ def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None: 
     return Entry(client, source, name, tuple(words), env, is_enabled)
 
 
-def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Trial:
+def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     """Return what is found about an entry without starting it, or how to start it."""
     name, named = entry.client, entry.words[0]
     if not entry.is_enabled:
         return ok(name, f"{entry} is disabled there")
-    found = shutil.which(named, path=entry.env.get("PATH") or environ.get("PATH"))
+    own_path = environ.get("PATH")
+    found = shutil.which(named, path=entry.env.get("PATH") or own_path)
     if found is None:
         text = f"{entry} names {named}, which is not there or can't be run."
-        return problem(name, text, f"Name this one there: {own_command()}")
+        return problem(name, text, f"Name this one there: {_own_command()}")
     program = os.path.abspath(found)
     parts = programs.split(list(entry.words))
     if parts is None or not programs.is_direct(parts[0]):
@@ -190,49 +177,26 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Trial:
         reason, advice = fault
         return problem(name, f"{entry}: {reason}", advice)
     is_relative = "/" in named and not os.path.isabs(named)
-    if (is_of_project or is_relative) and not _is_trusted(program, environ):
+    # What this user starts as ours without the project. Not what links lead to: an interpreter is
+    # the same file in every virtual environment.
+    beside = f"{sys.prefix}/bin/{programs.NAME}"
+    trusted = (sys.executable, beside, shutil.which(programs.NAME, path=own_path))
+    if (is_of_project or is_relative) and program not in trusted:
         return ok(name, f"{entry} names {named}; not tried, since it is the project's")
-    return Trial([program, *start[1:]], added, [])
+    return (program, *start[1:]), tuple(sorted(added.items()))
 
 
-def _is_trusted(program: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether a program is one that this user starts as ours without the project."""
-    own = [
-        sys.executable,
-        f"{sys.prefix}/bin/{programs.NAME}",
-        shutil.which(programs.NAME, path=environ.get("PATH")) or "",
-    ]
-    # Not what links lead to: an interpreter is the same file in every virtual environment.
-    return program in own
-
-
-def _tried(trials: Sequence[Trial], here: Surroundings) -> list[Finding]:
-    """Start the commands at the same time, and return what came of each."""
-    checks = [
-        Check(trial.entries[0].client, partial(_outcome, trial, here))
-        for trial in trials[:_MAX_PROBES]
-    ]
-    found = findings_of(checks, here.seconds_left + _LATE_S)
-    for trial in trials[_MAX_PROBES:]:
-        found += [ok(entry.client, f"{entry} was not tried") for entry in trial.entries]
-    return found
-
-
-def _outcome(trial: Trial, here: Surroundings) -> list[Finding]:
+def _tried(
+    command: Command, entries: Sequence[Entry], environ: Mapping[str, str], directory: str
+) -> list[Finding]:
     """Start a command, and return what came of it, for each entry that has it."""
-    state, advice = State.OK, ""
-    if here.directory is None:
-        told = ": not tried, as there is no directory for its files"
+    words, added = command
+    try:
+        answers = ask(words, environment({**environ, **dict(added)}, directory), directory)
+    except ProbeError as error:
+        state, advice = State.PROBLEM, f"See what it says: {shlex.join(words)} --version"
+        text = f"does not work. {error}"
     else:
-        env = environment(here.environ, here.directory, trial.env)
-        try:
-            answers = Probe(trial.words, env, here).answers()
-            told = f" works: version {answers.version}, {answers.tools} tools, "
-            told += f"{answers.elapsed_s:.1f} s"
-        except LateError:
-            state, advice = State.WARNING, MORE_TIME
-            told = f" was started and did not answer within {here.timeout_s:g} s."
-        except ProbeError as error:
-            state, advice = State.PROBLEM, f"See what it says: {shlex.join(trial.words)} --version"
-            told = f" does not work. {error}"
-    return [Finding(entry.client, state, f"{entry}{told}", advice) for entry in trial.entries]
+        state, advice = State.OK, ""
+        text = f"works: version {answers.version}, {answers.tools} tools, {answers.elapsed_s:.1f} s"
+    return [Finding(entry.client, state, f"{entry} {text}", advice) for entry in entries]

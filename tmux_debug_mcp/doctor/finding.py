@@ -12,7 +12,7 @@ MORE_TIME = "Give it more time: tmux-debug doctor --timeout 30"
 
 
 class State(StrEnum):
-    """What a finding means for the server."""
+    """What a finding means for the server, from the best to the worst."""
 
     OK = "ok"
     WARNING = "warning"
@@ -61,15 +61,14 @@ def shown(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A look at one part of the machine.
+    """A look at one part of the machine, whose name stands for it when the look fails.
 
-    Attributes:
-        name: The part, which names the finding when the look fails.
-        look: Returns what was found.
+    `late` is what is found when the look is not done in time; () for a warning that says so.
     """
 
     name: str
     look: Callable[[], list[Finding]]
+    late: Sequence[Finding] = ()
 
 
 def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
@@ -77,19 +76,20 @@ def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
 
     A check that fails is a finding, and so is one that is not done in time. Its thread goes on
     until this process ends: a look at a file system that hangs can't be cancelled.
-
-    Args:
-        checks: The checks.
-        timeout_s: How long to wait for all of them.
     """
-    results: list[list[Finding] | None] = [None for _ in checks]
+    results: dict[int, Sequence[Finding]] = {}
     done = threading.Semaphore(0)
+    deadline = time.monotonic() + timeout_s
 
     def work(number: int, check: Check) -> None:
-        results[number] = _looked(check)
+        try:
+            if time.monotonic() < deadline:  # else nobody would end what it starts
+                results[number] = check.look()
+        except Exception as error:  # noqa: BLE001  a look that fails is a finding
+            reason = str(error) or type(error).__name__
+            results[number] = [warning(check.name, f"Can't be looked at: {reason}", "")]
         done.release()
 
-    deadline = time.monotonic() + timeout_s
     for number, check in enumerate(checks):
         try:
             threading.Thread(target=work, args=(number, check), daemon=True).start()
@@ -98,24 +98,8 @@ def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
     for _ in checks:
         if not done.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             break
-    return [
-        finding
-        for check, result in zip(checks, results, strict=True)
-        for finding in ([_late(check, timeout_s)] if result is None else result)
-    ]
-
-
-def _looked(check: Check) -> list[Finding]:
-    try:
-        return check.look()
-    except Exception as error:  # noqa: BLE001  a look that fails is a finding
-        reason = str(error) or type(error).__name__
-        return [warning(check.name, f"Can't be looked at: {reason}", "")]
-
-
-def _late(check: Check, timeout_s: float) -> Finding:
-    return warning(
-        check.name,
-        f"Nothing was learned within {timeout_s:g} s.",
-        MORE_TIME,
-    )
+    findings: list[Finding] = []
+    for number, check in enumerate(checks):
+        late = [warning(check.name, f"Nothing was learned within {timeout_s:g} s.", MORE_TIME)]
+        findings += results.get(number, check.late or late)
+    return findings

@@ -1,4 +1,4 @@
-"""The installation: Python, this package, the servers that run, and what killed ones left."""
+"""The installation: Python, this package, and the servers that run."""
 
 import contextlib
 import os
@@ -40,15 +40,21 @@ def package(environ: Mapping[str, str]) -> list[Finding]:
 
 
 def running_servers(environ: Mapping[str, str]) -> list[Finding]:
-    """Return the servers that run, and the directories of those that were killed."""
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    living = [server for server in servers.running(runtime) if servers.is_held(server.directory)]
-    found = [_server(server) for server in living] or [ok("running servers", "none")]
-    stale = [*_stale_servers(runtime), *_stale_supervisors(runtime)]
-    if stale:
-        text = f"the next server removes what they left: {', '.join(stale)}"
-        found.append(ok("killed servers", text))
-    return found
+    """Return the servers that run."""
+    found = []
+    for server in servers.running(environ.get("XDG_RUNTIME_DIR", "")):
+        if not servers.is_held(server.directory):
+            continue
+        clients = [processes.program(pid) for pid in sorted(server.clients)]
+        of = f"of {', '.join(filter(None, clients))}" if any(clients) else "without a client"
+        text = f"{server.pid} {of}, in {server.cwd}, version {server.version}"
+        if server.version == __version__:
+            found.append(ok("running server", text))
+        else:
+            stop = f"tmux-debug --server {server.pid} stop"
+            advice = f"Restart its client to have {__version__}, or: {stop}"
+            found.append(warning("running server", text, advice))
+    return found or [ok("running servers", "none")]
 
 
 @contextlib.contextmanager
@@ -58,41 +64,17 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
     Args:
         runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
     """
+    bases = supervisor.runtime_directories(runtime)
+    paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
+    old = [path for path in paths if servers.is_private(path) and _is_old(path)]
     with contextlib.ExitStack() as stack:
-        for directory in _stale_servers(runtime):
+        for directory in filter(_is_old, servers.directories(runtime)):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, servers.spare(directory))
-        for directory in _stale_supervisors(runtime):
+        for directory in filter(files.is_unheld, old):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, files.hold(directory))
         yield
-
-
-def _server(server: servers.Server) -> Finding:
-    clients = [processes.program(pid) for pid in sorted(server.clients)]
-    of = f"of {', '.join(filter(None, clients))}" if any(clients) else "without a client"
-    text = f"{server.pid} {of}, in {server.cwd}, version {server.version}"
-    if server.version == __version__:
-        return ok("running server", text)
-    advice = f"Restart its client to have {__version__}, or: tmux-debug --server {server.pid} stop"
-    return warning("running server", text, advice)
-
-
-def _stale_servers(runtime: str) -> list[str]:
-    """Return the directories of killed servers that the next one removes. Arguments: as above."""
-    old = [directory for directory in servers.directories(runtime) if _is_old(directory)]
-    return [directory for directory in old if not servers.is_held(directory)]
-
-
-def _stale_supervisors(runtime: str) -> list[str]:
-    """Return such directories of supervisors. Arguments: as above."""
-    bases = supervisor.runtime_directories(runtime)
-    paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
-    return [
-        path
-        for path in paths
-        if servers.is_private(path) and _is_old(path) and files.is_unheld(path)
-    ]
 
 
 def _is_old(directory: str) -> bool:

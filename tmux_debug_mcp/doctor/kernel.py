@@ -14,7 +14,6 @@ from .finding import Finding, ok, problem, warning
 _MIN_OPEN_FILES = 1200
 # What the server has open without panes.
 _OWN_FILES = 32
-_MIN_PROCESSES_LEFT = 100
 _MIN_TERMINALS_LEFT = 16
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 # From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
@@ -34,19 +33,6 @@ def open_files() -> list[Finding]:
         advice = "Raise it: prlimit --nofile=65536 --pid $$, or LimitNOFILE= in systemd"
         return [warning("open files", text, advice)]
     return [ok("open files", f"at most {hard:,}")]
-
-
-def process_limit() -> list[Finding]:
-    """Return how many more processes this user may start."""
-    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if limit == resource.RLIM_INFINITY or os.geteuid() == 0:
-        return [ok("processes", "no limit for this user")]
-    used = _own_threads()
-    text = f"{used:,} of at most {limit:,} are in use"
-    if limit - used < _MIN_PROCESSES_LEFT:
-        advice = "End some, or raise the limit: prlimit --nproc=8192 --pid $$"
-        return [warning("processes", f"{text}.", advice)]
-    return [ok("processes", text)]
 
 
 def inotify() -> list[Finding]:
@@ -79,6 +65,20 @@ def pseudo_terminals() -> list[Finding]:
     return [ok(name, f"{used} of {most} are in use")]
 
 
+def process_calls() -> list[Finding]:
+    """Return whether the kernel has the call by which the end of processes is awaited."""
+    name = "ending processes"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        if error.errno in processes.OUT_OF_FILES:
+            raise
+        text = f"pidfd_open(2) fails: {error.strerror}."
+        advice = "Use Linux 5.3 or newer, and a container whose seccomp profile allows it."
+        return [problem(name, text, advice)]
+    return [ok(name, "pidfd_open works")]
+
+
 def awaits() -> list[Finding]:
     """Return whether it can be told that a program in a pane awaits input: of a real child."""
     name = "awaits input"
@@ -102,41 +102,14 @@ def awaits() -> list[Finding]:
     return [ok(name, "can be told of programs in panes")]
 
 
-def process_calls() -> list[Finding]:
-    """Return whether the kernel has the calls by which panes' processes are ended."""
-    name = "ending processes"
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError as error:
-        if error.errno in processes.OUT_OF_FILES:
-            raise
-        text = f"pidfd_open(2) fails: {error.strerror}."
-        advice = "Use Linux 5.3 or newer, and a container whose seccomp profile allows it."
-        return [problem(name, text, advice)]
-    try:
-        processes.become_subreaper()
-        processes.become_subreaper(is_one=False)
-    except OSError as error:
-        text = f"prctl(2) refuses PR_SET_CHILD_SUBREAPER: {os.strerror(error.errno or 0)}."
-        return [problem(name, text, "Use a container whose seccomp profile allows it.")]
-    return [ok(name, "pidfd_open and PR_SET_CHILD_SUBREAPER work")]
-
-
 def _seen_reading(terminal: int) -> bool | None:
-    """Start a shell that reads a terminal, and look at it.
-
-    Args:
-        terminal: The terminal, which the caller owns.
-
-    Returns:
-        Whether it was seen to read; None if the kernel does not let us look.
-    """
+    """Tell whether a shell is seen to read a terminal; None if the kernel doesn't let us look."""
     shell = subprocess.Popen(
         ["/bin/sh", "-c", "read -r line"], stdin=terminal, start_new_session=True
     )
     tty = _tty_number(os.fstat(terminal).st_rdev)
+    deadline = time.monotonic() + _READS_S
     try:
-        deadline = time.monotonic() + _READS_S
         while time.monotonic() < deadline:
             seen = waits.wait_of(shell.pid, str(shell.pid), tty)
             if seen is None:
@@ -178,19 +151,6 @@ def _proc_options(mounts: str) -> list[str]:
     lines = [line.split() for line in mounts.splitlines()]
     found = [words[3].split(",") for words in lines if words[1:3] == ["/proc", "proc"]]
     return found[-1] if found else []
-
-
-def _own_threads() -> int:
-    """Return how many threads this user has, which is what RLIMIT_NPROC counts."""
-    total = 0
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                if os.stat(f"/proc/{entry}").st_uid == os.getuid():
-                    total += os.stat(f"/proc/{entry}/task").st_nlink - 2
-            except OSError:
-                continue
-    return total
 
 
 def _number(path: str) -> int:

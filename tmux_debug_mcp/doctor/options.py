@@ -65,7 +65,7 @@ def fault_of(
     Args:
         words: The arguments of the server's command.
         added: The variables that its client adds.
-        environ: The variables that the client itself has. Those of ours among them are left alone.
+        environ: The variables that the client itself has. Ours among them are left alone.
     """
     env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     env |= added
@@ -75,7 +75,11 @@ def fault_of(
         return error.reason, error.advice
     for finding in _wrong_variables(env):
         return finding.found, finding.advice
-    reason = _why_wrong(values, env) or _why_unwritable(values, env)
+    given = {option.variable: values[option.flag] for option in OPTIONS}
+    logs = directories.kept_logs(settings.state_directory(env), given)
+    written = [*directories.audit(given), *logs]
+    reasons = [one.found for one in written if one.state is State.PROBLEM]
+    reason = next(filter(None, [_why_wrong(values, env), *reasons]), "")
     return (reason, "Correct it in its configuration.") if reason else None
 
 
@@ -85,16 +89,6 @@ def _why_wrong(values: Values, environ: Mapping[str, str]) -> str:
         checked({**values, "cwd": values["cwd"] or os.sep}, environ)
     except StartError as error:
         return str(error)
-    return ""
-
-
-def _why_unwritable(values: Values, environ: Mapping[str, str]) -> str:
-    """Return why a file that the values name can't be written; "" if they can."""
-    given = {option.variable: values[option.flag] for option in OPTIONS}
-    state = settings.state_directory(environ)
-    for finding in [*directories.audit(given), *directories.kept_logs(state, given)]:
-        if finding.state is State.PROBLEM:
-            return finding.found
     return ""
 
 

@@ -6,15 +6,11 @@ started has a process group of its own, and does not outlive this process.
 
 import contextlib
 import os
-import queue
 import signal
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 import anyio
@@ -38,26 +34,16 @@ class ProbeError(Exception):
     """Raised when a server does not do what it was asked for; the text says what it did."""
 
 
-class LateError(ProbeError):
-    """Raised when a server does not answer in time."""
-
-    def __init__(self) -> None:
-        super().__init__("It has not answered in time.")
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """Where and how long something may be tried.
 
-    Attributes:
-        environ: The environment of the caller.
-        directory: A private directory for what is started; None where none can be made.
-        timeout_s: Seconds that everything may take.
-        deadline: When everything must be done, on the clock of time.monotonic().
+    `directory` is a private one for what is started, None where none can be made. Everything may
+    take `timeout_s`, and what is tried ends at `deadline`, on the clock of time.monotonic().
     """
 
     environ: Mapping[str, str]
-    directory: Path | None
+    directory: str | None
     timeout_s: float
     deadline: float
 
@@ -69,14 +55,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a server answered.
-
-    Attributes:
-        version: Its version.
-        tools: How many tools it has.
-        output: What its pane printed, "" where nothing was run.
-        elapsed_s: Seconds from its start to the last answer.
-    """
+    """A server's version, how many tools it has, what its pane printed, and how long it took."""
 
     version: str
     tools: int
@@ -84,149 +63,77 @@ class Answers:
     elapsed_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A server to start.
+def ask(words: Sequence[str], env: Mapping[str, str], directory: str, command: str = "") -> Answers:
+    """Start a server in a directory, have it run a command in a pane unless that is "", and end it.
 
-    Attributes:
-        words: The command line.
-        env: Its environment; see `environment`.
-        here: Where it is started. There must be a directory.
-        command: A command to run in a pane; "" for none.
+    It may take any time; `end_children` ends it early.
+
+    Raises:
+        ProbeError: It does not start, ends too early, or does not answer as it should.
     """
-
-    words: Sequence[str]
-    env: Mapping[str, str]
-    here: Surroundings
-    command: str = ""
-
-    def answers(self) -> Answers:
-        """Start the server, and return what it answers. It has ended then, unless it is late.
-
-        Raises:
-            LateError: It has not answered and ended in time; `end_children` ends it.
-            ProbeError: It does not start, ends too early, or does not answer as it should.
-        """
-        outcome: queue.SimpleQueue[Answers | Exception] = queue.SimpleQueue()
-
-        def work() -> None:
-            try:
-                outcome.put(self._talk())
-            except Exception as error:  # noqa: BLE001  it is raised below
-                outcome.put(error)
-
-        threading.Thread(target=work, daemon=True).start()
+    with tempfile.TemporaryFile("w+", errors="replace", dir=directory) as errors:
         try:
-            result = outcome.get(timeout=self.here.seconds_left)
-        except queue.Empty:
-            raise LateError from None
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    def _talk(self) -> Answers:
-        """Return what the server answers, however late.
-
-        Raises:
-            ProbeError: As for `answers`.
-        """
-        with tempfile.TemporaryFile("w+", errors="replace", dir=self.here.directory) as errors:
-            try:
-                return anyio.run(self._ask, errors)
-            except (ExceptionGroup, ProbeError, MCPError, OSError, ValueError) as error:
-                cause: Exception = error
-                while isinstance(cause, ExceptionGroup):  # as task groups raise it
-                    cause = cause.exceptions[0]
-            if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
-                raise ProbeError(_last_words(errors))
-        if isinstance(cause, MCPError):
-            raise ProbeError(f"It answers with an error: {cause.message}.")
-        if isinstance(cause, ValidationError):
-            raise ProbeError("It answers something other than MCP.")
-        if isinstance(cause, OSError | ValueError):
-            raise ProbeError(f"It can't be started: {cause}.")
-        raise cause
-
-    async def _ask(self, errors: TextIO) -> Answers:
-        strange = ""
-
-        async def heed(message: object) -> None:
-            nonlocal strange
-            if isinstance(message, ValidationError):  # for a line that is no message
-                strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
-                scope.cancel()
-
-        if not self.here.seconds_left:  # nobody would end it
-            raise LateError
-        program, *arguments = self.words
-        begin = time.monotonic()
-        server = StdioServerParameters(
-            command=program, args=arguments, env=dict(self.env), cwd=self.here.directory
-        )
-        with anyio.CancelScope() as scope:
-            async with Client(
-                stdio_client(server, errors), mode="legacy", message_handler=heed
-            ) as client:
-                tools = (await client.list_tools()).tools
-                output = ""
-                if self.command:
-                    result = await client.call_tool("tmux_run", {"command": self.command})
-                    blocks = result.content
-                    output = "".join(block.text for block in blocks if block.type == "text")
-                    if result.is_error:
-                        raise ProbeError(output)
-                version = client.server_info.version if client.server_info else ""
-                return Answers(version, len(tools), output, time.monotonic() - begin)
-        raise ProbeError(f"It prints something other than MCP: {strange}")
+            return anyio.run(_ask, words, env, directory, command, errors)
+        except (ExceptionGroup, ProbeError, MCPError, OSError, ValueError) as error:
+            cause: Exception = error
+            while isinstance(cause, ExceptionGroup):  # as task groups raise it
+                cause = cause.exceptions[0]
+        if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+            errors.seek(0)
+            last = (errors.read().strip() or "It ended before it answered.").splitlines()[-1]
+            raise ProbeError(last.removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS])
+    if isinstance(cause, MCPError):
+        raise ProbeError(f"It answers with an error: {cause.message}.")
+    if isinstance(cause, ValidationError):
+        raise ProbeError("It answers something other than MCP.")
+    if isinstance(cause, OSError | ValueError):
+        raise ProbeError(f"It can't be started: {cause}.")
+    raise cause
 
 
-def environment(
-    environ: Mapping[str, str], directory: Path, added: Mapping[str, str] | None = None
-) -> dict[str, str]:
+async def _ask(
+    words: Sequence[str], env: Mapping[str, str], directory: str, command: str, errors: TextIO
+) -> Answers:
+    strange = ""
+
+    async def heed(message: object) -> None:
+        nonlocal strange
+        if isinstance(message, ValidationError):  # for a line that is no message
+            strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
+            scope.cancel()
+
+    begin = time.monotonic()
+    server = StdioServerParameters(
+        command=words[0], args=list(words[1:]), env=dict(env), cwd=directory
+    )
+    with anyio.CancelScope() as scope:
+        async with Client(
+            stdio_client(server, errors), mode="legacy", message_handler=heed
+        ) as client:
+            tools = (await client.list_tools()).tools
+            output = ""
+            if command:
+                result = await client.call_tool("tmux_run", {"command": command})
+                output = "".join(block.text for block in result.content if block.type == "text")
+                if result.is_error:
+                    raise ProbeError(output)
+            version = client.server_info.version if client.server_info else ""
+            return Answers(version, len(tools), output, time.monotonic() - begin)
+    raise ProbeError(f"It prints something other than MCP: {strange}")
+
+
+def environment(environ: Mapping[str, str], directory: str) -> dict[str, str]:
     """Return the environment of a server that keeps its files in a directory.
 
     Of our variables it has only the program of tmux: others say where to write, or what for.
-
-    Args:
-        environ: The caller's environment.
-        directory: The directory, mode 0700.
-        added: Variables that a client adds.
     """
-    both = {**environ, **(added or {})}
-    kept = {
-        name: value
-        for name, value in both.items()
-        if not name.startswith(_VARIABLES) or name == f"{_VARIABLES}TMUX"
-    }
-    tmux = kept.get(f"{_VARIABLES}TMUX", "")
-    if "/" in tmux:  # perhaps relative to the directory of the caller
-        kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux))
+    kept = {name: value for name, value in environ.items() if not name.startswith(_VARIABLES)}
+    tmux = environ.get(f"{_VARIABLES}TMUX")
+    if tmux is not None:  # perhaps relative to the directory of the caller
+        is_path = "/" in tmux
+        kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux)) if is_path else tmux
     own = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR")
-    return kept | dict.fromkeys(own, str(directory)) | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def output(words: Sequence[str], env: Mapping[str, str], timeout_s: float) -> str:
-    """Return what a program prints, on both of its streams.
-
-    Raises:
-        OSError: It can't be started.
-        TimeoutError: It does not end in time.
-    """
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=dict(env),
-        cwd="/",
-        start_new_session=True,
-    ) as process:
-        try:
-            printed, _ = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise TimeoutError from None
-    return printed.decode(errors="replace").strip()
+    return kept | dict.fromkeys(own, directory) | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def end_children() -> None:
@@ -243,12 +150,3 @@ def end_children() -> None:
             if time.monotonic() > deadline:
                 break
             time.sleep(_POLL_S)
-
-
-def _last_words(errors: TextIO) -> str:
-    """Return why a server that has closed its output ended."""
-    errors.seek(0)
-    text = errors.read().strip()
-    if text:
-        return text.splitlines()[-1].removeprefix(_OWN_NAME)[:_MAX_COMPLAINT_CHARACTERS]
-    return "It ended before it answered."

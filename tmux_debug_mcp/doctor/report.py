@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import IO
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from tmux_debug_mcp.vt.printable import visible
 
 from .finding import Finding, State
 
-_ORDER = (State.OK, State.WARNING, State.PROBLEM)
+_ORDER = tuple(State)
 _MARKS = {State.OK: "✓", State.WARNING: "!", State.PROBLEM: "✗"}
 _STYLES = {State.OK: "green", State.WARNING: "yellow", State.PROBLEM: "bold red"}
 _NAME_COLUMNS = 17
@@ -25,25 +26,20 @@ _MAX_CHARACTERS = 600
 
 def as_json(findings: Sequence[Finding]) -> str:
     """Return a list of objects, in ASCII: `name`, `state`, `found` and `advice`."""
-    objects = [
-        {"name": one.name, "state": one.state, "found": one.found, "advice": one.advice}
-        for one in findings
-    ]
-    return json.dumps(objects, indent=2) + "\n"
+    return json.dumps([asdict(one) for one in findings], indent=2) + "\n"
 
 
 def show(findings: Sequence[Finding], out: IO[str], environ: Mapping[str, str]) -> None:
     """Print the findings and the verdict: in colour and columns on a terminal, else plain.
 
-    Args:
-        findings: What was found.
-        out: Where to print.
-        environ: The environment, of which NO_COLOR is read. Source: no-color.org.
+    Of the environment, NO_COLOR is read. Source: no-color.org.
     """
     ordered = sorted(findings, key=lambda finding: _ORDER.index(finding.state))
     if not out.isatty():
-        for finding in ordered:
-            out.write("".join(f"{line}\n" for line in _plain_lines(finding)))
+        for one in ordered:
+            out.write(f"{one.state:<8} {plain(one.name)}: {plain(one.found)}\n")
+            if one.advice:
+                out.write(f"{'':<8} -> {plain(one.advice)}\n")
         out.write(f"{verdict(findings)}\n")
         return
     console = Console(
@@ -52,8 +48,19 @@ def show(findings: Sequence[Finding], out: IO[str], environ: Mapping[str, str]) 
         no_color=bool(environ.get("NO_COLOR")),
         highlight=False,
     )
-    for finding in ordered:
-        console.print(_row(finding, console))
+    is_unicode = console.encoding.startswith("utf")
+    for one in ordered:
+        mark, arrow = (_MARKS[one.state], "→") if is_unicode else (one.state[:1], "->")
+        name = Text(plain(one.name), style="" if one.state is State.OK else "bold")
+        found = Text(plain(one.found))
+        if one.advice:
+            found.append(f"\n{arrow} {plain(one.advice)}", style="cyan")
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(width=_NAME_COLUMNS)
+        table.add_column(overflow="fold")
+        table.add_row(Text(mark, style=_STYLES[one.state]), name, found)
+        console.print(table)
     console.print()
     console.print(Text(verdict(findings), style=_STYLES[worst(findings)]))
 
@@ -66,8 +73,10 @@ def worst(findings: Sequence[Finding]) -> State:
 def verdict(findings: Sequence[Finding]) -> str:
     """Return the line that says whether the server works here."""
     counts = Counter(finding.state for finding in findings)
-    problems = _counted(counts[State.PROBLEM], "problem")
-    warnings = _counted(counts[State.WARNING], "warning")
+    problems, warnings = (
+        f"{counts[state]} {state}{'s' if counts[state] > 1 else ''}"
+        for state in (State.PROBLEM, State.WARNING)
+    )
     if counts[State.PROBLEM]:
         also = f" and {warnings}" if counts[State.WARNING] else ""
         return f"{problems}{also}: tmux-debug-mcp does not work here yet."
@@ -82,31 +91,3 @@ def plain(text: str) -> str:
     if len(line) > _MAX_CHARACTERS:
         line = f"{line[:_MAX_CHARACTERS]}..."
     return visible(line)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _plain_lines(finding: Finding) -> list[str]:
-    lines = [f"{finding.state:<8} {plain(finding.name)}: {plain(finding.found)}"]
-    if finding.advice:
-        lines.append(f"{'':<8} -> {plain(finding.advice)}")
-    return lines
-
-
-def _row(finding: Finding, console: Console) -> Table:
-    """Return a finding as a row: its mark, its name, and beside them what was found."""
-    marks = _MARKS if console.encoding.startswith("utf") else {one: one[:1] for one in State}
-    arrow = "→" if console.encoding.startswith("utf") else "->"
-    style = _STYLES[finding.state]
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=1)
-    table.add_column(width=_NAME_COLUMNS)
-    table.add_column(overflow="fold")
-    name = Text(plain(finding.name), style="" if finding.state is State.OK else "bold")
-    found = Text(plain(finding.found))
-    if finding.advice:
-        found.append(f"\n{arrow} {plain(finding.advice)}", style="cyan")
-    table.add_row(Text(marks[finding.state], style=style), name, found)
-    return table

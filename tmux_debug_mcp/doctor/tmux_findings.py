@@ -6,14 +6,16 @@ import locale
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 
 from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.settings import LOCALE_VARIABLES
 
-from .finding import MORE_TIME, Finding, ok, problem, warning
-from .probe import Answers, LateError, Probe, ProbeError, Surroundings, environment, output
+from .finding import MORE_TIME, Check, Finding, findings_of, ok, problem, warning
+from .probe import ProbeError, Surroundings, ask, environment
 
 _START = "server start"
 _NEEDED = "3.3"
@@ -43,22 +45,29 @@ _SERVE = "import sys; sys.path[:] = {path!r}; from tmux_debug_mcp.command.serve 
 def tmux(name: str, here: Surroundings) -> list[Finding]:
     """Return what is found about tmux, our server with it, and TERM in its panes.
 
-    Args:
-        name: The program: a path, or a name to look up in PATH.
-        here: Where a server is tried.
+    The name of tmux is a path, or looked up in PATH.
     """
     program = shutil.which(name, path=here.environ.get("PATH"))
     if program is None:
         return [_missing(name, here.environ), _untried("tmux is missing")]
-    finding = _version(program, here)
+    text = f"'{program} -V' does not answer."
+    silent = problem("tmux", text, f"Look what it waits for: {shlex.quote(program)} -V")
+    version = Check("tmux", partial(_version, program, here.environ), [silent])
+    [finding] = findings_of([version], max(min(_VERSION_S, here.seconds_left / 2), _MIN_S))
     if finding.advice:
         return [finding, _untried("this tmux can't be used")]
-    return [finding, *_server(program, here)]
+    if here.directory is None:
+        return [finding, _untried("there is no directory for its files")]
+    text = f"A server was started and did not answer within {here.timeout_s:g} s."
+    late = [problem(_START, text, MORE_TIME)]
+    start = Check(_START, partial(_server, program, here.environ, here.directory), late)
+    return [finding, *findings_of([start], here.seconds_left)]
 
 
 def locale_of_panes(env: Mapping[str, str]) -> list[Finding]:
     """Return whether the locale of panes is one with UTF-8 that this machine has."""
-    variable, name = _locale(env)
+    variable = next((variable for variable in LOCALE_VARIABLES if env.get(variable)), "LANG")
+    name = env.get(variable) or "C"
     fix = "Have panes get one: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
     codeset = _codeset(name)
     if codeset is None:
@@ -70,12 +79,79 @@ def locale_of_panes(env: Mapping[str, str]) -> list[Finding]:
     return [ok("locale", f"{variable}={name}")]
 
 
-def terminfo(term: str) -> bool | None:
-    """Tell whether this machine has a terminal description; None if that can't be known."""
+def _missing(name: str, environ: Mapping[str, str]) -> Finding:
+    if name != "tmux":
+        advice = "Name one that can be run: export TMUX_DEBUG_TMUX=/usr/bin/tmux"
+        return problem("tmux", f"'{name}' is not there, or can't be run.", advice)
+    path = environ.get("PATH")
+    lines = [line for program, line in _INSTALLERS.items() if shutil.which(program, path=path)]
+    line = lines[0] if lines else f"tmux {_NEEDED} or newer, with your system's package manager"
+    return problem("tmux", "tmux is not on PATH.", f"Install it: {line}")
+
+
+def _untried(reason: str) -> Finding:
+    return warning(_START, f"Not tried, because {reason}.", "Correct that first.")
+
+
+def _version(program: str, environ: Mapping[str, str]) -> list[Finding]:
+    """Return what `tmux -V` says. It has advice if this tmux can't be used."""
+    name = "tmux"
+    try:
+        done = subprocess.run(
+            [program, "-V"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=dict(environ),
+            cwd="/",
+            start_new_session=True,  # for `end_children`
+            check=False,
+        )
+    except OSError as error:
+        text = f"'{program}' can't be started: {error.strerror}."
+        if error.errno == errno.EAGAIN:
+            advice = "End some processes, or raise the limit: prlimit --nproc=8192 --pid $$"
+            return [problem(name, text, advice)]
+        return [problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")]
+    answer = done.stdout.decode(errors="replace").strip()
+    if is_new_enough(answer):
+        return [ok(name, f"{answer}, {program}")]
+    if _NO_UTF_8 in answer:
+        text = f"'{program} -V' says: {answer}."
+        return [problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")]
+    text = f"'{program}' is {answer or 'no tmux'}; {_NEEDED} or newer is needed."
+    advice = "Install a newer one, and name it: export TMUX_DEBUG_TMUX=/path/to/tmux"
+    return [problem(name, text, advice)]
+
+
+def _server(program: str, environ: Mapping[str, str], directory: str) -> list[Finding]:
+    """Start a server of ours, which runs a command in a pane, and say what came of it."""
+    env = environment(environ, directory) | {"TMUX_DEBUG_TMUX": os.path.abspath(program)}
+    words = [sys.executable, "-c", _SERVE.format(path=sys.path)]
+    try:
+        answers = ask(words, env, directory, f'printf "{_WORD} %s\\n" "$TERM"')
+    except ProbeError as error:
+        text = f"A server does not work here. {error}"
+        return [problem(_START, text, "See what it says: tmux-debug-mcp demo")]
+    word, _, term = answers.output.strip().partition(" ")
+    if word != _WORD:
+        text = f"A pane printed '{answers.output.strip()[:80]}' instead of '{_WORD}'."
+        return [problem(_START, text, "See what it says: tmux-debug-mcp demo")]
+    text = f"started, ran a command in a pane and ended, in {answers.elapsed_s:.1f} s"
+    started = ok(_START, text)
+    if _is_described(term):
+        return [started, ok("terminal", f"TERM={term}")]
+    text = f"Panes have TERM={term}, which terminfo does not have here. vim and less need it."
+    advice = f"Install ncurses-base or ncurses-term, until this finds it: infocmp {term}"
+    return [started, warning("terminal", text, advice)]
+
+
+def _is_described(term: str) -> bool:
+    """Tell whether this machine has a terminal description, as far as that can be known."""
     try:
         import curses  # noqa: PLC0415  not every Python has it
     except ImportError:
-        return None
+        return True
     null = os.open(os.devnull, os.O_WRONLY)
     try:
         curses.setupterm(term, null)
@@ -84,97 +160,6 @@ def terminfo(term: str) -> bool | None:
     finally:
         os.close(null)
     return True
-
-
-def _missing(name: str, environ: Mapping[str, str]) -> Finding:
-    if name != "tmux":
-        advice = "Name one that can be run: export TMUX_DEBUG_TMUX=/usr/bin/tmux"
-        return problem("tmux", f"'{name}' is not there, or can't be run.", advice)
-    return problem("tmux", "tmux is not on PATH.", f"Install it: {_installer(environ)}")
-
-
-def _installer(environ: Mapping[str, str]) -> str:
-    for program, line in _INSTALLERS.items():
-        if shutil.which(program, path=environ.get("PATH")):
-            return line
-    return f"tmux {_NEEDED} or newer, with your system's package manager"
-
-
-def _untried(reason: str) -> Finding:
-    return warning(_START, f"Not tried, because {reason}.", "Correct that first.")
-
-
-def _version(program: str, here: Surroundings) -> Finding:
-    """Return what `tmux -V` says. It has advice if this tmux can't be used."""
-    name = "tmux"
-    wait_s = max(min(_VERSION_S, here.seconds_left / 2), _MIN_S)
-    try:
-        answer = output([program, "-V"], here.environ, wait_s)
-    except TimeoutError:
-        text = f"'{program} -V' does not answer."
-        return problem(name, text, f"Look what it waits for: {shlex.quote(program)} -V")
-    except OSError as error:
-        text = f"'{program}' can't be started: {error.strerror}."
-        if error.errno == errno.EAGAIN:
-            return problem(name, text, "See what is said of processes.")
-        return problem(name, text, "Name another one: export TMUX_DEBUG_TMUX=/usr/bin/tmux")
-    if is_new_enough(answer):
-        return ok(name, f"{answer}, {program}")
-    if _NO_UTF_8 in answer:
-        text = f"'{program} -V' says: {answer}."
-        return problem(name, text, "Set a locale with UTF-8: export LC_CTYPE=C.UTF-8")
-    text = f"'{program}' is {answer or 'no tmux'}; {_NEEDED} or newer is needed."
-    advice = "Install a newer one, and name it: export TMUX_DEBUG_TMUX=/path/to/tmux"
-    return problem(name, text, advice)
-
-
-def _server(program: str, here: Surroundings) -> list[Finding]:
-    """Start a server of ours, which runs a command in a pane, and say what came of it."""
-    if here.directory is None:
-        return [_untried("there is no directory for its files")]
-    env = environment(here.environ, here.directory) | {"TMUX_DEBUG_TMUX": os.path.abspath(program)}
-    probe = Probe(
-        words=[sys.executable, "-c", _SERVE.format(path=sys.path)],
-        env=env,
-        here=here,
-        command=f'printf "{_WORD} %s\\n" "$TERM"',
-    )
-    try:
-        answers = probe.answers()
-    except LateError:
-        text = f"A server was started and did not answer within {here.timeout_s:g} s."
-        return [problem(_START, text, MORE_TIME)]
-    except ProbeError as error:
-        advice = "See what it says: tmux-debug-mcp demo"
-        return [problem(_START, f"A server does not work here. {error}", advice)]
-    return _seen(answers)
-
-
-def _seen(answers: Answers) -> list[Finding]:
-    """Return what a server's answers tell."""
-    word, _, term = answers.output.strip().partition(" ")
-    if word != _WORD:
-        text = f"A pane printed '{answers.output.strip()[:80]}' instead of '{_WORD}'."
-        return [problem(_START, text, "See what it says: tmux-debug-mcp demo")]
-    text = f"started, ran a command in a pane and ended, in {answers.elapsed_s:.1f} s"
-    return [ok(_START, text), _described(term)]
-
-
-def _described(term: str) -> Finding:
-    """Return whether programs in panes can look up their terminal."""
-    if terminfo(term) is False:
-        text = f"Panes have TERM={term}, which terminfo does not have here. vim and less need it."
-        advice = f"Install ncurses-base or ncurses-term, until this finds it: infocmp {term}"
-        return warning("terminal", text, advice)
-    return ok("terminal", f"TERM={term}")
-
-
-def _locale(env: Mapping[str, str]) -> tuple[str, str]:
-    """Return the variable that decides the characters of panes, and its value."""
-    for variable in LOCALE_VARIABLES:
-        if env.get(variable):
-            return variable, env[variable]
-    return "LANG", "C"
 
 
 def _codeset(name: str) -> str | None:
@@ -186,11 +171,5 @@ def _codeset(name: str) -> str | None:
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     newlocale = ctypes.CFUNCTYPE(pointer, ctypes.c_int, text, pointer)(("newlocale", library))
     nl_langinfo = ctypes.CFUNCTYPE(text, ctypes.c_int, pointer)(("nl_langinfo_l", library))
-    freelocale = ctypes.CFUNCTYPE(None, pointer)(("freelocale", library))
-    found = newlocale(_LC_CTYPE_MASK, os.fsencode(name), None)
-    if not found:
-        return None
-    try:
-        return str(nl_langinfo(locale.CODESET, found).decode())
-    finally:
-        freelocale(found)
+    found = newlocale(_LC_CTYPE_MASK, os.fsencode(name), None)  # freed when this process ends
+    return nl_langinfo(locale.CODESET, found).decode() if found else None
