@@ -60,10 +60,7 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
     confirmed += shown_command(pane.command)
-    if conditions is None:
-        return await _confirmed(pane, confirmed)
-    observations = await wait([pane], conditions, lambda _pane: Origin(0, 0))
-    return observed(observations, conditions, confirmed)
+    return await _observed(pane, conditions, Origin(0, 0), confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -104,11 +101,8 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
     if sending.why_not:
         conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
-    if conditions is None:
-        return await _confirmed(pane, confirmed)
     origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
-    observations = await wait([pane], conditions, lambda _pane: origin)
-    return observed(observations, conditions, confirmed)
+    return await _observed(pane, conditions, origin, confirmed)
 
 
 def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:
@@ -125,10 +119,13 @@ def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> 
     )
 
 
-async def _confirmed(pane: Pane, confirmed: str) -> Answer:
-    """Return a confirmation without an observation."""
-    state = await pane.state()
-    return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+async def _observed(
+    pane: Pane, conditions: Conditions | None, origin: Origin, confirmed: str
+) -> Answer:
+    if conditions is None:
+        state = await pane.state()
+        return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+    return observed(await wait([pane], conditions, lambda _pane: origin), conditions, confirmed)
 
 
 @TOOLSET.tool(

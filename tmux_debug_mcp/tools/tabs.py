@@ -192,6 +192,11 @@ def _is_ours(settings: Settings) -> bool:
     return not settings.socket
 
 
+# What the model reads of arguments that several tools have.
+_TAB = "Tab id, e.g. @3"
+_READABLE_TAB = "Tab id, e.g. @3; of an earlier run, RUN/@3"
+_STRIP_ANSI = "Remove ANSI sequences (default false)"
+
 TOOLSET = Toolset(
     "tabs",
     Tabs,
@@ -202,18 +207,6 @@ TOOLSET = Toolset(
     keeps_logs=True,
     uses_socket=True,
 )
-
-
-def _tab() -> Any:  # noqa: ANN401  as `argument`
-    return string("Tab id, e.g. @3")
-
-
-def _readable_tab() -> Any:  # noqa: ANN401
-    return string("Tab id, e.g. @3; of an earlier run, RUN/@3")
-
-
-def _strip_ansi() -> Any:  # noqa: ANN401
-    return argument("Remove ANSI sequences (default false)", default=False)
 
 
 @arguments
@@ -305,9 +298,9 @@ def _ask_a_person(pane: Pane) -> str:
 
 @arguments
 class ReadLogs:
-    window_id: str = _readable_tab()
+    window_id: str = string(_READABLE_TAB)
     lines: int = whole("Lines from the end (default 500)", default=500, minimum=1)
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -343,12 +336,12 @@ async def _gaps(tab: Readable) -> dict[str, str]:
 
 @arguments
 class ExecuteCommand:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     command: str = string("Shell command; may have several lines")
     timeout_ms: float = argument(
         "Milliseconds to give it (default 10000)", default=10_000, minimum=1, maximum=3_600_000
     )
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -419,7 +412,7 @@ async def _output(log: Log, start: int, end: int, *, is_raw: bool) -> Excerpt:
 
 @arguments
 class StartProcess:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     command: str = string("Shell command")
     append_newline: bool = argument("Press Enter after it (default true)", default=True)
 
@@ -456,7 +449,7 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
 
 @arguments
 class StopProcess:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     signal: Literal["SIGINT", "SIGTERM"] = argument(
         "SIGINT, which is C-c (default), or SIGTERM", default="SIGINT"
     )
@@ -486,12 +479,12 @@ async def stop_process(tabs: Tabs, arguments: StopProcess) -> Answer:
 
 @arguments
 class StreamLogs:
-    window_id: str = _readable_tab()
+    window_id: str = string(_READABLE_TAB)
     from_byte: int = whole("Offset to start at (default 0)", default=0, minimum=0)
     max_bytes: int = whole(
         "Most bytes to read (default 65536)", default=65_536, minimum=1, maximum=MAX_CHUNK_BYTES
     )
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -557,7 +550,7 @@ async def set_history_limit(tabs: Tabs, arguments: SetHistoryLimit) -> Answer:
 
 @arguments
 class CloseTab:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
 
 
 @TOOLSET.tool(

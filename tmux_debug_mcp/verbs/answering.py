@@ -22,14 +22,7 @@ _STARTING = (VERBS["create"].tool, VERBS["run"].tool)
 
 
 class Verbs:
-    """Answers verbs.
-
-    Args:
-        engine: The engine.
-        records: Puts on record what is no call of a tool.
-        debug: The tools of `debug`, which the verbs are.
-        all_tools: The tools that `call` can call.
-    """
+    """Answers verbs, which are tools of `debug`; `call` can call those of `all_tools`."""
 
     def __init__(
         self, engine: Engine, records: Records, debug: Toolbox, all_tools: Toolbox
@@ -43,9 +36,7 @@ class Verbs:
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
-        Args:
-            caller: Who asks, and gets the answer.
-            wish: `words`, the command line, and `cwd`, the caller's directory.
+        Of the wish, `words` are the command line, and `cwd` is the caller's directory.
 
         Raises:
             CallerGoneError: The caller is gone, or its wish makes no sense.

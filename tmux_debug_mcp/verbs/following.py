@@ -47,13 +47,6 @@ async def answer(
 ) -> Output:
     """Send events until there are no more, and put that on record; return how it ended.
 
-    Args:
-        engine: The engine.
-        records: The records.
-        caller: Who gets the events.
-        request: What is asked for.
-        program: Who asks, for the record.
-
     Raises:
         CallerGoneError: The caller is gone.
     """
@@ -88,11 +81,7 @@ async def follow(
 ) -> int:
     """Send a line for each event until all panes have ended; return the exit status.
 
-    Args:
-        caller: Who gets the lines.
-        panes: The panes.
-        given: The patterns, and where to begin.
-        timeout_s: Seconds for all of it; None for no end.
+    Without `timeout_s`, there is no end; the one that is given is ignored.
 
     Raises:
         ArgumentError: A pattern can't be used.

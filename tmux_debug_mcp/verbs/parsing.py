@@ -47,12 +47,9 @@ class HelpWanted(Exception):  # noqa: N818  nothing is wrong
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a command line asks for.
+    """What a command line asks for: a call of a tool, with arguments as a client would send them.
 
     Attributes:
-        verb: The name of the verb.
-        tool: The tool to call.
-        arguments: Its arguments, as a client would send them.
         is_json: The result is wanted as JSON.
         follows: `wait --follow`: print one event after the other.
         writes: `attach --write`: the person takes the keyboard.
@@ -67,11 +64,9 @@ class Request:
 
 
 def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Request:
-    """Return what a command line asks of the server.
+    """Return what the words behind `tmux-debug` ask of the server.
 
-    Args:
-        words: The words behind `tmux-debug`, at least a verb.
-        tools: The schemas of the tools that `call` can call, by the tools' names.
+    `tools` are the schemas of the tools that `call` can call, by the tools' names.
 
     Raises:
         UsageError: They can't be read.

@@ -19,14 +19,7 @@ from .parsing import Request
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, wish: Mapping[str, Any]
 ) -> None:
-    """Answer `attach`, `secret` or `replay`, and put it on record.
-
-    Args:
-        engine: The engine.
-        records: The records.
-        caller: Who asks.
-        request: What is asked for.
-        wish: What the caller said first: `person` is who they are.
+    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
 
     Raises:
         CallerGoneError: The caller is gone, or what it says makes no sense.
