@@ -282,15 +282,11 @@ class RunningServer:
     def _verbs(self) -> "Verbs":
         """What answers verbs; it is made for the first one."""
         from .verbs.answering import Verbs  # noqa: PLC0415  tools/list need not wait for these
-        from .verbs.following import Followings  # noqa: PLC0415
-        from .verbs.people import People  # noqa: PLC0415
 
         debug = self.toolbox
         if all(toolset.name != "debug" for toolset in self._configuration.toolsets):
             debug = Toolbox(choose("debug"), self._engine, self._records)
-        people = People(self._engine, self._records)
-        followings = Followings(self._engine, self._records)
-        return Verbs(self._engine, debug, self.toolbox, people, followings)
+        return Verbs(self._engine, self._records, debug, self.toolbox)
 
     async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
         """Serve an MCP client whose streams came with the greeting."""

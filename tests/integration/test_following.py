@@ -9,8 +9,9 @@ from support import PATIENCE_S, Tools, eventually
 
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.tools.debug_arguments import Wait
 from tmux_debug_mcp.verbs.answers import OTHERWISE
-from tmux_debug_mcp.verbs.following import Following, follow
+from tmux_debug_mcp.verbs.following import follow
 
 
 class Answering(Caller):
@@ -53,10 +54,10 @@ async def test_answer_is_seen_that_is_there_before_the_line_is_taken(tools: Tool
     await tools.create('while read x; do echo "got $x"; done')
     [pane] = tools.engine.panes
     caller = Answering(tools, pane, ["one", "bad"])
-    following = Following([pane], None, "got bad", 0, None)
+    given = Wait(pane_id="debug-1", stop_pattern="got bad", since=0)
     try:
         with anyio.fail_after(PATIENCE_S):
-            assert await follow(caller, following) == OTHERWISE
+            assert await follow(caller, [pane], given, None) == OTHERWISE
     finally:
         caller.close()
 

@@ -11,8 +11,6 @@ from tmux_debug_mcp.tools.arguments import (
     Parser,
     argument,
     arguments,
-    parameters_of,
-    schema_of,
     string,
     whole,
 )
@@ -46,7 +44,7 @@ def parse(**given: Any) -> Everything:  # noqa: ANN401  as a client may send
 
 
 def test_schema_follows_from_types_and_rules_in_their_order() -> None:
-    schema = schema_of(parameters_of(Everything))
+    schema = PARSER.schema
 
     assert list(schema["properties"]) == [
         *("target", "keys", "lines", "limit", "timeout_s", "isShown", "type", "env")

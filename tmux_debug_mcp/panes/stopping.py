@@ -1,15 +1,23 @@
-"""Stopping what runs in the foreground of a shell's pane, until the shell is at its prompt."""
+"""Stopping what runs in the foreground of a shell's pane, until the shell is back.
+
+A pane of ours has stopped once its shell is at its prompt. Of a pane on the user's own tmux server
+there is no log, so a shell that has the terminal is all that can be told.
+"""
 
 import contextlib
 import os
 import signal
+from collections.abc import Awaitable, Callable
 
+from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.errors import KillNotAllowedError
 from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
 from .looking.activity import Activity, ActivityTracker, StopAction, StopPlan
 from .pane import Pane
-from .shells.dialects import shell_of
+from .shells.dialects import DIALECTS, Shell, shell_of
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
 OTHER_SHELLS = (
@@ -25,6 +33,8 @@ OTHER_SHELLS = (
     "xonsh",
     "pwsh",
 )
+# The programs that count as shells where only the name is known.
+SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
 
 
 async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
@@ -119,6 +129,10 @@ async def _signal(pane: Pane, group: int, number: signal.Signals) -> str | None:
         await pane.keyboard.press(INTERRUPT)
         return None
     pane.keyboard.check_free()
+    return _kill(group, number)
+
+
+def _kill(group: int, number: signal.Signals) -> str | None:
     try:
         os.killpg(group, number)
     except PermissionError:
@@ -147,3 +161,78 @@ def _is_other_shell(pane: Pane) -> bool:
     if program is None or leader.tpgid != program.pgrp:
         return False
     return processes.program(program.pid) in OTHER_SHELLS
+
+
+async def stop_for_shell(
+    leader: Stat,
+    number: signal.Signals,
+    interrupt: Callable[[], Awaitable[object]],
+    clock: Clock,
+    *,
+    may_close: bool,
+) -> str | None:
+    """Stop the foreground of a terminal that is not ours, until a shell has it or the leader ends.
+
+    Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
+    Where a program goes on, so does this: the caller bounds it.
+
+    Args:
+        leader: The session leader of the terminal.
+        number: The signal. SIGINT is sent by pressing C-c.
+        interrupt: Presses C-c in the terminal.
+        clock: The engine's clock.
+        may_close: The leader itself may be stopped, with which the terminal closes.
+
+    Returns:
+        None once it has stopped, else why it has not.
+
+    Raises:
+        KillNotAllowedError: Only the leader runs there, and may not be stopped.
+    """
+    times = clock.times
+    signalled: set[int] = set()
+    group, group_since = -1, 0.0
+    while now := processes.read_living(leader.pid, leader.starttime):
+        if now.tpgid != group:
+            group, group_since = now.tpgid, clock.now()
+        if group > 0 and clock.now() > group_since + times.steady_s:
+            if _is_shell(group):
+                break
+            if group == now.pgrp and not may_close:
+                if not signalled:
+                    raise KillNotAllowedError
+                break
+            if group not in signalled:
+                signalled.add(group)
+                if number == signal.SIGINT:
+                    await interrupt()
+                elif reason := _kill(group, number):
+                    return reason
+        await clock.sleep(times.poll_s)
+    if signalled:
+        return None
+    if number == signal.SIGINT:  # which clears the line
+        before = processes.cpu_ns(group)
+        await interrupt()
+        with clock.move_on_after(times.redraw_s):
+            await _prompts(group, before, clock)
+    return "nothing runs there, the shell has the terminal"
+
+
+async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
+    """Wait until a shell that had used that much processor time has run, and sleeps."""
+    while processes.cpu_ns(shell) == before_ns or not _sleeps(shell):
+        await clock.sleep(clock.times.poll_s)
+
+
+def _sleeps(pid: int) -> bool:
+    stat = processes.read_stat(pid)
+    return stat is None or stat.state == "S"
+
+
+def _is_shell(pid: int) -> bool:
+    """Tell whether a process is a shell that takes commands from the terminal."""
+    process = processes.read_stat(pid)
+    if process is None or process.is_fork or process.comm not in SHELLS:
+        return False
+    return Shell(pid, process.comm, (0, 0)).is_interactive()

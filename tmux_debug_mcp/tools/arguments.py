@@ -16,8 +16,8 @@ secret.
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -65,13 +65,10 @@ def argument(
     called: str | None = None,
     **rules: Any,  # noqa: ANN401  what JSON Schema has
 ) -> Any:  # noqa: ANN401
-    """Declare an argument.
+    """Declare an argument; without a default it is required.
 
-    Args:
-        description: What the model reads of it.
-        default: Its value when a call leaves it out; without one it is required.
-        called: Its name in the schema, where that can't be the field's.
-        rules: Keywords of JSON Schema, in the order in which the schema has them.
+    `called` is its name in the schema, where that can't be the field's. `rules` are keywords of
+    JSON Schema, in the order in which the schema has them.
     """
     if description is not None:
         rules["description"] = description
@@ -111,13 +108,10 @@ def variables() -> Any:  # noqa: ANN401
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument of a tool.
+    """An argument of a tool: its name in the schema, and its JSON Schema.
 
     Attributes:
-        name: Its name in the schema.
         field: The name of its field in the class.
-        schema: Its JSON Schema.
-        is_required: A call must give it.
         is_whole: It is an int, so that 3.0 means 3.
     """
 
@@ -131,42 +125,25 @@ class Parameter:
 def parameters_of(declared: type) -> list[Parameter]:
     """Return the parameters that a class of arguments declares."""
     hints = get_type_hints(declared)
-    return [_parameter(one, hints[one.name]) for one in fields(declared)]
+    parameters = []
+    for one in fields(declared):
+        hint, rules = hints[one.name], one.metadata["rules"]
+        if get_origin(hint) in (Union, UnionType):  # with None where it is optional
+            others = [other for other in get_args(hint) if other is not NoneType]
+            hint = others[0] if len(others) == 1 else hint
+        parameters.append(
+            Parameter(
+                name=one.metadata["called"] or one.name,
+                field=one.name,
+                schema=rules if "anyOf" in rules else _type_schema(hint) | rules,
+                is_required=one.default is MISSING,
+                is_whole=hint is int,
+            )
+        )
+    return parameters
 
 
-def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments."""
-    properties = {one.name: one.schema for one in parameters}
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    required = [one.name for one in parameters if one.is_required]
-    if required:
-        schema["required"] = required
-    return schema
-
-
-def _parameter(declared: Field[Any], hint: Any) -> Parameter:  # noqa: ANN401  any type
-    rules = declared.metadata["rules"]
-    hint = _without_none(hint)
-    schema = rules if "anyOf" in rules else _type_schema(hint) | rules
-    return Parameter(
-        name=declared.metadata["called"] or declared.name,
-        field=declared.name,
-        schema=schema,
-        is_required=declared.default is MISSING,
-        is_whole=hint is int,
-    )
-
-
-def _without_none(hint: Any) -> Any:  # noqa: ANN401
-    """Return the type of an optional argument that is given."""
-    if get_origin(hint) in (Union, UnionType):
-        others = [one for one in get_args(hint) if one is not NoneType]
-        if len(others) == 1:
-            return others[0]
-    return hint
-
-
-def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401
+def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401  any type
     """Return the keywords that follow from a type."""
     origin = get_origin(hint)
     if origin is Literal:
@@ -177,14 +154,10 @@ def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 class Parser(Generic[A]):
-    """Checks the arguments of a tool's calls.
-
-    Args:
-        tool: The tool's name, for errors.
-        wanted: The class of its arguments.
+    """Checks the arguments of the calls of a tool, which its errors name.
 
     Attributes:
-        parameters: What the class declares.
+        parameters: What the class of the arguments declares.
         schema: The JSON Schema of the arguments.
     """
 
@@ -192,13 +165,14 @@ class Parser(Generic[A]):
         self._tool = tool
         self._wanted = wanted
         self.parameters = parameters_of(wanted)
-        self.schema = schema_of(self.parameters)
+        properties = {one.name: one.schema for one in self.parameters}
+        self.schema: dict[str, Any] = {"type": "object", "properties": properties}
+        required = [one.name for one in self.parameters if one.is_required]
+        if required:
+            self.schema["required"] = required
 
     def parse(self, sent: Mapping[str, Any]) -> A:
-        """Return the arguments of a call; null means not given where an argument is optional.
-
-        Args:
-            sent: What the client sent.
+        """Return the arguments that a client sent; null means not given where that is optional.
 
         Raises:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
@@ -223,20 +197,15 @@ class Parser(Generic[A]):
                     f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it "
                     "out."
                 )
-        values = {}
-        for parameter in self.parameters:
-            if parameter.name in given:
-                value = given[parameter.name]
-                values[parameter.field] = int(value) if parameter.is_whole else value
+        values = {
+            one.field: int(given[one.name]) if one.is_whole else given[one.name]
+            for one in self.parameters
+            if one.name in given
+        }
         return self._wanted(**values)
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Check the values by JSON Schema.
-
-    Raises:
-        ArgumentError: One is of the wrong type or out of range.
-    """
     import jsonschema  # noqa: PLC0415  some 50 ms, which tools/list need not wait for
 
     validator = jsonschema.Draft202012Validator(schema)
@@ -290,7 +259,6 @@ def _type_of(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as an error shows it."""
     try:
         return _cut(orjson.dumps(value).decode())
     except TypeError:  # half a surrogate pair, or an integer beyond 64 bits

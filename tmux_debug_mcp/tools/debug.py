@@ -1,10 +1,5 @@
-"""The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours.
+"""The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
-Handlers that take a pane may raise PaneNotFoundError, AmbiguousNameError, and PaneLostError where
-the pane is gone. What else `panes` raises comes through.
-"""
-
-from collections.abc import Sequence
 from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
@@ -19,14 +14,10 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import Sending, send
-from tmux_debug_mcp.panes.waiting.conditions import (
-    MAX_UNASKED_CHARACTERS,
-    Conditions,
-)
+from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.waiting.conditions import MAX_UNASKED_CHARACTERS, Conditions
 from tmux_debug_mcp.panes.waiting.origins import Origin, since_cursor, since_last_keys
 from tmux_debug_mcp.panes.waiting.wait import wait
-from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -63,23 +54,13 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
     may_take_long=True,
 )
 async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
-    """Start a command in a new pane, and observe it.
-
-    Raises:
-        ArgumentError: The command, the name, the directory or a pattern can't be used.
-        NameTakenError: A pane of this name runs.
-        PaneLimitError: There are as many panes as there may be, and all run.
-    """
     conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
     new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
     check(new)
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
     confirmed += shown_command(pane.command)
-    if conditions is None:
-        return await _confirmed(pane, confirmed)
-    observations = await wait([pane], conditions, lambda _pane: Origin(0, 0))
-    return observed(observations, conditions, confirmed)
+    return await _observed(pane, conditions, Origin(0, 0), confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -104,39 +85,10 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
     may_take_long=True,
 )
 async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
-    """Type and press what `keys` says, and observe what comes of it.
-
-    Raises:
-        ArgumentError: The pattern can't be used.
-        KeysError: The keys can't be typed.
-        BusyError: Another call goes on sending steps to the pane.
-        PaneExitedError: Its program has ended.
-        SignalError: The first step is a signal that can't be sent.
-    """
     conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
     pane = await engine.find(arguments.pane_id)
-    parts = _steps(arguments)
-    step_timeout_s = arguments.timeout_s
-    if step_timeout_s is None:
-        step_timeout_s = DEFAULT_TIMEOUT_S
-    sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
-    confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
-    if sending.why_not:
-        conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
-    if conditions is None:
-        return await _confirmed(pane, confirmed)
-    observations = await wait([pane], conditions, partial(_origin, sending))
-    return observed(observations, conditions, confirmed)
-
-
-def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
-    """Return the steps of `keys`.
-
-    Raises:
-        KeysError: They can't be typed.
-    """
     try:
-        return steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
+        parts = steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
     except KeysError:
         if not arguments.secret:
             raise
@@ -144,18 +96,17 @@ def _steps(arguments: SendKeys) -> Sequence[Keystrokes]:
             "The secret keys can't be typed as they are. Set literal, and send key names in a "
             "call of their own."
         ) from None
-
-
-def _origin(sending: Sending, _pane: Pane) -> Origin:
-    return Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
+    step_timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout_s is None else arguments.timeout_s
+    sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
+    confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+    if sending.why_not:
+        conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
+    origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
+    return await _observed(pane, conditions, origin, confirmed)
 
 
 def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:
-    """Return what a create or a send waits for, None where nothing is to be observed.
-
-    Raises:
-        ArgumentError: The pattern can't be used.
-    """
+    """Return what a create or a send waits for, None where nothing is to be observed."""
     if wait_for is not None:
         compiled("wait_for", wait_for)  # before anything is done
         return _observing(wait_for, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
@@ -168,10 +119,13 @@ def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> 
     )
 
 
-async def _confirmed(pane: Pane, confirmed: str) -> Answer:
-    """Return a confirmation without an observation."""
-    state = await pane.state()
-    return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+async def _observed(
+    pane: Pane, conditions: Conditions | None, origin: Origin, confirmed: str
+) -> Answer:
+    if conditions is None:
+        state = await pane.state()
+        return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+    return observed(await wait([pane], conditions, lambda _pane: origin), conditions, confirmed)
 
 
 @TOOLSET.tool(
@@ -183,12 +137,6 @@ async def _confirmed(pane: Pane, confirmed: str) -> Answer:
     READS,
 )
 async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
-    """Return the last lines of a pane, what is new in it, or the lines that match.
-
-    Raises:
-        ArgumentError: The pattern can't be used, or `ansi` is not for what is asked.
-        CursorError: The cursor is beyond the log's end.
-    """
     async with engine.open_readable(arguments.pane_id) as pane:
         if arguments.pattern is not None:
             return await _search(pane, arguments, arguments.pattern)
@@ -212,15 +160,12 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
 
 
 async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Answer:
-    """Return what a pane has printed from a cursor on."""
     _check_no_ansi(arguments, "since")
     state = await pane.state()
     await pane.ensure_log_writer()
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
-    lines = None
-    if arguments.lines is not None:
-        lines = min(arguments.lines, MAX_TEXT_LINES)
+    lines = None if arguments.lines is None else min(arguments.lines, MAX_TEXT_LINES)
     piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS, lines)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
@@ -240,7 +185,6 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
 
 
 async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answer:
-    """Return the lines of a pane's log that match."""
     _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
@@ -248,17 +192,11 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     state = await pane.state()
     await _check_cursor(pane, since)
     excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
-    blocks = [excerpt.text, status(pane, state, _found(count, lines))]
+    found = {0: "no line matches", 1: "1 line matches"}.get(count, f"{count} lines match")
+    if count == lines:
+        found = f"the newest {count} lines that match"
+    blocks = [excerpt.text, status(pane, state, found)]
     return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
-
-
-def _found(count: int, max_lines: int) -> str:
-    """Say how many lines match."""
-    if count == max_lines:
-        return f"the newest {count} lines that match"
-    if count == 0:
-        return "no line matches"
-    return f"{count} line matches" if count == 1 else f"{count} lines match"
 
 
 def _check_no_ansi(arguments: CapturePane, other: str) -> None:
@@ -285,13 +223,6 @@ async def _check_cursor(pane: Pane | Readable, since: int) -> None:
     may_take_long=True,
 )
 async def run_command(engine: Engine, arguments: Run) -> Answer:
-    """Run a command in a shell's pane or in a new one, and return its output.
-
-    Raises:
-        ArgumentError: The command or the directory can't be used.
-        ToolError: The pane has no shell that takes the command; see `run_in_shell`.
-        PaneLimitError: There are as many panes as there may be, and all run.
-    """
     command, timeout_s = arguments.command, arguments.timeout_s
     if arguments.pane_id is not None and arguments.cwd is not None:
         raise ArgumentError(
@@ -310,7 +241,6 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
-    """Return the output of a command."""
     abridgement = Abridgement(MAX_OUTPUT_CHARACTERS, folds=False, advice=_GAP_ADVICE)
     excerpt, _ = await read_abridged(log, start, end, abridgement)
     return excerpt
@@ -325,36 +255,20 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
     may_take_long=True,
 )
 async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
-    """Return what happens first in one pane or in several.
-
-    Raises:
-        ArgumentError: A pattern can't be used, or a cursor is given for several panes.
-        CursorError: The cursor is beyond the log's end.
-    """
-    names = arguments.pane_id
-    if isinstance(names, str):
-        names = [names]
+    names = [arguments.pane_id] if isinstance(arguments.pane_id, str) else arguments.pane_id
     if arguments.since is not None and len(names) > 1:
         raise ArgumentError(
             "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
         )
-    conditions = _observing(
-        arguments.pattern,
-        arguments.stop_pattern,
-        arguments.idle_s,
-        is_for_input=_names_no_condition(arguments),
-        timeout_s=arguments.timeout_s,
-    )
+    given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
+    names_no_condition = given == (None, None, None)
+    conditions = _observing(*given, is_for_input=names_no_condition, timeout_s=arguments.timeout_s)
     panes = [await engine.find(name) for name in dict.fromkeys(names)]
     origin = since_last_keys
     if arguments.since is not None:
         await _check_cursor(panes[0], arguments.since)
         origin = partial(since_cursor, cursor=arguments.since)
     return observed(await wait(panes, conditions, origin), conditions)
-
-
-def _names_no_condition(arguments: Wait) -> bool:
-    return arguments.pattern is None and arguments.stop_pattern is None and arguments.idle_s is None
 
 
 @TOOLSET.tool(

@@ -1,6 +1,7 @@
 """Our own tmux server as the toolset `tmux` uses it; it has the methods of `UsersServer`."""
 
 import contextlib
+import operator
 import os
 import secrets
 from collections.abc import Sequence
@@ -32,9 +33,6 @@ class OwnServer:
     raise PaneNotFoundError, PaneLostError where the pane is gone, and StorageError where there is
     no room for a file; those that make, PaneLimitError. Those that change the panes of a window
     raise KeyboardHeldError while a person has a keyboard there.
-
-    Args:
-        engine: The engine.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -50,7 +48,13 @@ class OwnServer:
         text = "\n".join(line.decode(errors="replace") for line in lines)
         targets = {pane.target for pane in self._engine.panes if pane.client is client}
         rows = [row for row in parse(text, separator, client.offsets) if row.tmux_pane in targets]
-        return [_without_our_client(row, client.session) for row in rows]
+        # Our control mode client, which is attached to a session, does not count.
+        return [
+            replace(row, session_attached=str(int(row.session_attached) - 1))
+            if row.tmux_session == client.session
+            else row
+            for row in rows
+        ]
 
     async def command_of(self, row: PaneRow) -> str:
         """Return the name of a pane's foreground program, or how its program ended."""
@@ -60,7 +64,11 @@ class OwnServer:
             return "killed"
         if state.is_running:
             return state.foreground or ""
-        return _ending(state)
+        if state.is_lost:
+            return "lost"
+        if state.signal:
+            return f"killed by {state.signal}"
+        return f"exited with code {state.exit_code}"
 
     async def run(self, *words: str) -> None:
         """Run a tmux command."""
@@ -151,12 +159,13 @@ class OwnServer:
                 if neighbour.target != row.tmux_pane:
                     neighbour.keyboard.check_free()
         state = None
+        id_of = operator.attrgetter(f"{kind}_id")
         inside = [row]
         while inside:  # another call may add panes meanwhile
             for other in inside:
                 with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
                     state = await self._engine.kill(self._pane(other))
-            inside = [other for other in await self.rows() if _is_in(other, kind, row)]
+            inside = [other for other in await self.rows() if id_of(other) == id_of(row)]
         await self._take_sizes()
         return state if kind == "pane" else None
 
@@ -203,28 +212,3 @@ def _title(settings: Settings, command: str | None) -> str:
     """Return the name that tmux itself would give to a window: that of its program."""
     program = command.split()[0] if command else interactive_shell(settings)
     return os.path.basename(program)
-
-
-def _is_in(row: PaneRow, kind: str, other: PaneRow) -> bool:
-    """Tell whether a pane is in the session, in the window, or is the pane of another row."""
-    match kind:
-        case "session":
-            return row.session_id == other.session_id
-        case "window":
-            return row.window_id == other.window_id
-    return row.pane_id == other.pane_id
-
-
-def _without_our_client(row: PaneRow, session: str) -> PaneRow:
-    """Return a row that does not count our control mode client, which is attached to a session."""
-    if row.tmux_session != session:
-        return row
-    return replace(row, session_attached=str(int(row.session_attached) - 1))
-
-
-def _ending(state: State) -> str:
-    if state.is_lost:
-        return "lost"
-    if state.signal:
-        return f"killed by {state.signal}"
-    return f"exited with code {state.exit_code}"

@@ -33,12 +33,9 @@ _MAX_SECRETS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call.
+    """A call of a tool, or of a verb that is no tool, with the arguments as the caller sent them.
 
-    Attributes:
-        name: The name of the tool, or of a verb that is no tool.
-        arguments: As the caller sent them.
-        caller: Who calls; "" for the client that started the server.
+    `caller` is "" for the client that started the server.
     """
 
     name: str
@@ -47,11 +44,9 @@ class Call:
 
 
 class Records:
-    """Puts calls on record.
+    """Puts calls on record in an audit, None to record none.
 
-    Args:
-        audit: Where; None to record none.
-        run: The name of this server run, which tells its panes from those of other runs.
+    `run` is the name of this server run, which tells its panes from those of other runs.
     """
 
     def __init__(self, audit: AuditLog | None, run: str) -> None:
@@ -67,10 +62,7 @@ class Records:
     ) -> Answer:
         """Answer a call and put it on record, also when it fails or is cancelled.
 
-        Args:
-            call: The call.
-            answer: Answers it.
-            text_for: Returns the text of an error, as the caller gets it.
+        `text_for` returns the text of an error, as the caller gets it.
 
         Raises:
             AuditError: An earlier call or this one is not on record, and it was not cancelled.
@@ -88,7 +80,9 @@ class Records:
         try:
             answered = await answer()
             if answered.output is not None and answered.pane_id is not None:
-                output = self._without_echo_of_secrets(answered.output)
+                output = answered.output
+                for secret in self._secrets:
+                    output = secret.sub("[secret]", output)
                 capture = audit.capture(answered.pane_id, output)
         except Exception as reason:
             text = text_for(reason) if isinstance(reason, ToolError) else str(reason)
@@ -105,22 +99,12 @@ class Records:
         audit.record(record)
         return answered
 
-    def _without_echo_of_secrets(self, output: str) -> str:
-        """Return output with `[secret]` for what was typed as a secret and shown by a terminal."""
-        for secret in self._secrets:
-            output = secret.sub("[secret]", output)
-        return output
-
     def _record(
         self, call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
     ) -> dict[str, Any]:
-        """Return a call as it is put on record.
+        """Return a call that began at a time of the monotonic clock as it is put on record.
 
-        Args:
-            call: The call.
-            begin: When it began, in seconds of the monotonic clock.
-            answer: The answer, None for a call that failed or was cancelled.
-            error: Why there is no answer.
+        Of a call that failed or was cancelled there is no answer, but an error.
         """
         now = datetime.now(UTC)
         record: dict[str, Any] = {
@@ -134,11 +118,11 @@ class Records:
             record["pane_id"] = answer.pane_id
         given = _without_secrets(call.arguments)
         record |= {key: value for key, value in given.items() if key not in record}
-        if answer and answer.output is not None:
-            record["output_bytes"] = len(answer.output.encode())
-        if answer and "cursor" in answer.meta:
-            record["cursor"] = answer.meta["cursor"]
         if answer:
+            if answer.output is not None:
+                record["output_bytes"] = len(answer.output.encode())
+            if "cursor" in answer.meta:
+                record["cursor"] = answer.meta["cursor"]
             record |= {key: fact for key, fact in answer.outcome.items() if fact is not None}
         record["duration_ms"] = round((time.monotonic() - begin) * 1000, 3)
         record["ok"] = error is None

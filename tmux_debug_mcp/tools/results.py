@@ -51,11 +51,8 @@ def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
 def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
-    Args:
-        pane: The pane.
-        state: Its state.
-        parts: The parts of the text. `cut_bytes` says how much is left out of them, `marked_lines`
-            has the numbers of the lines that are notes of ours.
+    `cut_bytes` says how much is left out of the parts of the text, `marked_lines` has the numbers
+    of the lines that are notes of ours.
     """
     fields = row(pane, state)
     for name in ("id", "name", "command"):
@@ -70,33 +67,26 @@ def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]
 
 
 def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
-    """Return the status line of an answer.
+    """Return the status line of an answer, with remarks on what happened.
 
-    Args:
-        pane: The pane. Its notices are taken.
-        state: Its state.
-        remarks: What happened.
-        cursor: The cursor to go on from, where that is not the state's.
+    The pane's notices are taken. `cursor` is where to go on from, by default the state's.
     """
     if cursor is None:
         cursor = state.cursor
     if state.awaits is Awaits.HIDDEN_INPUT:
         remarks += (f"a person can type it: tmux-debug secret {pane.id}",)
-    parts = [_state_clause(pane, state), *remarks, *pane.take_notices(), f"cursor {cursor}"]
-    return f"[{'; '.join(parts)}]"
-
-
-def _state_clause(pane: Pane | Readable, state: State) -> str:
-    """Return the pane and its state, with which the status line begins."""
-    name = pane.id
-    if pane.name != pane.id:
-        name += f" {pane.name}"
-    facts = [f"{name} {state}"]
+    facts = [f"{shown_name(pane)} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
-    return ", ".join(facts)
+    parts = [", ".join(facts), *remarks, *pane.take_notices(), f"cursor {cursor}"]
+    return f"[{'; '.join(parts)}]"
+
+
+def shown_name(pane: Pane | Readable) -> str:
+    """Return a pane's id, with its name if it has one."""
+    return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
 
 
 def observed(
@@ -167,13 +157,7 @@ def _timeout_remark(conditions: Conditions) -> str | None:
 
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
-    """Return the answer of a run: the command's output, and how it ended.
-
-    Args:
-        pane: The pane in which the command ran.
-        outcome: The outcome.
-        timeout_s: The timeout of the run.
-    """
+    """Return the answer of a run: the command's output, and how it ended."""
     facts = {
         **meta(pane, outcome.state, outcome.excerpt),
         "reason": outcome.reason,
@@ -182,21 +166,13 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
         "run_s": round(outcome.runtime_s, 3),
     }
     output = outcome.excerpt.text
-    remarks = _run_remarks(outcome, timeout_s)
+    ending = outcome.remark(timeout_s)
+    remarks = [ending] if ending else []
+    if outcome.exit_code is not None and outcome.state.is_running:  # else the state has it
+        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     blocks = [output, status(pane, outcome.state, *remarks)]
     came = came_out(outcome.reason, outcome.state, outcome.exit_code)
     return Answer(blocks, facts, pane.id, output, outcome=came)
-
-
-def _run_remarks(outcome: Outcome, timeout_s: float) -> list[str]:
-    """Return the remarks on a run, without an exit code that the state has."""
-    remarks = []
-    ending = outcome.remark(timeout_s)
-    if ending:
-        remarks.append(ending)
-    if outcome.exit_code is not None and outcome.state.is_running:
-        remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
-    return remarks
 
 
 def shown_command(command: str) -> str:

@@ -34,12 +34,7 @@ _Notify = Callable[[], Awaitable[None]]
 
 
 class Screens:
-    """The handlers of one client's requests for resources.
-
-    Args:
-        sessions: The sessions.
-        sentences: Sentences for errors; see `Toolset`.
-    """
+    """The handlers of one client's requests for resources."""
 
     _tasks: anyio.abc.TaskGroup
 

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-    LimitReachedError,
-    PaneNotFoundError,
-    StorageError,
-)
+from tmux_debug_mcp.errors import ArgumentError, LimitReachedError, PaneNotFoundError, StorageError
 from tmux_debug_mcp.logs.archive import names_run
 from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
@@ -27,9 +22,6 @@ DEFAULT = "default"
 
 class Sessions:
     """Finds sessions, and makes them.
-
-    Args:
-        engine: The engine.
 
     Attributes:
         engine: The engine.
@@ -45,9 +37,7 @@ class Sessions:
     async def find(self, name: str, *, to_write: bool = False) -> Pane:
         """Return a session; the default one is made when it is not there.
 
-        Args:
-            name: Its name.
-            to_write: A default session that has ended is made again.
+        To write, a default session that has ended is made again.
 
         Raises:
             ArgumentError: It is one of an earlier run.
@@ -55,7 +45,15 @@ class Sessions:
             AmbiguousNameError: There are several.
         """
         if name != DEFAULT:
-            return await self._find_named(name)
+            try:
+                return await self.engine.find(name)
+            except PaneNotFoundError:
+                if not names_run(name):
+                    raise
+                raise ArgumentError(
+                    f"Session '{name[:80]}' has ended, and at best its log is left. Use "
+                    "getContent, or createSession to make another."
+                ) from None
         async with self.engine.naming:
             with contextlib.suppress(PaneNotFoundError):
                 pane = await self.engine.find(name)
@@ -65,17 +63,6 @@ class Sessions:
             pane = await self.create(name)
         await wait_for_first_look(pane)
         return pane
-
-    async def _find_named(self, name: str) -> Pane:
-        try:
-            return await self.engine.find(name)
-        except PaneNotFoundError:
-            if not names_run(name):
-                raise
-            raise ArgumentError(
-                f"Session '{name[:80]}' has ended, and at best its log is left. Use getContent, or "
-                "createSession to make another."
-            ) from None
 
     async def create(
         self,
@@ -93,9 +80,8 @@ class Sessions:
             ArgumentError: The name, the command, the directory or the variables can't be used.
             PaneLimitError: There are as many sessions as there may be, and all run.
         """
-        settings = self.engine.settings
-        shell = interactive_shell(settings)
-        configured_columns, configured_rows = settings.size
+        shell = interactive_shell(self.engine.settings)
+        configured_columns, configured_rows = self.engine.settings.size
         new = NewPane(
             command or shell,
             name,
@@ -121,8 +107,7 @@ async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:
 class Recordings:
     """The last recording of each pane, until it is stopped.
 
-    Args:
-        engine: The engine, at whose end the recordings get the last output.
+    At the engine's end, the recordings get the last output.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -150,19 +135,13 @@ class Recordings:
         try:
             await recording.begin()
         except BaseException:  # also when the call is cancelled
-            self._discard(recording)
+            if self._recordings.get(pane.id) is recording:  # no other call has stopped it
+                del self._recordings[pane.id]
+                recording.stop()
+                recording.path.unlink(missing_ok=True)
             raise
         self._tasks.start_soon(recording.serve)
         return recording
-
-    def _discard(self, recording: Recording) -> None:
-        """Remove a recording that could not begin, unless another call has stopped it already."""
-        pane_id = recording.pane.id
-        if self._recordings.get(pane_id) is not recording:
-            return
-        del self._recordings[pane_id]
-        recording.stop()
-        recording.path.unlink(missing_ok=True)
 
     def of(self, pane: Pane) -> Recording | None:
         """Return the recording of a pane that goes on, None if there is none."""
@@ -185,7 +164,6 @@ class Recordings:
         return None
 
     def _finish(self) -> None:
-        """Record the last output."""
         for recording in self._recordings.values():
             if not recording.is_over:
                 with contextlib.suppress(StorageError):

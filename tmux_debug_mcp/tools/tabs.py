@@ -9,32 +9,16 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
-from tmux_debug_mcp.errors import (
-    ArgumentError,
-    BusyError,
-    CommandError,
-    ForeignShellError,
-    JobNotTakenError,
-    KeyboardHeldError,
-    LogLostError,
-    NotAtPromptError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
-    PaneNotFoundError,
-    ShellNotReadyError,
-    TmuxGoneError,
-    ToolError,
-)
+from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import read_chunk, read_end, read_last_lines
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.giving import MAX_INTERRUPTS_S, turn
@@ -45,7 +29,6 @@ from tmux_debug_mcp.panes.stopping import stop
 from tmux_debug_mcp.panes.waiting.wait import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
-from tmux_debug_mcp.vt.steps import command_lines
 
 from .arguments import argument, arguments, short_name, string, variables, whole
 from .toolset import (
@@ -61,7 +44,7 @@ from .toolset import (
     started,
     state_facts,
 )
-from .users_tabs import MAX_LOG_CHARACTERS, TAB_ID, UsersTabs, advice
+from .users_tabs import MAX_LOG_CHARACTERS, TAB_ID, UsersTabs, lines_of, noted
 
 INSTRUCTIONS = (
     "Terminal tabs, each with a shell of its own that keeps directory and variables. "
@@ -78,51 +61,53 @@ USERS_INSTRUCTIONS = (
     "earlier runs only, as RUN/@N."
 )
 
-SENTENCES: Mapping[type[ToolError], str] = {
-    PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
-    PaneExitedError: (
+SENTENCES: Mapping[type[errors.ToolError], str] = {
+    errors.PaneNotFoundError: "Tab '{window_id}' not found. Use list_tabs to see the tabs.",
+    errors.PaneExitedError: (
         "Tab '{window_id}' has ended ({ending}): no shell is there any more. Use "
         "read_logs_from_tab to read its last output, or create_tab to make another."
     ),
-    PaneLostError: (
+    errors.PaneLostError: (
         "Tab '{window_id}' was lost: its tmux window or server ended from outside. Use create_tab "
         "to make another."
     ),
-    PaneLimitError: (
+    errors.PaneLimitError: (
         "There are {most} tabs and all are running. Use close_tab to close those that are no "
         "longer needed."
     ),
-    KeyboardHeldError: (
+    errors.KeyboardHeldError: (
         "{person} has the keyboard of tab '{window_id}'. Nothing can be typed, run or stopped "
         "there until they let go. Wait, or use another tab."
     ),
-    BusyError: (
+    errors.BusyError: (
         "Tab '{window_id}' is busy: {running:head}, {runtime_s:.0f} s. Use stop_process to stop "
         "that, or another tab."
     ),
-    NotAtPromptError: (
+    errors.NotAtPromptError: (
         "Tab '{window_id}' runs {foreground}, not a shell at its prompt. Use stop_process to stop "
         "that, or another tab. Shells can be bash, zsh, dash, fish and busybox sh."
     ),
-    ShellNotReadyError: (
+    errors.ShellNotReadyError: (
         "Tab '{window_id}': {shell} is not at its prompt; it is at work, or asks for something. "
         "Nothing was run. Use read_logs_from_tab to see what it shows, start_process to answer, or "
         "stop_process to interrupt it."
     ),
-    ForeignShellError: (
+    errors.ForeignShellError: (
         "Tab '{window_id}' has a {shell} of another user or in a container, which can't read the "
         "command's file. Use start_process to type the command there, and read_logs_from_tab."
     ),
-    JobNotTakenError: (
+    errors.JobNotTakenError: (
         "Tab '{window_id}': {shell} did not take the command, and nothing was run. Use "
         "read_logs_from_tab to see what it is doing."
     ),
-    LogLostError: (
+    errors.LogLostError: (
         "Tab '{window_id}': what it printed could not be written to {path}. The command was run; "
         "how it ended is lost. Make room there."
     ),
-    CommandError: "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there.",
-    TmuxGoneError: (
+    errors.CommandError: (
+        "tmux {tmux_command} failed: {reason}. Use list_tabs to see what is there."
+    ),
+    errors.TmuxGoneError: (
         "The tmux server has ended and its tabs with it. The next create_tab starts a new one."
     ),
 }
@@ -133,14 +118,11 @@ _TIMED_OUT = (RunReason.TIMED_OUT, RunReason.RUNNING, RunReason.SHELL_INTERRUPTE
 
 
 class Tabs:
-    """The tabs on our own tmux server, and those on the user's.
-
-    Args:
-        engine: The engine.
+    """The tabs on our own tmux server.
 
     Attributes:
         engine: The engine.
-        users: The tabs on the user's tmux server, None where we work on ours.
+        users: The tabs on the user's tmux server instead, None where we work on ours.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -153,13 +135,9 @@ class Tabs:
         """Return the user's tabs where a call about this one is for them; kept logs are ours."""
         return None if "/" in window_id else self.users
 
-    def _own_id(self, window_id: str) -> str:
-        """Return the id of a tab of this run without the run."""
-        archive = self.engine.archive
-        return window_id.removeprefix(f"{archive.run}/") if archive else window_id
-
     def _find(self, window_id: str) -> Pane | None:
-        own = self._own_id(window_id)
+        archive = self.engine.archive
+        own = window_id.removeprefix(f"{archive.run}/") if archive else window_id
         return next((pane for pane in self.engine.panes if pane.window == own), None)
 
     def usable(self, window_id: str) -> Pane:
@@ -173,13 +151,12 @@ class Tabs:
         if pane:
             return pane
         archive = self.engine.archive
-        is_of_earlier_run = archive is not None and bool(archive.runs_with(window_id))
-        if "/" in window_id or is_of_earlier_run:
-            raise ArgumentError(
+        if "/" in window_id or (archive and archive.runs_with(window_id)):
+            raise errors.ArgumentError(
                 f"Tab '{window_id[:80]}' has ended, and at best its log is left. Use "
                 "read_logs_from_tab, or create_tab to make another."
             )
-        raise PaneNotFoundError(window_id)
+        raise errors.PaneNotFoundError(window_id)
 
     def readable_id(self, window_id: str) -> str:
         """Return what the engine calls a tab; an id without a run means the only one of all runs.
@@ -190,7 +167,7 @@ class Tabs:
         """
         _, slash, own = window_id.rpartition("/")
         if not TAB_ID.fullmatch(own):
-            raise PaneNotFoundError(window_id)
+            raise errors.PaneNotFoundError(window_id)
         pane = self._find(window_id)
         if pane:
             return pane.id
@@ -198,15 +175,15 @@ class Tabs:
             return window_id
         archive = self.engine.archive
         if archive is None:
-            raise PaneNotFoundError(window_id)
+            raise errors.PaneNotFoundError(window_id)
         if archive.has(f"{archive.run}/{own}"):
             return f"{archive.run}/{own}"
         runs = archive.runs_with(own)
         if len(runs) > 1:
             ids = ", ".join(f"{run}/{own}" for run in runs[:_MAX_EARLIER_TABS])
-            raise ArgumentError(f"Several runs had a tab '{own}': {ids}. Give one of these.")
+            raise errors.ArgumentError(f"Several runs had a tab '{own}': {ids}. Give one of these.")
         if not runs:
-            raise PaneNotFoundError(window_id)
+            raise errors.PaneNotFoundError(window_id)
         return f"{runs[0]}/{own}"
 
 
@@ -214,6 +191,11 @@ def _is_ours(settings: Settings) -> bool:
     """Tell whether tabs are on our own tmux server, with logs and options of ours."""
     return not settings.socket
 
+
+# What the model reads of arguments that several tools have.
+_TAB = "Tab id, e.g. @3"
+_READABLE_TAB = "Tab id, e.g. @3; of an earlier run, RUN/@3"
+_STRIP_ANSI = "Remove ANSI sequences (default false)"
 
 TOOLSET = Toolset(
     "tabs",
@@ -225,18 +207,6 @@ TOOLSET = Toolset(
     keeps_logs=True,
     uses_socket=True,
 )
-
-
-def _tab() -> Any:  # noqa: ANN401  as `argument`
-    return string("Tab id, e.g. @3")
-
-
-def _readable_tab() -> Any:  # noqa: ANN401
-    return string("Tab id, e.g. @3; of an earlier run, RUN/@3")
-
-
-def _strip_ansi() -> Any:  # noqa: ANN401
-    return argument("Remove ANSI sequences (default false)", default=False)
 
 
 @arguments
@@ -251,20 +221,12 @@ class CreateTab:
 
 @TOOLSET.tool("create_tab", "Create a new terminal tab with a shell.", CREATES)
 async def create_tab(tabs: Tabs, arguments: CreateTab) -> Answer:
-    """Start a shell in a new tab.
-
-    Raises:
-        ArgumentError: The name, the directory or the variables can't be used.
-        PaneLimitError: There are as many tabs as there may be, and all run.
-    """
     if tabs.users:
         return await tabs.users.create_tab(
             arguments.name, arguments.cwd, arguments.env or {}, login=arguments.login
         )
     shell = interactive_shell(tabs.engine.settings)
-    program = [shell]
-    if arguments.login:
-        program.append("-l")
+    program = [shell, "-l"] if arguments.login else [shell]
     name = os.path.basename(shell) if arguments.name is None else arguments.name
     check_name(name, ids=TAB_ID)
     new = NewPane(
@@ -295,11 +257,19 @@ async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
     engine = tabs.engine
     active = await engine.host.active_windows()
     first_panes = {pane.window: pane for pane in reversed(engine.panes)}
-    shown = [
-        _row(pane, await pane.state(), is_active=pane.window in active)
-        for pane in reversed(first_panes.values())
-    ]
-    kept = engine.archive.earlier() if engine.archive else ()
+    shown = []
+    for pane in reversed(first_panes.values()):
+        state = await pane.state()
+        row = {
+            "window_id": pane.window,
+            "name": pane.name,
+            "active": pane.window in active,
+            "status": "running" if state.is_running else "exited",
+            **state_facts(state),
+        }
+        if state.awaits is Awaits.HIDDEN_INPUT:
+            row["note"] = _ask_a_person(pane)
+        shown.append(row)
     earlier = [
         {
             "window_id": f"{run}/{entry.window}",
@@ -307,38 +277,18 @@ async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
             "active": False,
             "status": "exited",
         }
-        for run, entry in kept
+        for run, entry in (engine.archive.earlier() if engine.archive else ())
     ]
     result: dict[str, Any] = {"tabs": shown + earlier[:_MAX_EARLIER_TABS]}
     if len(earlier) > _MAX_EARLIER_TABS:
         result["earlier_tabs_not_shown"] = len(earlier) - _MAX_EARLIER_TABS
-    return json_answer(None, result | _diagnostics(engine))
-
-
-def _diagnostics(engine: Engine) -> dict[str, str]:
-    """Return what a person may want to know of our tmux server and our logs."""
-    facts = {}
     if engine.archive:
-        facts["log_dir"] = str(engine.archive.directory)
+        result["log_dir"] = str(engine.archive.directory)
     client = engine.host.client
     if client:
-        facts["tmux"] = client.version
-        facts["socket"] = f"{client.directory}/tmux"
-    return facts
-
-
-def _row(pane: Pane, state: State, *, is_active: bool) -> dict[str, Any]:
-    """Return a tab as the list has it."""
-    row: dict[str, Any] = {
-        "window_id": pane.window,
-        "name": pane.name,
-        "active": is_active,
-        "status": "running" if state.is_running else "exited",
-        **state_facts(state),
-    }
-    if state.awaits is Awaits.HIDDEN_INPUT:
-        row["note"] = _ask_a_person(pane)
-    return row
+        result["tmux"] = client.version
+        result["socket"] = f"{client.directory}/tmux"
+    return json_answer(None, result)
 
 
 def _ask_a_person(pane: Pane) -> str:
@@ -348,9 +298,9 @@ def _ask_a_person(pane: Pane) -> str:
 
 @arguments
 class ReadLogs:
-    window_id: str = _readable_tab()
+    window_id: str = string(_READABLE_TAB)
     lines: int = whole("Lines from the end (default 500)", default=500, minimum=1)
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -365,8 +315,7 @@ async def read_logs(tabs: Tabs, arguments: ReadLogs) -> Answer:
         return await users.read_logs(
             arguments.window_id, arguments.lines, strip_ansi=arguments.strip_ansi
         )
-    readable_id = tabs.readable_id(arguments.window_id)
-    async with tabs.engine.open_readable(readable_id) as tab:
+    async with tabs.engine.open_readable(tabs.readable_id(arguments.window_id)) as tab:
         gaps = await _gaps(tab)
         end = (await tab.state()).cursor
         found, is_cut = await read_last_lines(
@@ -387,12 +336,12 @@ async def _gaps(tab: Readable) -> dict[str, str]:
 
 @arguments
 class ExecuteCommand:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     command: str = string("Shell command; may have several lines")
     timeout_ms: float = argument(
         "Milliseconds to give it (default 10000)", default=10_000, minimum=1, maximum=3_600_000
     )
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -409,18 +358,18 @@ class ExecuteCommand:
 async def execute_command(tabs: Tabs, arguments: ExecuteCommand) -> Answer:
     users = tabs.users_for(arguments.window_id)
     if users:
-        return await users.execute_command(arguments.window_id)
+        reason = "what a command prints, and its exit code, can't be told there"
+        await users.refuse(arguments.window_id, reason)
     check(NewPane(arguments.command))
     pane = tabs.usable(arguments.window_id)
     timeout_s = arguments.timeout_ms / 1000
-    show = _clean_output if arguments.strip_ansi else _raw_output
+    show = partial(_output, is_raw=not arguments.strip_ansi)
     outcome = await run_in_turn(pane, arguments.command, timeout_s, show)
     came = came_out(outcome.reason, outcome.state, outcome.exit_code)
     return json_answer(pane.window, _ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
 
 
 def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
-    """Return the result of a command."""
     result: dict[str, Any] = {
         "output": outcome.excerpt.text,
         "timed_out": outcome.reason in _TIMED_OUT,
@@ -450,26 +399,20 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         remarks.append(f"{remark[0].upper()}{remark[1:]}.")
     if not outcome.state.is_running:
         remarks.append(f"The tab has ended: {outcome.state}.")
-    if remarks:
-        result["note"] = " ".join(remarks)
-    return result
+    return noted(result, remarks)
 
 
-async def _clean_output(log: Log, start: int, end: int) -> Excerpt:
+async def _output(log: Log, start: int, end: int, *, is_raw: bool) -> Excerpt:
     """Return the end of a command's output."""
-    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_line=True)
-    return Excerpt(piece.text.split("\n"), [], piece.start - start)
-
-
-async def _raw_output(log: Log, start: int, end: int) -> Excerpt:
-    """Return the end of a command's output with escape sequences."""
-    piece = await read_end(log, start, end, MAX_OUTPUT_CHARACTERS, is_raw=True)
+    piece = await read_end(
+        log, start, end, MAX_OUTPUT_CHARACTERS, is_line=not is_raw, is_raw=is_raw
+    )
     return Excerpt(piece.text.split("\n"), [], piece.start - start)
 
 
 @arguments
 class StartProcess:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     command: str = string("Shell command")
     append_newline: bool = argument("Press Enter after it (default true)", default=True)
 
@@ -489,8 +432,7 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
         )
     check(NewPane(arguments.command))
     pane = tabs.usable(arguments.window_id)
-    text = arguments.command.replace("\r\n", "\n").rstrip("\n")
-    lines = command_lines(text, enters=int(arguments.append_newline))
+    lines = lines_of(arguments.command, append_newline=arguments.append_newline)
     async with turn(pane, pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
@@ -502,15 +444,12 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
         remarks.append("Enter was not pressed.")
     if not is_shell:
         remarks.append(f"It was typed into {foreground}, which is in the foreground.")
-    result: dict[str, Any] = {"started": True}
-    if remarks:
-        result["note"] = " ".join(remarks)
-    return json_answer(pane.window, result)
+    return json_answer(pane.window, noted({"started": True}, remarks))
 
 
 @arguments
 class StopProcess:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
     signal: Literal["SIGINT", "SIGTERM"] = argument(
         "SIGINT, which is C-c (default), or SIGTERM", default="SIGINT"
     )
@@ -522,25 +461,30 @@ class StopProcess:
     DESTROYS,
 )
 async def stop_process(tabs: Tabs, arguments: StopProcess) -> Answer:
-    number = signal.Signals[arguments.signal]
-    users = tabs.users_for(arguments.window_id)
+    window_id, number = arguments.window_id, signal.Signals[arguments.signal]
+    advice = "close_tab ends all that runs there"
+    if number == signal.SIGINT:
+        advice = "SIGTERM may help"
+    users = tabs.users_for(window_id)
     if users:
-        return await users.stop_process(arguments.window_id, number)
-    pane = tabs.usable(arguments.window_id)
-    reason = await stop(pane, number, advice(number))
+        reason = await users.stop(window_id, number, advice)
+    else:
+        pane = tabs.usable(window_id)
+        window_id = pane.window
+        reason = await stop(pane, number, advice)
     if reason is None:
-        return json_answer(pane.window, {"success": True})
-    return json_answer(pane.window, {"success": False, "note": f"Not stopped: {reason}."})
+        return json_answer(window_id, {"success": True})
+    return json_answer(window_id, {"success": False, "note": f"Not stopped: {reason}."})
 
 
 @arguments
 class StreamLogs:
-    window_id: str = _readable_tab()
+    window_id: str = string(_READABLE_TAB)
     from_byte: int = whole("Offset to start at (default 0)", default=0, minimum=0)
     max_bytes: int = whole(
         "Most bytes to read (default 65536)", default=65_536, minimum=1, maximum=MAX_CHUNK_BYTES
     )
-    strip_ansi: bool = _strip_ansi()
+    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -551,21 +495,15 @@ class StreamLogs:
     meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
 )
 async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
-    """Return the next bytes of a tab's log.
-
-    Raises:
-        ArgumentError: The offset is beyond the log's end.
-    """
     users = tabs.users_for(arguments.window_id)
     if users:
-        return await users.stream_logs(arguments.window_id)
-    start, max_bytes = arguments.from_byte, arguments.max_bytes
-    readable_id = tabs.readable_id(arguments.window_id)
-    async with tabs.engine.open_readable(readable_id) as tab:
+        await users.refuse(arguments.window_id, "there are no offsets to read from")
+    start = arguments.from_byte
+    async with tabs.engine.open_readable(tabs.readable_id(arguments.window_id)) as tab:
         gaps = await _gaps(tab)
         state = await tab.state()
         if start > tab.log.size:
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
                 f"Give at most {state.cursor}."
             )
@@ -573,7 +511,7 @@ async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
             tab.log,
             start,
             state.cursor,
-            max_bytes,
+            arguments.max_bytes,
             is_raw=not arguments.strip_ansi,
             is_final=state.is_final,
         )
@@ -601,7 +539,10 @@ class SetHistoryLimit:
 )
 async def set_history_limit(tabs: Tabs, arguments: SetHistoryLimit) -> Answer:
     if tabs.users:
-        return await tabs.users.set_history_limit()
+        raise errors.ToolError(
+            "The history limit of the user's own tmux server is an option of the user's, and is "
+            "left alone."
+        )
     await tabs.engine.host.set_history_limit(arguments.limit)
     note = "It holds for tabs that are created from now on."
     return json_answer(None, {"success": True, "note": note})
@@ -609,7 +550,7 @@ async def set_history_limit(tabs: Tabs, arguments: SetHistoryLimit) -> Answer:
 
 @arguments
 class CloseTab:
-    window_id: str = _tab()
+    window_id: str = string(_TAB)
 
 
 @TOOLSET.tool(
@@ -626,7 +567,7 @@ async def close_tab(tabs: Tabs, arguments: CloseTab) -> Answer:
     tab = tabs.usable(arguments.window_id)
     state = await engine.kill(tab)
     for pane in engine.panes_in(tab.window):  # of a window that was split
-        with contextlib.suppress(PaneNotFoundError):  # it was killed meanwhile
+        with contextlib.suppress(errors.PaneNotFoundError):  # it was killed meanwhile
             await engine.kill(pane)
     result: dict[str, Any] = {"success": True, "ended": str(state)}
     if engine.archive:

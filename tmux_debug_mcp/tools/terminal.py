@@ -1,9 +1,4 @@
-"""The toolset `terminal`: spec 003's terminal emulator, with the features it plans.
-
-Handlers raise ArgumentError for an argument that can't be used, LimitReachedError for a session or
-a recording that is there already, and ToolError for a picture or a recording that can't be had.
-What `Sessions` and `panes` raise comes through.
-"""
+"""The toolset `terminal`: spec 003's terminal emulator, with the features it plans."""
 
 import contextlib
 import os
@@ -15,39 +10,18 @@ from typing import Any, Literal
 
 import anyio.to_thread
 
-from tmux_debug_mcp.errors import (
-    AmbiguousNameError,
-    ArgumentError,
-    CommandError,
-    KeyboardHeldError,
-    LimitReachedError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
-    PaneNotFoundError,
-    TmuxGoneError,
-    ToolError,
-)
+from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.display import clear, resize
-from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting.wait import rest
-from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once
-from tmux_debug_mcp.vt.sizes import (
-    MAX_COLUMNS,
-    MAX_ROWS,
-    MIN_SIZE,
-    SESSION_COLUMNS,
-    SESSION_ROWS,
-)
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
 
 from .arguments import (
     MAX_TEXT_CHARACTERS,
@@ -78,31 +52,33 @@ INSTRUCTIONS = (
     "shell that is started when it is first used."
 )
 
-SENTENCES: Mapping[type[ToolError], str] = {
-    PaneNotFoundError: (
+SENTENCES: Mapping[type[errors.ToolError], str] = {
+    errors.PaneNotFoundError: (
         "Session '{session}' not found. Use listSessions to see the sessions, or createSession."
     ),
-    AmbiguousNameError: (
+    errors.AmbiguousNameError: (
         "Name '{name}' is that of {count} sessions: {ids}. Give one of these instead."
     ),
-    PaneExitedError: (
+    errors.PaneExitedError: (
         "Session '{session}' has ended ({ending}). Use getContent to read its last output, or "
         "createSession to start anew."
     ),
-    PaneLostError: (
+    errors.PaneLostError: (
         "Session '{session}' was lost: its tmux window or server ended from outside. Use "
         "createSession to make another."
     ),
-    PaneLimitError: (
+    errors.PaneLimitError: (
         "There are {most} sessions and all are running. Use closeSession to close those that are "
         "no longer needed."
     ),
-    KeyboardHeldError: (
+    errors.KeyboardHeldError: (
         "{person} has the keyboard of session '{session}'. Nothing can be typed there until they "
         "let go. Wait, or work in another session."
     ),
-    CommandError: "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there.",
-    TmuxGoneError: (
+    errors.CommandError: (
+        "tmux {tmux_command} failed: {reason}. Use listSessions to see what is there."
+    ),
+    errors.TmuxGoneError: (
         "The tmux server has ended and its sessions with it. The next call starts a new one."
     ),
 }
@@ -121,6 +97,9 @@ def _resources(sessions: Sessions) -> Mapping[str, Any]:
     return Screens(sessions, SENTENCES).handlers()
 
 
+# What the model reads of arguments that several tools have.
+_SESSION = "Session name (default: default)"
+
 TOOLSET = Toolset(
     "terminal",
     Sessions,
@@ -133,14 +112,10 @@ TOOLSET = Toolset(
 )
 
 
-def _session() -> Any:  # noqa: ANN401  as `argument`
-    return string("Session name (default: default)", default=DEFAULT)
-
-
 @arguments
 class TypeText:
     text: str = string("Text to type")
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool(
@@ -152,7 +127,7 @@ async def type_text(sessions: Sessions, arguments: TypeText) -> Answer:
     text = arguments.text
     size = len(text.encode())
     if size > MAX_KEYS_BYTES:
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
             "it in parts."
         )
@@ -164,21 +139,20 @@ async def type_text(sessions: Sessions, arguments: TypeText) -> Answer:
 @arguments
 class SendKey:
     key: str = string("Key name, e.g. Ctrl+C")
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool("sendKey", f"Press a key: {_KEYS}.", DESTROYS)
 async def send_key(sessions: Sessions, arguments: SendKey) -> Answer:
-    key = arguments.key
-    name = key_name(key)
+    name = key_name(arguments.key)
     if name is None:
-        raise ArgumentError(
-            f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use type "
-            "for text."
+        raise errors.ArgumentError(
+            f"Parameter 'key' is '{arguments.key[:40]}', which is no key. Keys are {_KEYS}. Use "
+            "type for text."
         )
     pane = await sessions.find(arguments.session, to_write=True)
     await send(pane, [pressed((name,))])
-    return Answer([f"Sent key: {key}"], pane_id=pane.name)
+    return Answer([f"Sent key: {arguments.key}"], pane_id=pane.name)
 
 
 @arguments
@@ -186,7 +160,7 @@ class GetContent:
     visible_only: bool = argument(
         "Only the visible screen (default false)", called="visibleOnly", default=False
     )
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool(
@@ -225,7 +199,7 @@ async def _rest_after_keys(pane: Pane) -> None:
 @arguments
 class TakeScreenshot:
     format: Literal["text", "png"] = argument("png adds a picture (default text)", default="text")
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool(
@@ -244,30 +218,23 @@ async def take_screenshot(sessions: Sessions, arguments: TakeScreenshot) -> Answ
         "cursor": {"x": x, "y": y},
         "dimensions": {"cols": screen.columns, "rows": screen.height},
     }
-    image = await _picture(sessions, screen) if arguments.format == "png" else None
+    image = None
+    if arguments.format == "png":
+        try:
+            from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it imports Pillow
+        except ImportError:
+            raise errors.ToolError(
+                "A PNG needs Pillow, which the server's Python does not have. Ask the user to "
+                f"install it: {sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp "
+                "pillow; uvx --with pillow). Use format 'text'."
+            ) from None
+        image = await anyio.to_thread.run_sync(draw, screen, limiter=sessions.drawing)
     return Answer([compact(result)], pane_id=pane.name, output=text, image=image)
-
-
-async def _picture(sessions: Sessions, screen: Screen) -> bytes:
-    """Return a PNG of a screen.
-
-    Raises:
-        ToolError: Pillow is not installed.
-    """
-    try:
-        from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it imports Pillow
-    except ImportError:
-        raise ToolError(
-            "A PNG needs Pillow, which the server's Python does not have. Ask the user to "
-            f"install it: {sys.executable} -m pip install pillow (pipx inject tmux-debug-mcp "
-            "pillow; uvx --with pillow). Use format 'text'."
-        ) from None
-    return await anyio.to_thread.run_sync(draw, screen, limiter=sessions.drawing)
 
 
 @arguments
 class OfSession:
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool("clear", "Clear the terminal's screen and scrollback.", DESTROYS)
@@ -281,7 +248,7 @@ async def clear_session(sessions: Sessions, arguments: OfSession) -> Answer:
 class Resize:
     cols: int = argument(minimum=MIN_SIZE, maximum=MAX_COLUMNS)
     rows: int = argument(minimum=MIN_SIZE, maximum=MAX_ROWS)
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool("resize", "Change the terminal's size.", CREATES)
@@ -312,15 +279,13 @@ class CreateSession:
 
 
 @TOOLSET.tool(
-    "createSession",
-    "Start another terminal session, with a shell or a command.",
-    CREATES,
+    "createSession", "Start another terminal session, with a shell or a command.", CREATES
 )
 async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer:
     name = arguments.name
     async with sessions.engine.naming:
         if await sessions.engine.running_pane(name):
-            raise LimitReachedError(
+            raise errors.LimitReachedError(
                 f"Session '{name}' is there already. Use it, or closeSession first."
             )
         pane = await sessions.create(
@@ -341,36 +306,27 @@ async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer
 
 @TOOLSET.tool("listSessions", "List the sessions as JSON, with size and what runs there.", READS)
 async def list_sessions(sessions: Sessions, _arguments: NoArguments) -> Answer:
-    rows = [_row(sessions, pane, state) for pane, state in await _shown_sessions(sessions.engine)]
-    rows += _earlier_rows(sessions.engine.archive)[:_MAX_EARLIER_SESSIONS]
-    return Answer([compact(rows)])
-
-
-async def _shown_sessions(engine: Engine) -> list[tuple[Pane, State]]:
-    """Return the running sessions, and the newest of each name that none of them has."""
-    states = [(pane, await pane.state()) for pane in engine.panes]
+    states = [(pane, await pane.state()) for pane in sessions.engine.panes]
     running = {pane.name for pane, state in states if state.is_running}
     newest = {pane.name: pane for pane, _ in states}
-    return [
-        (pane, state)
-        for pane, state in states
-        if state.is_running or (pane.name not in running and newest[pane.name] is pane)
-    ]
-
-
-def _row(sessions: Sessions, pane: Pane, state: State) -> dict[str, Any]:
-    """Return a session as the list has it."""
-    row: dict[str, Any] = {
-        "session": pane.name,
-        "status": "running" if state.is_running else "exited",
-        "cols": pane.log.columns,
-        "rows": pane.log.rows,
-        **state_facts(state),
-    }
-    recording = sessions.recordings.of(pane)
-    if recording:
-        row["recording"] = str(recording.path)
-    return row
+    rows = []
+    for pane, state in states:
+        # Of those that have ended, the newest of each name that no running one has.
+        if not state.is_running and (pane.name in running or newest[pane.name] is not pane):
+            continue
+        row = {
+            "session": pane.name,
+            "status": "running" if state.is_running else "exited",
+            "cols": pane.log.columns,
+            "rows": pane.log.rows,
+            **state_facts(state),
+        }
+        recording = sessions.recordings.of(pane)
+        if recording:
+            row["recording"] = str(recording.path)
+        rows.append(row)
+    rows += _earlier_rows(sessions.engine.archive)[:_MAX_EARLIER_SESSIONS]
+    return Answer([compact(rows)])
 
 
 def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
@@ -396,7 +352,7 @@ async def close_session(sessions: Sessions, arguments: OfSession) -> Answer:
     state = await engine.kill(pane)
     for older in engine.panes:
         if older.name == pane.name and not (await older.state()).is_running:
-            with contextlib.suppress(PaneNotFoundError):  # it was closed meanwhile
+            with contextlib.suppress(errors.PaneNotFoundError):  # it was closed meanwhile
                 await engine.kill(older)
     text = f"Closed session '{pane.name}' ({state})"
     return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
@@ -405,7 +361,7 @@ async def close_session(sessions: Sessions, arguments: OfSession) -> Answer:
 @arguments
 class StartRecording:
     path: str | None = string("New file (default: a name of its own)", default=None)
-    session: str = _session()
+    session: str = string(_SESSION, default=DEFAULT)
 
 
 @TOOLSET.tool(
@@ -416,8 +372,8 @@ class StartRecording:
 async def start_recording(sessions: Sessions, arguments: StartRecording) -> Answer:
     pane = await sessions.find(arguments.session, to_write=True)
     path = _recording_path(sessions.engine.settings, pane, arguments.path)
-    recording = await sessions.recordings.start(pane, path)
-    return Answer([f"Recording session '{pane.name}' to {recording.path}"], pane_id=pane.name)
+    await sessions.recordings.start(pane, path)
+    return Answer([f"Recording session '{pane.name}' to {path}"], pane_id=pane.name)
 
 
 def _recording_path(settings: Settings, pane: Pane, given: str | None) -> Path:
@@ -434,9 +390,11 @@ async def stop_recording(sessions: Sessions, arguments: OfSession) -> Answer:
     recording = sessions.recordings.stop(name)
     if recording is None:
         await sessions.engine.find(name)
-        raise ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
+        raise errors.ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
     if not recording.path.exists():
-        raise ToolError(f"The recording is lost: its file {recording.path} was removed meanwhile.")
+        raise errors.ToolError(
+            f"The recording is lost: its file {recording.path} was removed meanwhile."
+        )
     cut = f" until {recording.reason}" if recording.reason else ""
     text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "
     return Answer([text + str(recording.path)], pane_id=name)

@@ -2,27 +2,14 @@
 
 It works on our own tmux server, or with a socket on the user's. Results are the spec's texts; lists
 have a line for each thing, its fields separated by tabs.
-
-Handlers that take a target may raise TargetNotFoundError and AmbiguousTargetError. All may raise
-what the methods of `OwnServer` and `UsersServer` do.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from itertools import groupby
+from typing import Literal
 
-from tmux_debug_mcp.errors import (
-    AmbiguousNameError,
-    ArgumentError,
-    KeyboardHeldError,
-    MixedKeysError,
-    PaneExitedError,
-    PaneLimitError,
-    PaneLostError,
-    PaneNotFoundError,
-    TmuxGoneError,
-    ToolError,
-)
+from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name
 from tmux_debug_mcp.tmux.targets import (
@@ -36,25 +23,9 @@ from tmux_debug_mcp.tmux.users_server import Made, UsersServer, escaped
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.steps import steps
 
-from .arguments import (
-    MAX_TEXT_CHARACTERS,
-    MAX_TEXT_LINES,
-    argument,
-    arguments,
-    short_name,
-    string,
-)
+from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, argument, arguments, short_name, string
 from .own_server import OwnServer
-from .toolset import (
-    CREATES,
-    DESTROYS,
-    READS,
-    Answer,
-    NoArguments,
-    Toolset,
-    came_out,
-    may_kill,
-)
+from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Toolset, came_out, may_kill
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -62,33 +33,33 @@ INSTRUCTIONS = (
     "with tmux_send_keys, see what came of it with tmux_read_pane."
 )
 
-SENTENCES: Mapping[type[ToolError], str] = {
-    PaneNotFoundError: (
+SENTENCES: Mapping[type[errors.ToolError], str] = {
+    errors.PaneNotFoundError: (
         "Target '{target:head}' is gone. Use tmux_list_panes to see what is there."
     ),
-    AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
-    PaneExitedError: (
+    errors.AmbiguousNameError: "Target '{target}' means {count} panes. Give an id.",
+    errors.PaneExitedError: (
         "Pane '{target}' has ended ({ending}): nothing there reads keys. Use tmux_read_pane to "
         "read its last output or tmux_create_window to start anew."
     ),
-    PaneLostError: (
+    errors.PaneLostError: (
         "Pane '{target}' was lost: its window or the tmux server ended from outside. Use "
         "tmux_list_panes to see what is there."
     ),
-    MixedKeysError: (
+    errors.MixedKeysError: (
         "'{key:head}' is a key's name, and keys do not mix with text. Send these one after the "
         "other: {steps}; or set literal to type all of it as text."
     ),
-    KeyboardHeldError: (
+    errors.KeyboardHeldError: (
         "{person} has the keyboard of a pane in the window of '{target}'. Until they let go, that "
         "pane takes no keys, and the panes of that window stay as they are. Wait, or work in "
         "another window."
     ),
-    PaneLimitError: (
+    errors.PaneLimitError: (
         "There are {most} panes and all are running. Use tmux_kill to end those that are no longer "
         "needed."
     ),
-    TmuxGoneError: (
+    errors.TmuxGoneError: (
         "The tmux server has ended and its panes with it. The next tmux_create_session starts a "
         "new one."
     ),
@@ -100,6 +71,11 @@ _SIZE = re.compile(r"[1-9]\d{0,4}|(?:[1-9]\d?|100)%")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 
+# What the model reads of arguments that several tools have.
+_PANE = "Pane: %3 or session:window.pane"
+_WINDOW = "Window: @1 or session:window"
+_COMMAND = "Command to run instead of a shell"
+
 TOOLSET = Toolset(
     "tmux",
     lambda engine: engine.users_server or OwnServer(engine),
@@ -110,29 +86,13 @@ TOOLSET = Toolset(
 )
 
 
-def _pane() -> Any:  # noqa: ANN401  as `argument`
-    return string("Pane: %3 or session:window.pane")
-
-
-def _window() -> Any:  # noqa: ANN401
-    return string("Window: @1 or session:window")
-
-
-def _command() -> Any:  # noqa: ANN401
-    return string("Command to run instead of a shell", default=None)
-
-
 @TOOLSET.tool(
-    "tmux_list_sessions",
-    "List all sessions: name, id, number of windows, clients attached.",
-    READS,
+    "tmux_list_sessions", "List all sessions: name, id, number of windows, clients attached.", READS
 )
 async def list_sessions(server: Server, _arguments: NoArguments) -> Answer:
-    sessions: dict[str, list[PaneRow]] = {}
-    for row in await server.rows():
-        sessions.setdefault(row.session_id, []).append(row)
     lines = []
-    for rows in sessions.values():
+    for _, group in groupby(await server.rows(), key=lambda row: row.session_id):
+        rows = list(group)
         first = rows[0]
         windows = len({row.window_index for row in rows})
         words = [first.session_name, first.session_id, f"{windows} windows"]
@@ -147,7 +107,7 @@ def _list(lines: Sequence[str], nothing: str) -> Answer:
 @arguments
 class CreateSession:
     name: str = short_name("Name for the session")
-    command: str | None = _command()
+    command: str | None = string(_COMMAND, default=None)
     window_name: str | None = short_name("Name for its window", default=None)
 
 
@@ -157,11 +117,6 @@ class CreateSession:
     CREATES,
 )
 async def create_session(server: Server, arguments: CreateSession) -> Answer:
-    """Make a session with a window.
-
-    Raises:
-        ArgumentError: A name or the command can't be used.
-    """
     check_name(arguments.name, ids=_ANY_ID)
     if arguments.window_name is not None:
         check_name(arguments.window_name, "window_name", _ANY_ID)
@@ -184,11 +139,6 @@ def _created(text: str, made: Made) -> Answer:
 
 
 def _check_command(command: str | None) -> None:
-    """See that a command can be run, before anything is made for it.
-
-    Raises:
-        ArgumentError: It can't.
-    """
     if command is not None:
         check(NewPane(command))
 
@@ -201,11 +151,6 @@ class RenameSession:
 
 @TOOLSET.tool("tmux_rename_session", "Rename a session.", CREATES)
 async def rename_session(server: Server, arguments: RenameSession) -> Answer:
-    """Give a session another name.
-
-    Raises:
-        ArgumentError: The name can't be used.
-    """
     new = arguments.new_name
     check_name(new, "new_name", _ANY_ID)
     row = find_session(await server.rows(), arguments.old_name)
@@ -229,17 +174,12 @@ class Kill:
     is_offered=may_kill,
 )
 async def kill(server: Server, arguments: Kill) -> Answer:
-    """End a session, a window or a pane.
-
-    Raises:
-        ArgumentError: The target of a session is a part of one.
-    """
     target, kind = arguments.target, arguments.kind
     rows = await server.rows()
     if kind == "session":
         if names_less_than_session(rows, target):
             session_name = find_session(rows, target).session_name
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"Target '{target}' is no session but a part of session '{session_name}'. "
                 "Give that."
             )
@@ -267,11 +207,10 @@ async def list_windows(server: Server, arguments: ListWindows) -> Answer:
     if arguments.session is not None:
         session_id = find_session(rows, arguments.session).session_id
         rows = [row for row in rows if row.session_id == session_id]
-    windows: dict[tuple[str, str], list[PaneRow]] = {}
-    for row in rows:
-        windows.setdefault((row.session_id, row.window_index), []).append(row)
     lines = []
-    for panes in windows.values():
+    # tmux lists session by session, and the panes of each window together.
+    for _, group in groupby(rows, key=lambda row: (row.session_id, row.window_index)):
+        panes = list(group)
         active = next((row for row in panes if row.pane_active == "1"), panes[0])
         words = [active.session_name, active.window_index, active.window_id, active.window_name]
         words += [active.window_active, f"{len(panes)} panes", active.pane_id]
@@ -283,7 +222,7 @@ async def list_windows(server: Server, arguments: ListWindows) -> Answer:
 class CreateWindow:
     session: str = string("Session: name or $0")
     name: str | None = short_name("Name for the window", default=None)
-    command: str | None = _command()
+    command: str | None = string(_COMMAND, default=None)
 
 
 @TOOLSET.tool(
@@ -303,7 +242,7 @@ async def create_window(server: Server, arguments: CreateWindow) -> Answer:
 
 @arguments
 class SelectWindow:
-    target: str = _window()
+    target: str = string(_WINDOW)
 
 
 @TOOLSET.tool("tmux_select_window", "Switch to a window.", CREATES)
@@ -323,7 +262,7 @@ async def select_window(server: Server, arguments: SelectWindow) -> Answer:
 
 @arguments
 class RenameWindow:
-    target: str = _window()
+    target: str = string(_WINDOW)
     new_name: str = short_name("New name")
 
 
@@ -369,19 +308,14 @@ class SplitWindow:
     size: str | None = argument(
         "Size of the new pane: '50%', or lines or columns '20'", default=None
     )
-    command: str | None = _command()
+    command: str | None = string(_COMMAND, default=None)
 
 
 @TOOLSET.tool("tmux_split_window", "Split a pane in two. Returns the new pane's id.", CREATES)
 async def split_window(server: Server, arguments: SplitWindow) -> Answer:
-    """Split a pane in two.
-
-    Raises:
-        ArgumentError: The size or the command can't be used.
-    """
     size = arguments.size
     if size is not None and not _SIZE.fullmatch(size):
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such "
             "as '50%'."
         )
@@ -396,7 +330,7 @@ async def split_window(server: Server, arguments: SplitWindow) -> Answer:
 
 @arguments
 class SelectPane:
-    target: str = _pane()
+    target: str = string(_PANE)
 
 
 @TOOLSET.tool("tmux_select_pane", "Focus a pane.", CREATES)
@@ -408,7 +342,7 @@ async def select_pane(server: Server, arguments: SelectPane) -> Answer:
 
 @arguments
 class ResizePane:
-    target: str = _pane()
+    target: str = string(_PANE)
     direction: Literal["up", "down", "left", "right"] | None = argument(
         "Direction to grow", default=None
     )
@@ -424,17 +358,18 @@ class ResizePane:
 
 
 @TOOLSET.tool(
-    "tmux_resize_pane",
-    "Resize a pane: by direction and amount, or to a width or height.",
-    CREATES,
+    "tmux_resize_pane", "Resize a pane: by direction and amount, or to a width or height.", CREATES
 )
 async def resize_pane(server: Server, arguments: ResizePane) -> Answer:
-    """Resize a pane, by a direction or to a size.
-
-    Raises:
-        ArgumentError: Neither is given, or there is no room for that.
-    """
-    flags = _resize_flags(arguments)
+    flags = []  # a size comes before a direction
+    if arguments.width is not None:
+        flags += ["-x", str(arguments.width)]
+    if arguments.height is not None:
+        flags += ["-y", str(arguments.height)]
+    if not flags:
+        if arguments.direction is None:
+            raise errors.ArgumentError("Give 'direction', or 'width' or 'height'.")
+        flags = [_FLAGS[arguments.direction], str(arguments.amount)]
     row = find_pane(await server.rows(), arguments.target)
     await server.resize(row, flags)
     after = find_pane(await server.rows(), row.pane_id)
@@ -443,7 +378,7 @@ async def resize_pane(server: Server, arguments: ResizePane) -> Answer:
     names_size = arguments.width is not None or arguments.height is not None
     has_wanted = names_size and size == wanted
     if size == before and not has_wanted:
-        raise ArgumentError(
+        raise errors.ArgumentError(
             f"Pane '{arguments.target}' stays {size[0]}x{size[1]}: its window has no room for "
             "that, or no other pane to take it from."
         )
@@ -452,31 +387,13 @@ async def resize_pane(server: Server, arguments: ResizePane) -> Answer:
     return Answer([text], pane_id=row.pane_id)
 
 
-def _resize_flags(arguments: ResizePane) -> Sequence[str]:
-    """Return the flags of resize-pane. A size comes before a direction.
-
-    Raises:
-        ArgumentError: Neither is given.
-    """
-    flags = []
-    if arguments.width is not None:
-        flags += ["-x", str(arguments.width)]
-    if arguments.height is not None:
-        flags += ["-y", str(arguments.height)]
-    if flags:
-        return flags
-    if arguments.direction is None:
-        raise ArgumentError("Give 'direction', or 'width' or 'height'.")
-    return [_FLAGS[arguments.direction], str(arguments.amount)]
-
-
 def _size_of(row: PaneRow) -> tuple[int, int]:
     return int(row.pane_width), int(row.pane_height)
 
 
 @arguments
 class SendKeys:
-    target: str = _pane()
+    target: str = string(_PANE)
     keys: str = argument("Text to type, or keys to press")
     literal: bool = argument(
         "Type exactly this, key names too; a line feed is Enter", default=False
@@ -490,11 +407,6 @@ class SendKeys:
     DESTROYS,
 )
 async def send_keys(server: Server, arguments: SendKeys) -> Answer:
-    """Type and press what `keys` says.
-
-    Raises:
-        KeysError: The keys can't be typed.
-    """
     parts = steps(arguments.keys, literal=arguments.literal)
     row = find_pane(await server.rows(), arguments.target)
     text = await server.send(row, arguments.target, parts)
@@ -503,7 +415,7 @@ async def send_keys(server: Server, arguments: SendKeys) -> Answer:
 
 @arguments
 class ReadPane:
-    target: str = _pane()
+    target: str = string(_PANE)
     line_count: int | None = argument(f"How many (max {MAX_TEXT_LINES})", default=None, minimum=1)
     start_line: int | None = argument(
         "First line: 0 is the top of the screen, -1 the last of the history", default=None
@@ -511,9 +423,7 @@ class ReadPane:
 
 
 @TOOLSET.tool(
-    "tmux_read_pane",
-    "Read a pane's screen, or its last lines, or lines from one on.",
-    READS,
+    "tmux_read_pane", "Read a pane's screen, or its last lines, or lines from one on.", READS
 )
 async def read_pane(server: Server, arguments: ReadPane) -> Answer:
     row = find_pane(await server.rows(), arguments.target)

@@ -1,17 +1,15 @@
-"""The toolbox: all tools of a server, and the one place where calls pass.
+"""All tools of a server, and the one place where calls pass.
 
-A call is checked, put on record, answered and, when it takes long, reported on here. Handlers only
-do what their tool is for.
+A call is checked, put on record, answered and, when it takes long, reported on here.
 """
 
 import base64
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import mcp_types as types
@@ -27,8 +25,7 @@ from .toolset import Answer, Tool, Toolset
 Report = Callable[[float], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A tool with its toolset, and what the toolset's handlers work with."""
 
     tool: Tool[Any, Any]
@@ -37,12 +34,7 @@ class _Entry:
 
 
 class Toolbox:
-    """The tools of a server.
-
-    Args:
-        toolsets: The toolsets that were chosen.
-        engine: The engine that they work with.
-        records: Puts calls on record.
+    """The tools of the toolsets that were chosen.
 
     Attributes:
         running: The number of calls at work.
@@ -50,32 +42,29 @@ class Toolbox:
 
     def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, records: Records) -> None:
         self.running = 0
-        self._toolsets = toolsets
         self._engine = engine
         self._records = records
-        self._entries: dict[str, _Entry] = {}
-        self._resources: list[Callable[[], Mapping[str, Any]]] = []
-        for toolset in toolsets:
-            opened = toolset.open(engine)
-            for tool in toolset.tools:
-                self._entries[tool.name] = _Entry(tool, toolset, opened)
-            if toolset.resources:
-                self._resources.append(partial(toolset.resources, opened))
+        self._opened = [(toolset, toolset.open(engine)) for toolset in toolsets]
+        self._entries = {
+            tool.name: _Entry(tool, toolset, opened)
+            for toolset, opened in self._opened
+            for tool in toolset.tools
+        }
 
     def definitions(self) -> list[types.Tool]:
         """Return the tools as tools/list shows them.
 
         One that could only refuse is not offered. A call of it still gets the reason.
         """
-        tools = [entry.tool for entry in self._entries.values()]
         settings = self._engine.settings
+        tools = [entry.tool for entry in self._entries.values()]
         return [tool.definition() for tool in tools if tool.is_offered(settings)]
 
     @property
     def instructions(self) -> str:
         """What the server tells clients of the tools."""
         settings = self._engine.settings
-        return "\n\n".join(toolset.instructions_for(settings) for toolset in self._toolsets)
+        return "\n\n".join(toolset.instructions_for(settings) for toolset, _ in self._opened)
 
     def resource_handlers(self) -> dict[str, Any]:
         """Return handlers of one client's requests for resources, by the SDK's names; often none.
@@ -83,8 +72,9 @@ class Toolbox:
         What a client subscribes to is its own, and ends with its connection.
         """
         handlers: dict[str, Any] = {}
-        for resources in self._resources:
-            handlers |= resources()
+        for toolset, opened in self._opened:
+            if toolset.resources:
+                handlers |= toolset.resources(opened)
         return handlers
 
     async def call(
@@ -92,11 +82,8 @@ class Toolbox:
     ) -> types.CallToolResult:
         """Call a tool.
 
-        Args:
-            name: The tool's name.
-            arguments: As the client sent them.
-            report: Called every 5 s with the seconds so far, while a long call is at work.
-            caller: Who calls, for the record; "" for the client that started the server.
+        While a long call is at work, `report` is called every 5 s with the seconds so far. For the
+        record, `caller` is who calls; "" for the client that started the server.
 
         Returns:
             The answer; or, with `is_error`, a sentence about what a better call would avoid.
@@ -125,13 +112,13 @@ class Toolbox:
         entry = self._entries.get(name)
         if entry is None:
             raise UnknownToolError(name, ", ".join(self._entries))
-        tool = entry.tool
+        tool, _, opened = entry
         given = tool.parser.parse(arguments)
         try:
             if not tool.may_take_long:
-                return await tool.handler(entry.opened, given)
+                return await tool.handler(opened, given)
             async with _reporting(self._engine.clock, report):
-                return await tool.handler(entry.opened, given)
+                return await tool.handler(opened, given)
         except Exception as error:
             if _is_out_of_files(error):
                 raise OutOfFilesError from error
@@ -140,7 +127,6 @@ class Toolbox:
             raise
 
     def _text_for(self, name: str, arguments: Arguments, error: ToolError) -> str:
-        """Return the text of an error in the words of the tool that was called."""
         entry = self._entries.get(name)
         if entry is None:
             return str(error)
@@ -175,8 +161,15 @@ def _is_out_of_files(error: BaseException) -> bool:
 async def _reporting(clock: Clock, report: Report) -> AsyncIterator[None]:
     """Report progress while the block is at work. An exception of the block comes out as itself."""
     raised: Exception | None = None
+    begin = clock.now()
+
+    async def report_on() -> None:
+        while True:
+            await clock.sleep(clock.times.progress_s)
+            await report(round(clock.now() - begin))
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_report, clock, report)
+        tasks.start_soon(report_on)
         try:
             yield
         except Exception as error:  # noqa: BLE001  it is raised again, outside of the group
@@ -184,10 +177,3 @@ async def _reporting(clock: Clock, report: Report) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
     if raised:
         raise raised
-
-
-async def _report(clock: Clock, report: Report) -> None:
-    begin = clock.now()
-    while True:
-        await clock.sleep(clock.times.progress_s)
-        await report(round(clock.now() - begin))

@@ -52,12 +52,9 @@ class Answer:
 
 
 def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
-    """Return how a call came out.
+    """Return how a call came out: by a WaitReason, a RunReason or a reason of ours.
 
-    Args:
-        reason: Why it was answered: a WaitReason, a RunReason, or one of ours.
-        state: The pane's state then.
-        exit_code: The exit code of what was run in the pane, if not of the pane's own program.
+    `exit_code` is that of what was run in the pane, if not of the pane's own program.
     """
     if exit_code is None:
         exit_code = state.exit_code
@@ -144,7 +141,6 @@ class Toolset(Generic[T]):
     """A vocabulary for the engine.
 
     Attributes:
-        name: One of `TOOLSETS`.
         open: Makes what the handlers work with; once for each server.
         instructions: What the server's instructions say of it.
         users_instructions: What they say instead where it works on the user's own tmux server.
@@ -155,7 +151,6 @@ class Toolset(Generic[T]):
         keeps_logs: Logs are kept after the end even where nobody says where.
         uses_socket: It can work on the user's own tmux server.
         uses_size: Its terminals have the size that the server's option says.
-        tools: Its tools, in the order of their declarations.
     """
 
     name: str
@@ -185,22 +180,16 @@ class Toolset(Generic[T]):
         The function takes what `open` made and the arguments of the call. The annotation of the
         latter gives the tool's schema. It raises a ToolError for the model to read.
 
-        Args:
-            name: The tool's name.
-            description: What the model reads of it.
-            hints: MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`.
-            may_take_long: Calls report progress.
-            meta: The tool's `_meta`, for clients.
-            is_offered: Tells whether a server with these settings offers it.
+        The hints are MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`. Calls that
+        `may_take_long` report progress. `meta` is the tool's `_meta`, for clients.
         """
 
         def declare(handler: Handler[T, A]) -> Handler[T, A]:
             _, given = inspect.signature(handler).parameters.values()
             parser = Parser(name, given.annotation)
-            declared = Tool(
-                name, description, hints, handler, parser, may_take_long, meta, is_offered
+            self.tools.append(
+                Tool(name, description, hints, handler, parser, may_take_long, meta, is_offered)
             )
-            self.tools.append(declared)
             return handler
 
         return declare

@@ -1,20 +1,20 @@
 """Answers callers of `tmux-debug`: a verb is a call of a tool, audited like any other."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import anyio
 
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
+from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import row, status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
+from . import following, people
 from .answers import DONE, INTERRUPTED, REFUSED, Output, output_of, send
-from .following import Followings
 from .parsing import HelpWanted, Request, UsageError, parse
-from .people import People
 from .registry import VERBS
 
 # Verbs that start a program do so in the caller's directory.
@@ -22,27 +22,13 @@ _STARTING = (VERBS["create"].tool, VERBS["run"].tool)
 
 
 class Verbs:
-    """Answers verbs.
-
-    Args:
-        engine: The engine.
-        debug: The tools of `debug`, which the verbs are.
-        all_tools: The tools that `call` can call.
-        people: Answers the verbs for people.
-        followings: Answers `wait --follow`.
-    """
+    """Answers verbs, which are tools of `debug`; `call` can call those of `all_tools`."""
 
     def __init__(
-        self,
-        engine: Engine,
-        debug: Toolbox,
-        all_tools: Toolbox,
-        people: People,
-        followings: Followings,
+        self, engine: Engine, records: Records, debug: Toolbox, all_tools: Toolbox
     ) -> None:
         self._engine = engine
-        self._people = people
-        self._followings = followings
+        self._records = records
         self._debug = debug
         self._all_tools = all_tools
         self._schemas = {tool.name: tool.input_schema for tool in all_tools.definitions()}
@@ -50,15 +36,15 @@ class Verbs:
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
-        Args:
-            caller: Who asks, and gets the answer.
-            wish: `words`, the command line, and `cwd`, the caller's directory.
+        Of the wish, `words` are the command line, and `cwd` is the caller's directory.
 
         Raises:
             CallerGoneError: The caller is gone, or its wish makes no sense.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
-        if not (isinstance(words, list) and isinstance(cwd, str) and _are_texts(words)):
+        if not (isinstance(words, list) and isinstance(cwd, str)):
+            raise CallerGoneError
+        if not all(isinstance(word, str) for word in words):
             raise CallerGoneError
         try:
             request = parse(words, self._schemas)
@@ -69,19 +55,27 @@ class Verbs:
             await send(caller, Output("", f"tmux-debug: {error}\n", REFUSED))
             return
         if request.verb in ("attach", "secret", "replay"):
-            await self._people.answer(caller, request, wish)
+            await people.answer(self._engine, self._records, caller, request, wish)
             return
+        starts = request.tool in _STARTING and request.verb != "call"
         known = {pane.id for pane in self._engine.panes}
         output = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
             program = program_of(caller.parent_pid)
             if request.follows:
-                output = await self._followings.answer(caller, request, program)
+                output = await following.answer(
+                    self._engine, self._records, caller, request, program
+                )
             else:
-                output = await self._called(request, cwd, program)
+                toolbox = self._all_tools if request.verb == "call" else self._debug
+                arguments = dict(request.arguments)
+                if starts and "pane_id" not in arguments:
+                    arguments["cwd"] = os.path.join(cwd, arguments.get("cwd", ""))
+                result = await toolbox.call(request.tool, arguments, _report_nothing, program)
+                output = output_of(request, result)
             tasks.cancel_scope.cancel()
-        if output is None and request.tool in _STARTING and request.verb != "call":
+        if output is None and starts:
             output = await self._goes_on(request, known)
         if output is not None:
             await send(caller, output)
@@ -89,10 +83,8 @@ class Verbs:
     async def _goes_on(self, request: Request, known: Collection[str]) -> Output:
         """Return where the command of a cancelled call goes on.
 
-        Args:
-            request: What the call asked for.
-            known: The panes that were there before it. Another call with the same command may
-                have made a pane meanwhile; then that is named, too.
+        `known` are the panes that were there before it. Another call with the same command may have
+        made a pane meanwhile; then that is named, too.
         """
         given = request.arguments
         lines = []
@@ -113,25 +105,6 @@ class Verbs:
         rows = [row(pane, await pane.state()) for pane in self._engine.panes]
         await caller.send({"panes": rows})
 
-    async def _called(self, request: Request, cwd: str, program: str) -> Output:
-        toolbox = self._all_tools if request.verb == "call" else self._debug
-        arguments = _in_directory(request, cwd)
-        result = await toolbox.call(request.tool, arguments, _report_nothing, program)
-        return output_of(request, result)
-
 
 async def _report_nothing(_seconds: float) -> None:
     """Report no progress: a shell waits as long as it takes."""
-
-
-def _are_texts(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
-
-
-def _in_directory(request: Request, cwd: str) -> dict[str, Any]:
-    """Return the arguments, with the caller's directory where a program is started."""
-    arguments = dict(request.arguments)
-    is_in_pane = "pane_id" in arguments
-    if request.verb != "call" and request.tool in _STARTING and not is_in_pane:
-        arguments["cwd"] = os.path.join(cwd, arguments.get("cwd", ""))
-    return arguments

@@ -43,13 +43,7 @@ _RUN_STATUSES: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a command prints, and how it ends.
-
-    Attributes:
-        out: Text for standard output, with its last line feed.
-        err: Text for standard error, with its last line feed.
-        status: The exit status.
-    """
+    """What a command prints, each text with its last line feed, and its exit status."""
 
     out: str
     err: str
@@ -78,12 +72,14 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     if result.is_error:
         return Output("", _lines([in_verbs(text) for text in texts]), status)
-    if request.verb == "call":
-        return Output(_lines(texts), "", status)
-    if request.verb == "list":
-        return Output(_lines([_list(text) for text in texts]), "", status)
-    if request.verb == "run":  # what the command printed, byte for byte
-        return Output("".join(texts[:-1]), _lines(texts[-1:]), status)
+    match request.verb:
+        case "call":
+            return Output(_lines(texts), "", status)
+        case "list":  # without panes it is a sentence
+            shown = [text if text.startswith("[") else in_verbs(text) for text in texts]
+            return Output(_lines(shown), "", status)
+        case "run":  # what the command printed, byte for byte
+            return Output("".join(texts[:-1]), _lines(texts[-1:]), status)
     return Output(_lines(texts[:-1]), _lines(texts[-1:]), status)
 
 
@@ -92,11 +88,6 @@ def in_verbs(text: str) -> str:
     for verb in TOOLS:
         text = text.replace(verb.tool, f"tmux-debug {verb.name}")
     return text
-
-
-def _list(text: str) -> str:
-    """Return the list of panes; without panes it is a sentence."""
-    return text if text.startswith("[") else in_verbs(text)
 
 
 def _lines(texts: list[str]) -> str:
@@ -108,26 +99,15 @@ def _status(request: Request, result: types.CallToolResult) -> int:
     if result.is_error:
         return REFUSED
     facts: Mapping[str, Any] = result.meta or {}
-    reason = facts.get("reason", "")
+    reason, given = facts.get("reason", ""), request.arguments
     if request.tool == VERBS["run"].tool:
-        return _run_status(reason, facts.get("exit_code"))
+        exit_code = facts.get("exit_code")
+        return _RUN_STATUSES.get(reason, REFUSED if exit_code is None else exit_code)
     if request.tool == VERBS["wait"].tool:
-        return _wait_status(reason, request.arguments)
-    # Without a pattern, create and send only look for a moment at what comes of it.
-    if "wait_for" in request.arguments:
+        # The end is what a wait without a condition waits for.
+        names_condition = not given.keys().isdisjoint(("pattern", "stop_pattern", "idle_s"))
+        if reason == WaitReason.EXITED and not names_condition:
+            return DONE
         return _WAIT_STATUSES.get(reason, DONE)
-    return DONE
-
-
-def _run_status(reason: str, exit_code: int | None) -> int:
-    if reason in _RUN_STATUSES:
-        return _RUN_STATUSES[reason]
-    return REFUSED if exit_code is None else exit_code
-
-
-def _wait_status(reason: str, arguments: Mapping[str, Any]) -> int:
-    """Return the status of a wait; the end is what a wait without a condition waits for."""
-    names_condition = any(name in arguments for name in ("pattern", "stop_pattern", "idle_s"))
-    if reason == WaitReason.EXITED and not names_condition:
-        return DONE
-    return _WAIT_STATUSES.get(reason, DONE)
+    # Without a pattern, create and send only look for a moment at what comes of it.
+    return _WAIT_STATUSES.get(reason, DONE) if "wait_for" in given else DONE

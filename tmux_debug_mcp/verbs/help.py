@@ -30,18 +30,13 @@ def overview() -> str:
 
 
 class _Completed:
-    """What is completed behind a verb: its flags, and its first word.
-
-    Args:
-        verb: The verb.
-    """
+    """What is completed behind a verb: its flags, and its first word."""
 
     def __init__(self, verb: Verb) -> None:
         parser = parser_of(verb)
         self.flags = parser.flags
-        words = parser.positionals
-        self.has_panes = any(action.metavar == "PANE" for action in words)
-        self.choices = [str(word) for action in words for word in action.choices or ()]
+        self.has_panes = any(word.metavar == "PANE" for word in parser.positionals)
+        self.choices = [str(one) for word in parser.positionals for one in word.choices or ()]
 
 
 def completion(shell: str) -> str:

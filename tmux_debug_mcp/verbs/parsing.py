@@ -4,6 +4,7 @@ No I/O. The parsers of `audit`, `replay`, `doctor` and `config` are in the modul
 """
 
 import argparse
+import contextlib
 import functools
 import importlib
 import json
@@ -46,12 +47,9 @@ class HelpWanted(Exception):  # noqa: N818  nothing is wrong
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a command line asks for.
+    """What a command line asks for: a call of a tool, with arguments as a client would send them.
 
     Attributes:
-        verb: The name of the verb.
-        tool: The tool to call.
-        arguments: Its arguments, as a client would send them.
         is_json: The result is wanted as JSON.
         follows: `wait --follow`: print one event after the other.
         writes: `attach --write`: the person takes the keyboard.
@@ -66,11 +64,9 @@ class Request:
 
 
 def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Request:
-    """Return what a command line asks of the server.
+    """Return what the words behind `tmux-debug` ask of the server.
 
-    Args:
-        words: The words behind `tmux-debug`, at least a verb.
-        tools: The schemas of the tools that `call` can call, by the tools' names.
+    `tools` are the schemas of the tools that `call` can call, by the tools' names.
 
     Raises:
         UsageError: They can't be read.
@@ -88,20 +84,17 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
     if verb.name == "call":
         arguments = _named_values(given.tool, given.values, tools)
         return Request("call", given.tool, arguments, is_json=given.json)
-    arguments = {}
-    for parameter in parameters_of_tool(verb):
-        value = getattr(given, parameter.name)
-        if value is not None:
-            arguments[parameter.name] = _argument(parameter, value)
+    arguments = {
+        parameter.name: _argument(parameter, getattr(given, parameter.name))
+        for parameter in parameters_of_tool(verb)
+        if getattr(given, parameter.name) is not None
+    }
     follows = getattr(given, "follow", False)
     return Request(verb.name, verb.tool, arguments, is_json=given.json, follows=follows)
 
 
 def check(words: Sequence[str]) -> Request:
-    """Check the words of `create` or `run` before a server is started for them.
-
-    Returns:
-        What they ask for.
+    """Check the words of `create` or `run` before a server is started; return what they ask for.
 
     Raises:
         UsageError: They can't be read.
@@ -126,9 +119,9 @@ def verb_of(words: Sequence[str]) -> Verb:
     [name] = words[:1] or [""]
     if name in VERBS:
         return VERBS[name]
-    kind, known = ("Flag", ["--server", "--version", "--help"])
-    if not name.startswith("-"):
-        kind, known = ("Verb", list(VERBS))
+    kind, known = "Verb", list(VERBS)
+    if name.startswith("-"):
+        kind, known = "Flag", ["--server", "--version", "--help"]
     near = nearest(name.partition("=")[0], known)
     advice = f"Did you mean {near}?" if near else "tmux-debug --help lists all verbs."
     raise UsageError(f"{kind} '{name}' is unknown. {advice}")
@@ -148,16 +141,13 @@ def parser_of(verb: Verb) -> "VerbParser":
 
 
 class VerbParser(argparse.ArgumentParser):
-    """The parser of a verb, which raises instead of printing and ending the process.
-
-    Args:
-        verb: The verb.
-    """
+    """The parser of a verb, which raises instead of printing and ending the process."""
 
     def __init__(self, verb: Verb) -> None:
+        summary = verb.summary.partition(":")[0]  # behind it stands what the usage says
         super().__init__(
             prog=f"tmux-debug {verb.name}",
-            description=_sentence(verb.summary),
+            description=f"{summary[0].upper()}{summary[1:]}.",
             allow_abbrev=False,
         )
         self._example = verb.example
@@ -185,7 +175,6 @@ class VerbParser(argparse.ArgumentParser):
         return arguments
 
     def _refuse(self, word: str) -> NoReturn:
-        """Raise that a word is neither a flag nor an argument."""
         if not word.startswith("-"):
             self.error(f"'{word}' is one word too many.")
         near = nearest(word.partition("=")[0], self.flags)
@@ -222,10 +211,16 @@ def flag_of(parameter: str) -> str:
 
 def _add_tool(parser: VerbParser, verb: Verb) -> None:
     for parameter in parameters_of_tool(verb):
-        if parameter.is_required:
-            _add_word(parser, parameter)
-        else:
+        if not parameter.is_required:
             _add_flag(parser, parameter)
+            continue
+        takes_several = parameter.name == "command" or "anyOf" in parameter.schema
+        parser.add_argument(
+            parameter.name,
+            metavar=_WORDS[parameter.name],
+            nargs="+" if takes_several else None,
+            help=_help(parameter.schema),
+        )
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
@@ -233,30 +228,17 @@ def _add_tool(parser: VerbParser, verb: Verb) -> None:
     _add_json(parser)
 
 
-def _add_word(parser: VerbParser, parameter: Parameter) -> None:
-    takes_several = parameter.name == "command" or "anyOf" in parameter.schema
-    parser.add_argument(
-        parameter.name,
-        metavar=_WORDS[parameter.name],
-        nargs="+" if takes_several else None,
-        help=_help(parameter.schema),
-    )
-
-
 def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
-    schema, flag = parameter.schema, flag_of(parameter.name)
-    text = _help(schema)
-    if schema.get("type") == "boolean":
-        parser.add_argument(flag, dest=parameter.name, action="store_const", const=True, help=text)
-        return
-    if schema.get("type") == "object":
-        parser.add_argument(
-            flag, dest=parameter.name, action="append", metavar="NAME=VALUE", help=text
-        )
-        return
-    convert = {"integer": int, "number": float}.get(str(schema.get("type")), str)
-    metavar = "SECONDS" if parameter.name.endswith("_s") else _VALUES.get(parameter.name, "REGEX")
-    parser.add_argument(flag, dest=parameter.name, type=convert, metavar=metavar, help=text)
+    name, kind = parameter.name, str(parameter.schema.get("type"))
+    options: dict[str, Any]
+    if kind == "boolean":
+        options = {"action": "store_const", "const": True}
+    elif kind == "object":
+        options = {"action": "append", "metavar": "NAME=VALUE"}
+    else:
+        metavar = "SECONDS" if name.endswith("_s") else _VALUES.get(name, "REGEX")
+        options = {"type": {"integer": int, "number": float}.get(kind, str), "metavar": metavar}
+    parser.add_argument(flag_of(name), dest=name, help=_help(parameter.schema), **options)
 
 
 def _add_json(parser: VerbParser) -> None:
@@ -267,12 +249,6 @@ def _help(schema: Mapping[str, Any]) -> str:
     """Return the help of an argument, which names flags where the schema names parameters."""
     text = str(schema.get("description", "")).replace("%", "%%")
     return _PARAMETER.sub(lambda found: flag_of(found[0]), text)
-
-
-def _sentence(summary: str) -> str:
-    """Return a verb's summary as a sentence. Behind a colon it has what the usage says."""
-    summary = summary.partition(":")[0]
-    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def _argument(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSON value
@@ -301,22 +277,14 @@ def _named_values(
     An argument that the schema does not have is passed on as text: the tool says what is wrong.
     """
     properties: Mapping[str, Any] = tools.get(tool, {}).get("properties", {})
-    arguments: dict[str, Any] = {}
-    for text in values:
-        name, value = _variable("The argument", text)
-        arguments[name] = _value(properties.get(name, {"type": "string"}), value)
+    arguments: dict[str, Any] = dict(_variable("The argument", text) for text in values)
+    for name, text in arguments.items():
+        schema = properties.get(name, {"type": "string"})
+        is_text_or_array = "anyOf" in schema
+        if schema.get("type") != "string" and (text.startswith("[") or not is_text_or_array):
+            with contextlib.suppress(json.JSONDecodeError):
+                arguments[name] = json.loads(text)
     return arguments
-
-
-def _value(schema: Mapping[str, Any], text: str) -> Any:  # noqa: ANN401  any JSON value
-    is_text = schema.get("type") == "string"
-    is_text_or_array = "anyOf" in schema
-    if is_text or (is_text_or_array and not text.startswith("[")):
-        return text
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _add_attach(parser: VerbParser) -> None:
@@ -352,7 +320,6 @@ def _add_ps(parser: VerbParser) -> None:
 
 
 def _add_start(parser: VerbParser) -> None:
-    """Add what the help says of the options, which `options` reads."""
     parser.description = (
         "Start a server that outlives its callers, for the current directory. It has the "
         "environment and the options that are given, those of `tmux-debug-mcp`(1)."
