@@ -9,7 +9,7 @@ TESTS = Path(__file__).parent
 
 
 def test_benchmark_tells_samples_and_budgets() -> None:
-    few = ["--rounds", "2", "--starts", "1", "--idle", "0.1", "--no-stories"]
+    few = ["--rounds", "1", "--starts", "1", "--idle", "0.1", "--share", "0.1", "--no-stories"]
     command = [sys.executable, "-m", "bench", "--json", *few, "--work", "^document$"]
     done = subprocess.run(
         command, cwd=TESTS, capture_output=True, text=True, timeout=600, check=False

@@ -1,6 +1,7 @@
 """./dev stops at the first thing that fails, with a sentence that says what to do."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -109,23 +110,23 @@ def test_packages_have_the_names_of_the_system(programs: Path, tmp_path: Path) -
     )
 
 
-def test_index_that_can_not_be_reached_leaves_nothing_that_looks_finished(
+def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
     programs: Path, tmp_path: Path
 ) -> None:
-    add_python(programs)
     add(programs, "tmux")
-    nowhere = {
-        "PIP_INDEX_URL": "http://127.0.0.1:9",
-        "PIP_RETRIES": "0",
-        "PIP_CONFIG_FILE": os.devnull,
-    }
-    done = dev(programs, tmp_path / "clone", "demo", **nowhere)
+    for name in ("mkdir", "ln"):
+        (programs / name).symlink_to(shutil.which(name) or f"{name} is missing")
+    # It makes an environment whose pip fails.
+    add(programs, "pip", "echo 'pip: no index' >&2; exit 1")
+    made = f"mkdir -p .venv/bin && ln -s {programs}/pip .venv/bin/pip"
+    python = f'exec {shlex.quote(sys.executable)} "$@"'
+    add(programs, "python3", f'case "$1 $2" in "-m venv") {made} ;; *) {python} ;; esac')
+    done = dev(programs, tmp_path / "clone", "demo")
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[0] == "dev: making .venv"
-    assert (
-        done.stderr.splitlines()[-1]
-        == "dev: pip could not install what .venv needs; it says why above."
+    assert done.stderr == (
+        "dev: making .venv\npip: no index\n"
+        "dev: pip could not install what .venv needs; it says why above.\n"
     )
     assert not (tmp_path / "clone" / ".venv" / "made-from").exists()
 
@@ -174,7 +175,7 @@ def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
 
     assert (done.returncode, done.stderr) == (status, "")
     assert (tmp_path / "clone" / "calls").read_text().splitlines() == [
-        "-m pytest -n 4 -m not alone tests/unit -x",
+        "-m pytest -n 4 --dist loadgroup -m not alone tests/unit -x",
         "-m pytest -m alone tests/unit -x -n 0",
     ]
 
@@ -182,8 +183,8 @@ def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
 @pytest.mark.parametrize(
     ("words", "call"),
     [
-        (["--co"], "-m pytest -n 4 -m not alone --co"),
-        (["-m", "alone"], "-m pytest -n 4 -m alone"),
+        (["--co"], "-m pytest -n 4 --dist loadgroup -m not alone --co"),
+        (["-m", "alone"], "-m pytest -n 4 --dist loadgroup -m alone"),
     ],
     ids=["wrong usage", "markers"],
 )

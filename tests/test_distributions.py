@@ -26,6 +26,9 @@ from tmux_debug_mcp.tools import debug
 flit = pytest.importorskip(
     "flit_core.buildapi", reason="flit_core is not installed; ./dev setup installs it"
 )
+# They share the distributions, and the environment that these are installed into.
+pytestmark = pytest.mark.xdist_group("distributions")
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -97,6 +97,9 @@ async def test_all_clients_start_the_same_server(environment: dict[str, str]) ->
     assert toml["mcp_servers"]["tmux-debug"]["command"] == command
     assert opencode["mcp"]["tmux-debug"] == {"type": "local", "command": [command], "enabled": True}
     assert f"$ claude mcp add --scope user tmux-debug -- {command}\n" in text
+    shown = command.replace("/path/to/tmux-debug-mcp", "$PWD")
+    readme = (ROOT / "README.md").read_text()
+    assert f'$ claude mcp add --scope user tmux-debug -- "{shown}"\n' in readme
     assert f"command: {command}\n" in fenced(text, "markdown")[0]
 
     here = Path(command.replace("/path/to/tmux-debug-mcp", str(ROOT)))

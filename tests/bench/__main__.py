@@ -127,7 +127,9 @@ def measure_commands(figures: Figures, rounds: int) -> None:
             server.process.communicate()
 
 
-def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> None:
+def measure_calls(
+    figures: Figures, rounds: int, idle_s: float, share_s: float, socket: str
+) -> None:
     """Measure each call beside the floors."""
     server, bare = started(), started(BARE)
     server.text("create_pane", command="seq 1 10000; exec cat", name="history")
@@ -172,8 +174,8 @@ def measure_calls(figures: Figures, rounds: int, idle_s: float, socket: str) -> 
     before = switches([server.pid, supervisor])
     time.sleep(idle_s)
     figures.samples["switches while idle"].append(switches([server.pid, supervisor]) - before)
-    measure_waits(figures, rounds, server)
-    measure_flood(figures, rounds, server)
+    measure_waits(figures, rounds, share_s, server)
+    measure_flood(figures, rounds, share_s, server)
     figures.time("end with 20 panes", server.finish)
     bare.finish()
 
@@ -186,7 +188,7 @@ def eight_captures(server: Server) -> None:
         server.read()
 
 
-def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
+def measure_waits(figures: Figures, rounds: int, share_s: float, server: Server) -> None:
     """Measure how soon a wait wakes up, runs and reads; and what a wait for a silent pane costs."""
     # It prints the time at which it prints.
     program = (
@@ -214,9 +216,9 @@ def measure_waits(figures: Figures, rounds: int, server: Server) -> None:
     server.send(
         "tools/call",
         name="tmux_wait",
-        arguments={"pane_id": "pane-2", "pattern": "never", "timeout_s": 3},
+        arguments={"pane_id": "pane-2", "pattern": "never", "timeout_s": share_s + 1},
     )
-    figures.samples["CPU of a wait for a silent pane, %"].append(cpu_share(server.pid, 2.0))
+    figures.samples["CPU of a wait for a silent pane, %"].append(cpu_share(server.pid, share_s))
     assert "timed out" in str(server.read())
 
 
@@ -237,7 +239,7 @@ def cpu_share(pid: int, seconds: float) -> float:
     return (used() - before) / seconds * 100
 
 
-def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
+def measure_flood(figures: Figures, rounds: int, share_s: float, server: Server) -> None:
     """Measure a capture beside a pane that prints as fast as it can."""
     server.text("create_pane", command="yes 0123456789012345678901234567890123456789", name="flood")
     for _ in range(rounds):
@@ -245,13 +247,13 @@ def measure_flood(figures: Figures, rounds: int, server: Server) -> None:
             "capture 5 lines beside a flood",
             lambda: server.text("capture_pane", pane_id="pane-2", lines=5),
         )
-    figures.samples["CPU beside a flood, %"].append(cpu_share(server.pid, 2.0))
+    figures.samples["CPU beside a flood, %"].append(cpu_share(server.pid, share_s))
     server.send(
         "tools/call",
         name="tmux_wait",
-        arguments={"pane_id": "flood", "pattern": "never", "timeout_s": 3},
+        arguments={"pane_id": "flood", "pattern": "never", "timeout_s": share_s + 1},
     )
-    figures.samples["CPU of a wait for a flood, %"].append(cpu_share(server.pid, 2.0))
+    figures.samples["CPU of a wait for a flood, %"].append(cpu_share(server.pid, share_s))
     assert "timed out" in str(server.read())
     server.text("kill_pane", pane_id="flood")
 
@@ -370,6 +372,9 @@ def main() -> int:
     parser.add_argument(
         "--idle", type=float, default=5.0, metavar="S", help="seconds of idling (default 5)"
     )
+    parser.add_argument(
+        "--share", type=float, default=2.0, metavar="S", help="seconds of each share (default 2)"
+    )
     parser.add_argument("--no-stories", action="store_true", help="leave out the stories")
     parser.add_argument(
         "--work", default="", metavar="REGEX", help="whose turns to measure (default all)"
@@ -386,7 +391,7 @@ def main() -> int:
             ["tmux", "-S", socket, "-f", os.devnull, "new-session", "-d", "cat"], check=True
         )
         try:
-            measure_calls(figures, options.rounds, options.idle, socket)
+            measure_calls(figures, options.rounds, options.idle, options.share, socket)
         finally:
             subprocess.run(["tmux", "-S", socket, "kill-server"], check=True)
     measure_terminals(figures)

@@ -45,6 +45,11 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
     )
 
 
+async def test_list_where_there_is_no_pane_starts_no_tmux(tools: Tools) -> None:
+    assert (await tools.text("list_panes")).startswith("No active panes")
+    assert processes.children(os.getpid()) == []
+
+
 async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(
     tools: Tools,
 ) -> None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from support import ask_until
 from wire import SERVER, Server
 
 import tmux_debug_mcp
-from tmux_debug_mcp.options import OPTIONS
+from tmux_debug_mcp.cli import is_new_enough
+from tmux_debug_mcp.command import serve
+from tmux_debug_mcp.options import OPTIONS, checked, parse
 from tmux_debug_mcp.settings import Settings, pane_environment
 
 
@@ -29,6 +32,26 @@ def command(
         timeout=60,
         check=False,
     )
+
+
+# Runs the command in this process, which must refuse to start; returns status and standard error.
+Refused = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    def refused(*arguments: str, **variables: str) -> tuple[int, str]:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["tmux-debug-mcp", *arguments])
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                serve.main()
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        return int(str(ended.value)), printed.err
+
+    return refused
 
 
 def fake_tmux(tmp_path: Path, version: str) -> str:
@@ -50,14 +73,14 @@ def test_help_names_every_option_with_its_variable(environment: dict[str, str]) 
 
 @pytest.mark.parametrize("version", ["tmux 3.2a", "tmux 2.9", "tmux 1.8", "screen 4"])
 def test_older_tmux_is_one_sentence_and_status_1(
-    environment: dict[str, str], tmp_path: Path, version: str
+    refused: Refused, tmp_path: Path, version: str
 ) -> None:
     tmux = fake_tmux(tmp_path, version)
 
-    done = command(environment, "--tmux", tmux)
+    status, message = refused("--tmux", tmux)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
+    assert status == 1
+    assert message == (
         f"tmux-debug-mcp: tmux 3.3 or newer is needed and '{tmux}' is {version}. "
         "Install a newer one, or name it with --tmux.\n"
     )
@@ -66,17 +89,12 @@ def test_older_tmux_is_one_sentence_and_status_1(
 @pytest.mark.parametrize(
     "version", ["tmux 3.3", "tmux 3.3a", "tmux 3.10", "tmux next-3.6", "tmux 4.0", "tmux master"]
 )
-def test_newer_tmux_is_taken(environment: dict[str, str], tmp_path: Path, version: str) -> None:
-    done = subprocess.run(
-        [*SERVER, "--tmux", fake_tmux(tmp_path, version)],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-
-    assert (done.returncode, done.stderr) == (0, b"")
+def test_newer_tmux_is_new_enough(version: str) -> None:
+    assert is_new_enough(version)
 
 
 def test_tmux_without_a_locale_that_it_needs_is_told_as_such(
-    environment: dict[str, str], tmp_path: Path
+    refused: Refused, tmp_path: Path
 ) -> None:
     tmux = tmp_path / "tmux"
     tmux.write_text(
@@ -84,37 +102,48 @@ def test_tmux_without_a_locale_that_it_needs_is_told_as_such(
     )
     tmux.chmod(0o755)
 
-    assert command(environment, "--tmux", str(tmux)).stderr == (
+    status, message = refused("--tmux", str(tmux))
+
+    assert status == 1
+    assert message == (
         f"tmux-debug-mcp: '{tmux} -V' says: "
         "tmux: need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968. tmux needs a UTF-8 locale. "
         "Install C.UTF-8 or en_US.UTF-8, or set LC_CTYPE to one that there is (locale -a).\n"
     )
 
 
-@pytest.mark.parametrize("arguments", [[], ["demo"]])
-def test_missing_tmux_is_one_sentence_and_status_1(
-    environment: dict[str, str], arguments: list[str]
-) -> None:
-    done = command(environment | {"TMUX_DEBUG_TMUX": "/no/tmux"}, *arguments)
+def test_start_that_fails_is_one_sentence_and_status_1(environment: dict[str, str]) -> None:
+    done = command(environment, "--tmux", "/no/tmux")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
+    assert done.stderr.startswith("tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started")
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo"]])
+def test_missing_tmux_is_one_sentence_and_status_1(refused: Refused, arguments: list[str]) -> None:
+    status, message = refused(*arguments, TMUX_DEBUG_TMUX="/no/tmux")
+
+    assert status == 1
+    assert message == (
         "tmux-debug-mcp: tmux is needed and '/no/tmux' can't be started "
         "(No such file or directory). "
         "Install tmux 3.3 or newer, or name it with --tmux.\n"
     )
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--no-such"], ["--aud", "x"], ["nothing"], ["demo", "nothing"], ["--audit"]]
-)
-def test_wrong_arguments_are_usage_and_status_2(
-    environment: dict[str, str], arguments: list[str]
-) -> None:
-    done = command(environment, *arguments)
+def test_wrong_arguments_are_usage_and_status_2(environment: dict[str, str]) -> None:
+    done = command(environment, "--no-such")
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: Option ")
+
+
+@pytest.mark.parametrize("words", ["--aud x", "nothing", "demo nothing", "--audit"])
+def test_arguments_of_any_kind_can_be_wrong(refused: Refused, words: str) -> None:
+    status, message = refused(*words.split())
+
+    assert status == 2
+    assert message.startswith("usage: tmux-debug-mcp [OPTION ...]\ntmux-debug-mcp: Option ")
 
 
 @pytest.mark.parametrize("fd", [0, 1])
@@ -148,33 +177,51 @@ def test_relative_tmux_and_paths_from_home_are_found(
     assert '"tool":"create_pane"' in (tmp_path / "audit.log").read_text()
 
 
-def test_empty_flag_switches_a_variable_off(launch: Callable[..., Server], tmp_path: Path) -> None:
-    server = launch("--audit", "", TMUX_DEBUG_AUDIT=str(tmp_path / "audit.log")).start()
-    server.finish()
+def test_audit_that_can_not_be_opened_stops_the_start(
+    refused: Refused,
+) -> None:
+    status, message = refused(TMUX_DEBUG_AUDIT="/proc/no/audit.log")
 
-    assert not (tmp_path / "audit.log").exists()
-
-
-def test_audit_that_can_not_be_opened_stops_the_start(environment: dict[str, str]) -> None:
-    done = command(environment | {"TMUX_DEBUG_AUDIT": "/proc/no/audit.log"})
-
-    assert done.returncode == 1
-    assert done.stderr.startswith("tmux-debug-mcp: The audit can't be opened: ")
-    assert "/proc/no" in done.stderr
+    assert status == 1
+    assert message.startswith("tmux-debug-mcp: The audit can't be opened: ")
+    assert "/proc/no" in message
 
 
-def test_flag_wins_over_variable_and_an_empty_variable_is_none(
+def test_log_directory_that_can_not_be_made_stops_the_start(
+    refused: Refused,
+) -> None:
+    status, message = refused("--log-dir", "/proc/no")
+
+    assert status == 1
+    assert message.startswith("tmux-debug-mcp: The log directory can't be made: ")
+
+
+def test_flag_wins_over_variable_and_an_empty_one_switches_it_off(
     launch: Callable[..., Server], tmp_path: Path
 ) -> None:
     flagged, ignored = tmp_path / "flagged", tmp_path / "ignored"
     server = launch(
-        "--audit", str(flagged), TMUX_DEBUG_AUDIT=str(ignored), TMUX_DEBUG_AUDIT_FULL=""
+        "--audit",
+        str(flagged),
+        "--log-dir",
+        "",
+        "--drop-env",
+        "SECRET_*, KEY",
+        TMUX_DEBUG_AUDIT=str(ignored),
+        TMUX_DEBUG_AUDIT_FULL="",
+        TMUX_DEBUG_LOG_DIR=str(ignored),
+        SECRET_A="1",  # noqa: S106
+        KEY="2",
+        KEY2="kept",
     ).start()
-    server.text("list_panes")
+    server.text("create_pane", command="env; exec cat")
+    text = server.shows("debug-1", "KEY2=kept", lines=1000)
     server.finish()
 
-    assert '"tool":"list_panes"' in flagged.read_text()
+    assert '"tool":"create_pane"' in flagged.read_text()
     assert not ignored.exists()
+    assert "SECRET_A" not in text
+    assert "KEY=2" not in text
 
 
 def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_is_none() -> None:
@@ -195,15 +242,6 @@ def test_panes_do_not_inherit_what_is_dropped_and_get_a_locale_only_where_there_
         "LANG": "de_DE.UTF-8",
     }
     assert pane_environment({"LANG": "C"}, [], {"LANG": ""}) == {"LANG": "", "LC_CTYPE": "C.UTF-8"}
-
-
-def test_dropped_variables_can_be_chosen(launch: Callable[..., Server]) -> None:
-    server = launch("--drop-env", "SECRET_*, KEY", SECRET_A="1", KEY="2", KEY2="kept").start()  # noqa: S106
-    server.text("create_pane", command="env; exec cat")
-    text = server.shows("debug-1", "KEY2=kept", lines=1000)
-
-    assert "SECRET_A" not in text
-    assert "KEY=2" not in text
 
 
 def test_demo_finds_the_bug_and_fails_where_there_is_none(
@@ -288,15 +326,61 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
                 "Give a path: ./mine.sock or "
             ),
         ),
+        (
+            ["--socket", "default"],
+            (
+                "--socket is for the toolsets tmux and tabs. "
+                "Choose one with --toolsets, or leave it out.\n"
+            ),
+        ),
+        (
+            ["--toolsets", "debug,tmux"],
+            (
+                "Toolsets 'debug' and 'tmux' both have a tool 'tmux_list_panes'. "
+                "Choose one of the two.\n"
+            ),
+        ),
+        (
+            ["--toolsets", "tab"],
+            "There is no toolset 'tab'. Choose of debug, tabs, terminal, tmux.\n",
+        ),
     ],
 )
 def test_value_that_an_option_can_not_have_is_one_sentence(
-    environment: dict[str, str], arguments: list[str], complaint: str
+    refused: Refused, arguments: list[str], complaint: str
 ) -> None:
-    done = command(environment, *arguments)
+    status, message = refused(*arguments)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"tmux-debug-mcp: {complaint}")
+    assert status == 1
+    assert message.startswith(f"tmux-debug-mcp: {complaint}")
+
+
+@pytest.mark.parametrize("word", ["n", "maybe", " "])
+def test_word_that_may_mean_anything_allows_nothing(refused: Refused, word: str) -> None:
+    told = refused("--toolsets", "tmux", "--socket", "default", TMUX_DEBUG_ALLOW_KILL=word)
+
+    assert told == (1, f"tmux-debug-mcp: TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "is_allowed"),
+    [
+        ([], "", False),
+        ([], "0", False),
+        ([], "no", False),
+        ([], "1", True),
+        (["--allow-kill"], "", True),
+        (["--allow-kill"], "0", True),
+    ],
+)
+def test_killing_is_allowed_by_a_switch(
+    words: list[str], variable: str, *, is_allowed: bool
+) -> None:
+    environ = {"TMUX_DEBUG_ALLOW_KILL": variable, "TMUX_DEBUG_TOOLSETS": "terminal, tmux"}
+    settings, toolsets = checked(parse(["--socket", "/x", *words], environ)[0], environ)
+
+    assert settings.allows_kill is is_allowed
+    assert [toolset.name for toolset in toolsets] == ["terminal", "tmux"]
 
 
 def test_default_session_is_as_the_options_have_it(

@@ -44,28 +44,31 @@ def attach(server: Server) -> None:
     ask_until(list_panes, lambda panes: '"foreground":"tmux: client"' in panes)
 
 
-@pytest.mark.parametrize("watched", [False, True], ids=["alone", "watched"])
-@pytest.mark.parametrize("number", [1, 20])
-def test_sigkill_of_the_server_leaves_nothing_behind(
-    server: Server, census: str, number: int, *, watched: bool
-) -> None:
+def test_sigkill_of_the_server_leaves_nothing_behind(server: Server, census: str) -> None:
     fill(server)
-    for _ in range(number):
-        server.text("create_pane", command="exec cat")
-    if watched:
-        attach(server)
 
     server.process.kill()
 
     check_gone(census, server.pid)
 
 
-def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(
+def test_sigkill_of_a_server_that_a_person_watches_leaves_nothing_behind(
+    server: Server, census: str
+) -> None:
+    fill(server)
+    attach(server)
+
+    server.process.kill()
+
+    check_gone(census, server.pid)
+
+
+def test_sigkill_of_a_server_with_a_hundred_panes_leaves_nothing_behind(
     server: Server, census: str
 ) -> None:
     numbers = [
         server.send("tools/call", name="tmux_create_pane", arguments={"command": "exec cat"})
-        for _ in range(300)
+        for _ in range(100)
     ]
     assert sorted(server.read()["id"] for _ in numbers) == numbers
 
@@ -74,35 +77,43 @@ def test_sigkill_of_a_server_with_three_hundred_panes_leaves_nothing_behind(
     check_gone(census, server.pid)
 
 
-@pytest.mark.parametrize("victim", ["supervisor", "client", "tmux"])
+VICTIMS = ("supervisor", "client", "tmux")
+
+
+def lose(server: Server, victim: str) -> None:
+    """Kill a part of a server, which says then that its panes are lost, and makes others."""
+    lost = server.text("list_panes").count('"lost":true')
+    os.kill(parts(server)[victim], signal.SIGKILL)
+    list_panes = partial(server.text, "list_panes")
+    ask_until(list_panes, lambda panes: panes.count('"lost":true') > lost)
+    assert "Created pane" in server.text("create_pane", command="cat")
+    # What a supervisor owned falls to the server, which ends it.
+    wait_until(lambda: len(processes.children(server.pid)) == 1)
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
 def test_sigkill_of_a_part_loses_the_panes_and_the_server_goes_on(
     server: Server, census: str, victim: str
 ) -> None:
     fill(server)
-    os.kill(parts(server)[victim], signal.SIGKILL)
-
-    ask_until(partial(server.text, "list_panes"), lambda panes: '"lost":true' in panes)
-    assert "Created pane" in server.text("create_pane", command="cat")
-    if victim == "supervisor":
-        # What it owned fell to the server, which ended it.
-        wait_until(lambda: not any("1001" in line for line in marked(census)))
-    server.finish()
-
-    assert left(census, server.pid) == []
-
-
-@pytest.mark.parametrize("victim", ["supervisor", "client", "tmux"])
-def test_sigkill_of_a_part_and_then_of_the_server_leaves_nothing_behind(
-    server: Server, census: str, victim: str
-) -> None:
-    fill(server)
-    os.kill(parts(server)[victim], signal.SIGKILL)
-    ask_until(partial(server.text, "list_panes"), lambda panes: '"lost":true' in panes)
+    lose(server, victim)
+    wait_until(lambda: not any("1001" in line for line in marked(census)))
     server.text("create_pane", command="nohup sleep 1001 >/dev/null")
 
     server.process.kill()
 
     check_gone(census, server.pid)
+
+
+def test_server_goes_on_whatever_part_it_loses_and_ends_as_usual(
+    server: Server, census: str
+) -> None:
+    server.text("create_pane", command="cat")
+    for victim in VICTIMS:
+        lose(server, victim)
+    server.finish()
+
+    assert left(census, server.pid) == []
 
 
 def test_next_start_removes_what_server_and_supervisor_killed_at_once_leave(
@@ -183,7 +194,7 @@ def test_start_leaves_the_directories_of_live_servers_alone(
     assert directory.exists()
 
 
-@pytest.mark.parametrize("moment", range(12))
+@pytest.mark.parametrize("moment", range(6))
 def test_sigkill_at_any_moment_leaves_nothing_behind(
     launch: Callable[..., Server], census: str, moment: int
 ) -> None:
@@ -218,18 +229,16 @@ def test_sigkill_at_any_moment_leaves_nothing_behind(
 @pytest.mark.parametrize(
     "schedule",
     [
-        [("close", 0.0)],
-        [(signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0.0)],
         [("close", 0.0), (signal.SIGTERM, 0.0)],
-        [(signal.SIGTERM, 0.0)],
         [("close", 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 0.0)],
         [(signal.SIGTERM, 0.0), (signal.SIGTERM, 0.0), (signal.SIGHUP, 0.0), (signal.SIGINT, 0.0)],
     ],
-    ids=["client killed", "Claude Code", "Codex", "Gemini", "SDK", "impatient"],
+    ids=["Codex", "SDK", "impatient"],
 )
 def test_ways_in_which_real_clients_end_their_servers_leave_nothing_behind(
     server: Server, census: str, schedule: list[tuple[str | int, float]]
 ) -> None:
+    """Ways that are not in `test_ending`: there are Claude Code's and Gemini's."""
     fill(server)
     for what, pause_s in schedule:
         if server.process.poll() is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from support import Tools
@@ -16,6 +17,8 @@ from wire import SERVER, Server
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.server import DESCRIPTION, TITLE
 from tmux_debug_mcp.tools.debug import INSTRUCTIONS
+
+pytestmark = pytest.mark.xdist_group("protocol")
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
@@ -29,32 +32,29 @@ async def test_every_protocol_era_is_spoken(environment: dict[str, str], mode: s
         assert "Unknown tool 'tmux_nothing'. Use one of: tmux_create_pane" in await tools.error(
             "nothing"
         )
-        assert next(tool.name for tool in (await client.list_tools()).tools) == "tmux_create_pane"
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_every_version_of_the_handshake_is_agreed_to(
-    launch: Callable[..., Server], version: str
-) -> None:
-    client = {"name": "test", "version": "1"}
-    answer = launch().ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
-
-    assert answer["protocolVersion"] == version
-    assert answer["serverInfo"]["name"] == "tmux-debug"
-    assert answer["instructions"] == INSTRUCTIONS
-    assert len(INSTRUCTIONS) <= 600
-
-
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_server_shows_a_title_and_an_icon(environment: dict[str, str], mode: str) -> None:
-    parameters = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=environment)
-    async with Client(parameters, mode=mode) as client:
+        listed = (await client.list_tools()).tools
+        assert [tool.name for tool in listed][:2] == ["tmux_create_pane", "tmux_send_keys"]
+        assert [tool.title for tool in listed][:2] == ["Create pane", "Send keys"]
+        result = await client.call_tool("tmux_list_panes", {})
         shown = client.server_info
-        tools = (await client.list_tools()).tools
 
+    if mode != "legacy":
+        check_results_have_no_icon(result)
+    if mode != "2026-07-28":
+        check_title_and_icon(shown)
+
+
+def check_results_have_no_icon(result: types.CallToolResult) -> None:
+    assert result.meta is not None
+    assert result.meta["io.modelcontextprotocol/serverInfo"] == {
+        "name": "tmux-debug",
+        "version": __version__,
+    }
+
+
+def check_title_and_icon(shown: types.Implementation | None) -> None:
     assert shown is not None
     assert (shown.title, shown.description) == (TITLE, DESCRIPTION)
-    assert [tool.title for tool in tools][:2] == ["Create pane", "Send keys"]
     assert shown.icons
     kind, data = shown.icons[0].src.split(",")
     assert kind == "data:image/svg+xml;base64"
@@ -63,16 +63,15 @@ async def test_server_shows_a_title_and_an_icon(environment: dict[str, str], mod
     assert set(re.findall(r"<(\w+)", svg)) == {"svg", "clipPath", "g", "rect", "path", "circle"}
 
 
-async def test_results_of_tools_are_without_the_icon(environment: dict[str, str]) -> None:
-    parameters = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=environment)
-    async with Client(parameters, mode="auto") as client:
-        result = await client.call_tool("tmux_list_panes", {})
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_version_of_the_handshake_is_agreed_to(shared: Server, version: str) -> None:
+    client = {"name": "test", "version": "1"}
+    answer = shared.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
 
-    assert result.meta is not None
-    assert result.meta["io.modelcontextprotocol/serverInfo"] == {
-        "name": "tmux-debug",
-        "version": __version__,
-    }
+    assert answer["protocolVersion"] == version
+    assert answer["serverInfo"]["name"] == "tmux-debug"
+    assert answer["instructions"] == INSTRUCTIONS
+    assert len(INSTRUCTIONS) <= 600
 
 
 MALFORMED = [
@@ -136,68 +135,38 @@ def test_malformed_messages_neither_end_the_server_nor_make_it_talk(server: Serv
     ],
 )
 def test_arguments_that_no_string_can_hold_are_answered(
-    server: Server, arguments: str, sentence: str
+    shared: Server, arguments: str, sentence: str
 ) -> None:
-    server.write(
+    shared.write(
         b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"tmux_send_keys","arguments":'
         + arguments.encode()
         + b"}}"
     )
 
-    result = server.read()["result"]
+    result = shared.read()["result"]
     assert result["isError"] is True
     assert sentence in result["content"][0]["text"]
 
 
-def test_whole_surrogate_pairs_and_escaped_backslashes_arrive(server: Server) -> None:
-    server.text("create_pane", command="cat")
-    server.write(
+def test_whole_surrogate_pairs_and_escaped_backslashes_arrive(shared: Server) -> None:
+    shared.text("create_pane", command="cat", name="cat")
+    shared.write(
         b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"tmux_send_keys",'
-        b'"arguments":{"pane_id":"debug-1","keys":"\\ud83d\\ude00 \\\\ud800"}}}'
+        b'"arguments":{"pane_id":"cat","keys":"\\ud83d\\ude00 \\\\ud800"}}}'
     )
-    server.read()
-    assert "\0" not in server.shows("debug-1", "\U0001f600 \\ud800")
+    shared.read()
+    assert "\0" not in shared.shows("cat", "\U0001f600 \\ud800")
 
 
 def test_what_children_print_on_standard_output_is_not_protocol(
     launch: Callable[..., Server], tmp_path: Path
 ) -> None:
-    tmux = tmp_path / "tmux"
-    tmux.write_text('#!/bin/sh\necho stray >&1\nexec tmux "$@"\n')
-    tmux.chmod(0o755)
-    server = launch("--tmux", str(tmux))
-    server.finish()
-
     chatty = tmp_path / "chatty"
     chatty.write_text('#!/bin/sh\n[ "$1" = -V ] || echo stray\nexec tmux "$@"\n')
     chatty.chmod(0o755)
     server = launch("--tmux", str(chatty)).start()
     assert server.text("create_pane", command="cat").startswith("Created pane")
     assert server.finish() == (b"", b"")
-
-
-def test_requests_from_a_file_are_answered_into_a_file(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    client = '{"name":"test","version":"1"}'
-    requests = tmp_path / "requests"
-    requests.write_text(
-        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
-        f'{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{client}}}}}\n'
-        '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
-    )
-    with requests.open() as stdin, (tmp_path / "answers").open("wb") as stdout:
-        subprocess.run(SERVER, stdin=stdin, stdout=stdout, env=environment, check=True, timeout=20)
-
-    assert [line[:23] for line in (tmp_path / "answers").read_text().splitlines()] == [
-        '{"jsonrpc":"2.0","id":1',
-        '{"jsonrpc":"2.0","id":2',
-    ]
-
-
-def test_tool_call_without_tmux_server_does_not_start_one(server: Server) -> None:
-    assert server.text("list_panes").startswith("No active panes")
-    assert not list(Path(f"/proc/{server.pid}/task/{server.pid}").joinpath("children").read_text())
 
 
 def test_only_python_is_needed_to_run(environment: dict[str, str]) -> None:

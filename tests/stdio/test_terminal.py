@@ -9,6 +9,8 @@ import pytest
 from support import ask_until
 from wire import Server
 
+pytestmark = pytest.mark.xdist_group("stdio terminal")
+
 URI = "terminal://screen/default"
 
 
@@ -48,9 +50,9 @@ class TerminalServer:
         ask_until(read, lambda result: text in result["contents"][0]["text"])
 
 
-@pytest.fixture
-def terminal(launch: Callable[..., Server]) -> TerminalServer:
-    return TerminalServer(launch("--toolsets", "terminal"))
+@pytest.fixture(scope="module")
+def terminal(launch_shared: Callable[..., Server]) -> TerminalServer:
+    return TerminalServer(launch_shared("--toolsets", "terminal"))
 
 
 def test_template_tells_the_screen_of_any_session(terminal: TerminalServer) -> None:
@@ -84,11 +86,14 @@ def test_subscriber_hears_of_changes_until_it_unsubscribes(terminal: TerminalSer
     )
 
 
-def test_resources_are_a_capability_only_with_this_toolset(launch: Callable[..., Server]) -> None:
+def test_resources_are_a_capability_only_with_this_toolset(
+    terminal: TerminalServer, shared: Server
+) -> None:
     client = {"name": "test", "version": "1"}
     arguments = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    with_it = launch("--toolsets", "terminal").ask("initialize", **arguments)["capabilities"]
-    without = launch("--toolsets", "tabs").ask("initialize", **arguments)["capabilities"]
+    with_it, without = (
+        server.ask("initialize", **arguments)["capabilities"] for server in (terminal, shared)
+    )
 
     assert with_it["resources"]["subscribe"] is True
     assert "resources" not in without

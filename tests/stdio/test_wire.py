@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from wire import SERVER, Server
 
 from tmux_debug_mcp.wire import RefusedError, read_message
+
+pytestmark = pytest.mark.xdist_group("wire")
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 
@@ -167,73 +170,73 @@ def refusal(server: Server, line: bytes) -> tuple[int | None, Any, str]:
     return error.get("code"), answers[0]["id"], error.get("message", "")
 
 
-def test_line_that_is_no_json_is_a_parse_error(server: Server) -> None:
+def test_line_that_is_no_json_is_a_parse_error(shared: Server) -> None:
     for name, line in NO_JSON.items():
-        assert refusal(server, line)[:2] == (PARSE_ERROR, None), name
+        assert refusal(shared, line)[:2] == (PARSE_ERROR, None), name
 
 
-def test_line_that_is_no_request_is_an_invalid_request(server: Server) -> None:
+def test_line_that_is_no_request_is_an_invalid_request(shared: Server) -> None:
     for name, line in NO_REQUEST.items():
-        assert refusal(server, line)[:2] == (INVALID_REQUEST, None), name
+        assert refusal(shared, line)[:2] == (INVALID_REQUEST, None), name
     for name in ("empty batch", "batch of nothing", "batch"):
-        assert "one message a line" in refusal(server, NO_REQUEST[name])[2]
+        assert "one message a line" in refusal(shared, NO_REQUEST[name])[2]
 
 
-def test_request_that_can_not_be_read_is_answered_by_its_id(server: Server) -> None:
+def test_request_that_can_not_be_read_is_answered_by_its_id(shared: Server) -> None:
     for name, line in NO_REQUEST_BUT_AN_ID.items():
-        assert refusal(server, line)[:2] == (INVALID_REQUEST, 7), name
+        assert refusal(shared, line)[:2] == (INVALID_REQUEST, 7), name
 
 
-def test_params_that_are_no_object_are_answered_by_the_id_of_the_request(server: Server) -> None:
+def test_params_that_are_no_object_are_answered_by_the_id_of_the_request(shared: Server) -> None:
     for name, line in WRONG_PARAMS.items():
-        assert refusal(server, line)[:2] == (INVALID_PARAMS, 7), name
+        assert refusal(shared, line)[:2] == (INVALID_PARAMS, 7), name
 
 
-def test_bytes_that_are_no_text_are_not_typed_as_something_else(server: Server) -> None:
-    server.text("create_pane", command="cat")
+def test_bytes_that_are_no_text_are_not_typed_as_something_else(shared: Server) -> None:
+    shared.text("create_pane", command="cat", name="cat")
     line = (
         b'{"jsonrpc":"2.0","id":"a\\"b","method":"tools/call","params":'
-        b'{"name":"tmux_send_keys","arguments":{"pane_id":"debug-1","keys":"caf\xe9"}}}'
+        b'{"name":"tmux_send_keys","arguments":{"pane_id":"cat","keys":"caf\xe9"}}}'
     )
 
-    code, request_id, message = refusal(server, line)
+    code, request_id, message = refusal(shared, line)
     assert (code, request_id, "UTF-8" in message) == (PARSE_ERROR, 'a"b', True)
 
 
-def test_notifications_responses_and_blank_lines_get_no_answer(server: Server) -> None:
+def test_notifications_responses_and_blank_lines_get_no_answer(shared: Server) -> None:
     for line in SILENT:
-        server.write(line)
+        shared.write(line)
 
-    assert server.ask("ping") == {}
+    assert shared.ask("ping") == {}
 
 
-def test_odd_requests_are_answered_all_the_same(server: Server) -> None:
+def test_odd_requests_are_answered_all_the_same(shared: Server) -> None:
     for name, line in ANSWERED.items():
-        server.write(line)
-        server.write(b'{"jsonrpc":"2.0","id":"next","method":"ping"}')
-        assert {server.read()["id"], server.read()["id"]} == {7, "next"}, name
+        shared.write(line)
+        shared.write(b'{"jsonrpc":"2.0","id":"next","method":"ping"}')
+        assert {shared.read()["id"], shared.read()["id"]} == {7, "next"}, name
 
 
 @pytest.mark.parametrize(
     "request_id", [0, -1, 10**30, 10**4000, "", "7", "é\u2028\0", "x" * 100_000]
 )
-def test_ids_come_back_as_they_were(server: Server, request_id: int | str) -> None:
-    server.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": "ping"}).encode())
-    assert server.read() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+def test_ids_come_back_as_they_were(shared: Server, request_id: int | str) -> None:
+    shared.write(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": "ping"}).encode())
+    assert shared.read() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
 
 
-def test_id_that_is_used_twice_at_once_is_answered_twice(server: Server) -> None:
-    server.write(LIST_PANES + b"\n" + LIST_PANES)
+def test_id_that_is_used_twice_at_once_is_answered_twice(shared: Server) -> None:
+    shared.write(LIST_PANES + b"\n" + LIST_PANES)
 
-    assert [server.read()["id"], server.read()["id"]] == [7, 7]
+    assert [shared.read()["id"], shared.read()["id"]] == [7, 7]
 
 
-def test_answers_to_bad_lines_wait_for_a_client_that_reads_late(server: Server) -> None:
+def test_answers_to_bad_lines_wait_for_a_client_that_reads_late(shared: Server) -> None:
     for _ in range(5000):
-        server.write(b"x")
-    server.write(PING)
+        shared.write(b"x")
+    shared.write(PING)
 
-    answers = [server.read()["id"] for _ in range(5001)]
+    answers = [shared.read()["id"] for _ in range(5001)]
     assert answers.count(None) == 5000
     assert answers.count(7) == 1
 
@@ -254,33 +257,36 @@ def refusal_before_the_handshake(server: Server) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "end", [b"\n", b"", b"\r\n", b"\n\n"], ids=["line feed", "none", "CRLF", "blank line"]
+    ("kind", "last", "end"),
+    [
+        ("pipe", LIST_PANES, b""),
+        ("pipe", LIST_PANES, b"\r\n\n"),
+        ("pipe", b"not json", b""),
+        ("file", LIST_PANES, b""),
+        ("file", b"not json", b"\n"),
+    ],
+    ids=["pipe", "CRLF and a blank line", "no json", "file", "no json in a file"],
 )
-@pytest.mark.parametrize("kind", ["file", "pipe"])
-@pytest.mark.parametrize("last", ["call", "no json"])
 def test_last_line_before_the_end_is_answered(
-    environment: dict[str, str], tmp_path: Path, last: str, kind: str, end: bytes
+    environment: dict[str, str], tmp_path: Path, kind: str, last: bytes, end: bytes
 ) -> None:
-    line = LIST_PANES if last == "call" else b"not json"
-    requests = tmp_path / "requests"
-    requests.write_bytes(INITIALIZE + line + end)
+    requests = INITIALIZE + last + end
+    command = shlex.join(SERVER)
     if kind == "file":
-        with requests.open() as stdin:
-            done = subprocess.run(
-                SERVER, stdin=stdin, capture_output=True, env=environment, check=True, timeout=20
-            )
-    else:
-        done = subprocess.run(
-            SERVER,
-            input=requests.read_bytes(),
-            capture_output=True,
-            env=environment,
-            check=True,
-            timeout=20,
-        )
+        (tmp_path / "requests").write_bytes(requests)
+        command += " <requests >answers && cat answers"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        input=requests if kind == "pipe" else b"",
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment,
+        check=True,
+        timeout=20,
+    )
 
     answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-    if last == "call":
+    if last == LIST_PANES:
         assert answers.keys() == {1, 7}
         assert answers[7]["result"]["content"][0]["text"].startswith("No active panes")
     else:

@@ -19,6 +19,9 @@ FLAKY = (
     "done"
 )
 
+# In the arguments of calls, this is the id of the story's first pane.
+PANE = "PANE"
+
 Call = tuple[str, Mapping[str, Any]]
 
 
@@ -101,7 +104,7 @@ def _full_screen_program() -> Story:
     return Story(
         [
             _create(f"{PYTHON} editor.py"),
-            _send("debug-1", ["j", "j", "j", "d"]),
+            _send(PANE, ["j", "j", "j", "d"]),
         ],
         {
             0: r"3 items\n  \* alpha",
@@ -114,7 +117,7 @@ def _crash_in_pdb() -> Story:
     return Story(
         [
             _create(f"{PYTHON} -m pdb -c continue invoice.py"),
-            _send("debug-1", ["item\n", "type(result)\n"]),
+            _send(PANE, ["item\n", "type(result)\n"]),
         ],
         {0: r"invoice\.py\(13\)total\(\)", 1: r"'price': '4'"},
     )
@@ -124,7 +127,7 @@ def _installer() -> Story:
     return Story(
         [
             _create("bash setup"),
-            _send("debug-1", ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
+            _send(PANE, ["sesame\n", "2\n"], secret=True, wait_for="code|installed"),
         ],
         {0: "awaits hidden input", 1: "(?s)/nonexistent/large/setup.*exited with code 5"},
     )
@@ -152,7 +155,7 @@ def _large_log() -> Story:
     return Story(
         [
             _create(f"{PYTHON} chatty.py", timeout_s=30),
-            ("capture_pane", {"pane_id": "debug-1", "pattern": "WARN|ERROR", "lines": 5}),
+            ("capture_pane", {"pane_id": PANE, "pattern": "WARN|ERROR", "lines": 5}),
         ],
         {0: "all 8 connections are busy", 1: "open transaction by billing.close_month"},
     )
@@ -162,32 +165,39 @@ def _stubborn_process() -> Story:
     return Story(
         [
             _create(f"{PYTHON} stubborn.py"),
-            _send("debug-1", ["C-c", "SIGTERM", "SIGUSR2"]),
-            _send("debug-1", "SIGKILL"),
+            _send(PANE, ["C-c", "SIGTERM", "SIGUSR2"]),
+            _send(PANE, "SIGKILL"),
         ],
         {1: "(?s)signal 2.*signal 15.*in wait_for_lease", 2: "killed by SIGKILL"},
     )
 
 
 def play(server: Server, story: Story) -> Cost:
-    """Make the calls of a story, and see that what is to be learned is.
+    """Make the calls of a story, see that what is to be learned is, and kill its panes.
 
     Raises:
         AssertionError: It is not.
     """
     received = 0
     pid = ""
+    panes: list[str] = []
     for number, (tool, arguments) in enumerate(story.calls):
         given = dict(arguments)
         if "command" in given:
             given["command"] = given["command"].replace("PID", pid)
+        if given.get("pane_id") == PANE:
+            given["pane_id"] = panes[0]
         result = server.call(tool, **given)
         text = "\n".join(block["text"] for block in result["content"])
         received += len(text.encode())
         if not pid:
             pid = _last_pid(text)
         assert not result.get("isError"), text
+        if tool in ("create_pane", "run"):
+            panes.append(result["_meta"]["pane_id"])
         assert re.search(story.learned.get(number, ""), text), (number, text)
+    for pane in panes:
+        server.call("kill_pane", pane_id=pane)
     return Cost(len(story.calls), received)
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from wire import Server, TabsServer
+from support import in_process
+from toolsets import Tabs, Terminal, Tmux
+
+from tmux_debug_mcp.settings import Settings
 
 SPECS = Path(__file__).parents[1] / "specs"
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
@@ -19,22 +21,17 @@ def spec(toolset: str) -> dict[str, dict[str, Any]]:
     return {tool["name"]: tool for tool in json.loads((SPECS / f"{toolset}.json").read_text())}
 
 
-def start(launch: Callable[..., Server], toolset: str, tmp_path: Path) -> Server:
-    return launch("--toolsets", toolset, XDG_STATE_HOME=str(tmp_path)).start()
-
-
 @pytest.mark.parametrize("toolset", TOOLSETS)
-def test_tools_have_the_names_parameters_types_and_defaults_of_their_specification(
-    launch: Callable[..., Server], toolset: str, tmp_path: Path
+async def test_tools_have_the_names_parameters_types_and_defaults_of_their_specification(
+    settings: Settings, toolset: str
 ) -> None:
     wanted = spec(toolset)
-    offered = {
-        tool["name"]: tool for tool in start(launch, toolset, tmp_path).ask("tools/list")["tools"]
-    }
+    async with in_process(settings, toolsets=toolset) as tools:
+        offered = {tool.name: tool for tool in (await tools.client.list_tools()).tools}
 
     assert set(offered) == set(wanted) | ADDED_TOOLS.get(toolset, set())
     for name, tool in wanted.items():
-        schema = offered[name]["inputSchema"]
+        schema = offered[name].input_schema
         assert schema["type"] == "object"
         if tool["parameters"] is None:
             continue
@@ -68,18 +65,16 @@ def tells_default(description: str, default: object) -> bool:
     return bool(re.search(rf"default:? {shown}\b|{shown},? [^()]*\(default\)", description))
 
 
-def test_results_of_tabs_have_the_fields_of_the_specification(
-    launch: Callable[..., Server], tmp_path: Path
-) -> None:
-    call = TabsServer(launch("--toolsets", "tabs", XDG_STATE_HOME=str(tmp_path))).call
-    results = {"create_tab": call("create_tab", name="a b")}
-    results["list_tabs"] = call("list_tabs")
-    results["execute_command"] = call("execute_command", window_id="@1", command="echo x")
-    results["read_logs_from_tab"] = call("read_logs_from_tab", window_id="@1")
-    results["stream_logs_from_tab"] = call("stream_logs_from_tab", window_id="@1")
-    results["start_process"] = call("start_process", window_id="@1", command="sleep 99")
-    results["stop_process"] = call("stop_process", window_id="@1")
-    results["set_history_limit"] = call("set_history_limit", limit=5000)
+async def test_results_of_tabs_have_the_fields_of_the_specification(tabs: Tabs) -> None:
+    call = tabs.json
+    results = {"create_tab": await call("create_tab", name="a b")}
+    results["list_tabs"] = await call("list_tabs")
+    results["execute_command"] = await call("execute_command", window_id="@1", command="echo x")
+    results["read_logs_from_tab"] = await call("read_logs_from_tab", window_id="@1")
+    results["stream_logs_from_tab"] = await call("stream_logs_from_tab", window_id="@1")
+    results["start_process"] = await call("start_process", window_id="@1", command="sleep 99")
+    results["stop_process"] = await call("stop_process", window_id="@1")
+    results["set_history_limit"] = await call("set_history_limit", limit=5000)
     types = {"string": str, "number": int, "boolean": bool, "array": list}
 
     wanted = spec("tabs")
@@ -114,21 +109,18 @@ def line_pattern(formats: list[str]) -> str:
     return "\t".join(columns)
 
 
-def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(
-    launch: Callable[..., Server], tmp_path: Path
-) -> None:
-    server = start(launch, "tmux", tmp_path)
+async def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(tmux: Tmux) -> None:
     made = {
-        "tmux_create_session": server.text(
+        "tmux_create_session": await tmux.text(
             "create_session", name="work", window_name="w", command="exec cat"
         )
     }
     lists = {
-        "tmux_list_windows": server.text("list_windows"),
-        "tmux_list_panes": server.text("list_panes"),
+        "tmux_list_windows": await tmux.text("list_windows"),
+        "tmux_list_panes": await tmux.text("list_panes"),
     }
-    made["tmux_create_window"] = server.text("create_window", session="work")
-    made["tmux_split_window"] = server.text("split_window", target="work:w")
+    made["tmux_create_window"] = await tmux.text("create_window", session="work")
+    made["tmux_split_window"] = await tmux.text("split_window", target="work:w")
 
     wanted = spec("tmux")
     for name, text in lists.items():
@@ -146,25 +138,19 @@ def test_results_of_tmux_have_the_columns_and_ids_of_the_specification(
     }
 
 
-def test_results_of_terminal_are_those_of_its_table(
-    launch: Callable[..., Server], tmp_path: Path
-) -> None:
-    server = start(launch, "terminal", tmp_path)
-
-    def text(tool: str, /, **arguments: Any) -> str:  # noqa: ANN401
-        return str(server.call_tool(tool, **arguments)["content"][0]["text"])
-
+async def test_results_of_terminal_are_those_of_its_table(term: Terminal) -> None:
     wanted = spec("terminal")
     answers = {
-        "type": text("type", text="é!").replace("2", "N"),
-        "sendKey": text("sendKey", key="Enter").replace("Enter", "K"),
-        "clear": text("clear"),
+        "type": (await term.text("type", text="é!")).replace("2", "N"),
+        "sendKey": (await term.text("sendKey", key="Enter")).replace("Enter", "K"),
+        "clear": await term.text("clear"),
     }
     for name, answer in answers.items():
         assert wanted[name]["result"].startswith(f"`{answer}`"), name
-    text("createSession", name="silent", command="sleep 99")
-    assert f"`{text('getContent', session='silent')}`" in wanted["getContent"]["result"]
-    shot = json.loads(text("takeScreenshot"))
+    await term.text("createSession", name="silent", command="sleep 99")
+    silence = await term.text("getContent", session="silent")
+    assert f"`{silence}`" in wanted["getContent"]["result"]
+    shot = await term.shot()
     assert set(shot) == {"content", "cursor", "dimensions"}
     assert set(shot["cursor"]) == {"x", "y"}
     assert shot["dimensions"] == {"cols": 120, "rows": 40}
