@@ -20,7 +20,7 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running
-from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
+from tmux_debug_mcp.vt.marks import without_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
         while resizes and resizes[0].cursor <= start:
             change = resizes.pop(0)
             yield orjson.dumps([at_s, "r", f"{change.columns}x{change.rows}"]) + b"\n"
-        data, held = _without_marks(held + log.read(start, end - start))
+        data, held = without_marks(held + log.read(start, end - start))
         text = decoder.decode(data)
         if text:
             yield orjson.dumps([at_s, "o", text]) + b"\n"
@@ -160,13 +160,6 @@ def steps(log: Log) -> list[int]:
     """Return the cursors at which a log was looked at, its end the last one, oldest first."""
     cursors = [size for size in log.timing.sizes if log.kept_from < size < log.size]
     return [*cursors, log.size]
-
-
-def _without_marks(data: bytes) -> tuple[bytes, bytes]:
-    """Return data without our marks, and the beginning of a mark at its end."""
-    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
-    end = part.start() if part else len(data)
-    return JOB_MARK.sub(b"", PANE_MARK.sub(b"", data[:end])), data[end:]
 
 
 class KeptCasts:
