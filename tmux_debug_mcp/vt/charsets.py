@@ -30,9 +30,7 @@ class CharacterSets(NamedTuple):
     @property
     def is_drawing(self) -> bool:
         """Letters show line drawing."""
-        if self.is_shifted:
-            return self.g1
-        return self.g0
+        return self.g1 if self.is_shifted else self.g0
 
     @property
     def is_usual(self) -> bool:
@@ -78,7 +76,4 @@ def sets_after(data: bytes) -> CharacterSets:
 def _is_drawing_designated(data: bytes, escape: bytes) -> bool:
     """Tell whether the last designation of a set is that of line drawing."""
     start = data.rfind(escape)
-    if start < 0:
-        return False
-    end = start + len(escape)
-    return data[end : end + 1] == b"0"
+    return start >= 0 and data.startswith(escape + b"0", start)

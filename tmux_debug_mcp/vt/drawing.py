@@ -67,18 +67,15 @@ class Drawing:
             screen, cursor, move, _ = token.groups()
             end = token.end()
             if screen:
-                self._switch(start + end, is_alternate=screen == b"h")
+                self.is_alternate = screen == b"h"
+                if not self.is_alternate:
+                    self._has_addressed = False
+                    self.switched_at = start + end
             elif cursor:
                 self._is_cursor_hidden = cursor == b"l"
             elif move or self._is_cursor_hidden:
                 self._has_addressed = True
         self._overlap = data[max(end, len(data) - _OVERLAP_BYTES) :]
-
-    def _switch(self, position: int, *, is_alternate: bool) -> None:
-        self.is_alternate = is_alternate
-        if not is_alternate:
-            self._has_addressed = False
-            self.switched_at = position
 
 
 def last_switch(data: bytes) -> bool | None:

@@ -43,18 +43,16 @@ def visible_json(text: str) -> str:
     Args:
         text: Valid JSON in one line. Its control characters below U+0020 are blanks between tokens.
     """
-    if text.isprintable():
-        return text
-    return _SPECIAL.sub(_shown_in_json, text)
 
+    def shown(found: re.Match[str]) -> str:
+        character = found[0]
+        if character < " ":
+            return " "
+        if character == "\x7f":
+            return r"\u007f"  # which `dumps` leaves as it is
+        return character if character.isprintable() else json.dumps(character)[1:-1]
 
-def _shown_in_json(found: re.Match[str]) -> str:
-    character = found[0]
-    if character < " ":
-        return " "
-    if character == "\x7f":
-        return r"\u007f"  # which `dumps` leaves as it is
-    return character if character.isprintable() else json.dumps(character)[1:-1]
+    return _SPECIAL.sub(shown, text)
 
 
 def plain_name(name: str) -> str:

@@ -5,6 +5,7 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 `CSI u` restores the cursor; `CSI > 5 u` and `CSI 2 SP u` are other sequences.
 """
 
+import codecs
 import re
 from typing import NamedTuple
 
@@ -105,9 +106,6 @@ _UNFINISHED = re.compile(
     re.VERBOSE,
 )
 
-# The lowest lead byte of characters in UTF-8, to their number of bytes. Source: RFC 3629.
-_CHARACTER_BYTES = ((0xF0, 4), (0xE0, 3), (0xC0, 2))
-
 
 class ControlSequence(NamedTuple):
     """A control sequence.
@@ -160,22 +158,7 @@ def unfinished_sequence(data: bytes) -> bytes:
 
 def unfinished_character_bytes(data: bytes) -> int:
     """Return the number of bytes at the end that begin a character of UTF-8 without ending it."""
-    for count in (1, 2, 3):
-        if len(data) < count:
-            break
-        byte = data[-count]
-        is_continuation = 0x80 <= byte < 0xC0  # noqa: PLR2004
-        if is_continuation:
-            continue
-        if count < _character_bytes(byte):
-            return count
-        break
-    return 0
-
-
-def _character_bytes(lead: int) -> int:
-    """Return the number of bytes of a character, from its first byte."""
-    for lowest_lead, count in _CHARACTER_BYTES:
-        if lead >= lowest_lead:
-            return count
-    return 1
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[-3:])
+    held, _ = decoder.getstate()
+    return len(held)
