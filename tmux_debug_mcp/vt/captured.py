@@ -65,10 +65,7 @@ def with_line_drawing(capture: str) -> str:
 def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
     """Return a row of a capture with attributes so that it can be printed by itself.
 
-    Args:
-        rows: The rows of the capture.
-        number: The index of the row; beyond the capture it is the last row.
-        columns: The width of the screen, to which the row is filled with blanks.
+    It is filled with blanks to the columns of the screen. Beyond the capture it is the last row.
     """
     *before, row = rows[: number + 1]
     attributes = "".join(_INVISIBLE.findall("".join(before)))

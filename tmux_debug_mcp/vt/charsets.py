@@ -15,13 +15,7 @@ SHIFT_IN = "\017"
 
 
 class CharacterSets(NamedTuple):
-    """The sets in use.
-
-    Attributes:
-        g0: G0 is the line drawing set.
-        g1: G1 is the line drawing set.
-        is_shifted: G1 is in use, by SO.
-    """
+    """Whether G0 and G1 are the line drawing set, and whether G1 is in use, by SO."""
 
     g0: bool = False
     g1: bool = False
@@ -50,11 +44,7 @@ class CharacterSets(NamedTuple):
         return sequences
 
     def after(self, control: str) -> "CharacterSets":
-        r"""Return the sets after a control.
-
-        Args:
-            control: SO, SI, or what follows ESC in a designation: `(0`, `(B`, `)0` or `)B`.
-        """
+        """Return the sets after SO, SI or what follows ESC in a designation, such as `(0`."""
         if control in (SHIFT_OUT, SHIFT_IN):
             return self._replace(is_shifted=control == SHIFT_OUT)
         is_drawing = control[1] == "0"

@@ -35,9 +35,7 @@ _OVERLAP_BYTES = 16
 class Drawing:
     """Whether a program draws on the whole screen, while its output goes by.
 
-    Args:
-        is_alternate: The program has switched to the alternate screen before.
-        has_addressed: The program has moved the cursor to a place before.
+    It may have switched to the alternate screen before, or moved the cursor to a place.
 
     Attributes:
         is_alternate: The alternate screen is on.

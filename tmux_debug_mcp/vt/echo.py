@@ -72,11 +72,7 @@ class Sent:
 
 
 class _Texts:
-    """Typed texts in order, identified by their numbers from 0.
-
-    Attributes:
-        next: The number of the text that is expected next.
-    """
+    """Typed texts in order, identified by their numbers from 0; `next` is expected next."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -123,8 +119,7 @@ class _Texts:
 class Echo:
     """The echo that is expected while the lines of a transcript go by.
 
-    Args:
-        before: Keys that were sent earlier. A line editor may echo some of them again.
+    A line editor may echo some of the keys again that were sent before.
     """
 
     def __init__(self, before: Iterable[Sent] = ()) -> None:
@@ -155,9 +150,8 @@ class Echo:
     def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
         """Return the text of the next lines without echo, and without empty lines.
 
-        Args:
-            settled: New lines that will not change.
-            still_open: All lines behind them. They may change, and are passed again the next time.
+        Settled lines are new and will not change. All lines behind them are still open: they may
+        change, and are passed again the next time.
         """
         if not self._typed:
             lines = (*settled, *still_open)

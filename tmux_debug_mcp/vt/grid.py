@@ -31,15 +31,8 @@ _RUN = re.compile(r"[ -~]+|[^ -~]")
 class Grid:
     """The main screen or the alternate screen.
 
-    Args:
-        columns: The terminal's width.
-        height: The number of rows of the screen.
-        history: Where rows go that leave the screen; None drops them, as on the alternate screen.
-
-    Attributes:
-        columns: The terminal's width.
-        height: The number of rows of the screen.
-        scroll_region: The first and the last row of the part that scrolls; None is all rows.
+    Rows that leave the screen go to the history; without one, as on the alternate screen, they are
+    dropped. `scroll_region` is the first and the last row of the part that scrolls; None is all.
     """
 
     def __init__(self, columns: int, height: int, history: History | None = None) -> None:
@@ -171,9 +164,8 @@ class Grid:
     def put_lines(self, lines: Sequence[str]) -> None:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
-        Args:
-            lines: At least as many lines as the screen has rows. Each is as `put_line` takes it and
-                fits into a row.
+        There are at least as many as the screen has rows. Each is as `put_line` takes it and fits
+        into a row.
         """
         above = len(lines) - self.height + 1
         self._rows[-1:] = [Row()] * self.height

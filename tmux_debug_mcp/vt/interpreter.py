@@ -52,13 +52,8 @@ class Interpreter:
     Most output is plain lines. At a new row these are stored as they are, without a look at each
     character; all else is taken apart into characters, control characters and sequences.
 
-    Args:
-        columns: The terminal's width.
-        height: Its number of rows.
-        history: Where lines go that leave the main screen.
-
     Attributes:
-        main: The main screen.
+        main: The main screen, whose lines go to the history when they leave it.
         alternate: The alternate screen, None unless it is on.
         grid: The screen that is on.
         sets: The character sets in use.
@@ -122,11 +117,7 @@ class Interpreter:
         self.grid.feed_line()
 
     def _write_plain_lines(self, text: str) -> str:
-        """Write lines at once if all are plain and fill the screen.
-
-        Returns:
-            The text that is still to be written.
-        """
+        """Write lines at once if all are plain and fill the screen; return what is left."""
         if self.alternate is not None or not self._is_at_new_row():
             return text
         head, line_feed, rest = text.rpartition("\n")
@@ -243,7 +234,8 @@ class Interpreter:
         """Set the cursor, the scroll region or modes."""
         match name:
             case "H" | "f":  # CUP and HVP
-                self._set_cursor(*numbers[:2])
+                row, column = [*numbers, 1][:2]  # they count from 1, and 0 means 1
+                self.grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
             case "r":  # DECSTBM
                 self._set_scroll_region(*numbers[:2])
             case "s":  # SCOSC
@@ -257,10 +249,6 @@ class Interpreter:
                         self.switch_screen(is_alternate=is_on)
                     elif mode == _BRACKETED_PASTE:
                         self.is_editing = is_on
-
-    def _set_cursor(self, row: int, column: int = 1) -> None:
-        """Move the cursor. Rows and columns count from 1, and 0 means 1."""
-        self.grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:
         """Set the rows that scroll, counted from 1; 0 means the first or the last row.

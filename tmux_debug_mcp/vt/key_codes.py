@@ -45,10 +45,8 @@ def depend_on_modes(keys: Iterable[str]) -> bool:
 def encoded(keys: Iterable[str], *, cursor_mode: bool = False, keypad_mode: bool = False) -> str:
     """Return what a terminal sends to the program when keys are pressed one after the other.
 
-    Args:
-        keys: tmux's names, as `key_name` returns them.
-        cursor_mode: The program has set the mode of cursor keys (DECCKM).
-        keypad_mode: The program has set the mode of the keypad (DECKPAM).
+    They have tmux's names, as `key_name` returns them. The program may have set the modes of cursor
+    keys (DECCKM) and of the keypad (DECKPAM).
     """
     codes = [_code(key, cursor_mode=cursor_mode, keypad_mode=keypad_mode) for key in keys]
     return "".join(codes)

@@ -19,11 +19,7 @@ def visible(text: str, keep: str = "") -> str:
 
     Not printable are control characters, characters that only direct others (such as overrides of
     the direction of writing), separators of lines, halves of surrogate pairs, private and
-    unassigned characters. Blanks of every width are left.
-
-    Args:
-        text: The text.
-        keep: Control characters that stay as they are.
+    unassigned characters. Blanks of every width are left, and the control characters to keep.
     """
     if text.isprintable():
         return text
@@ -40,8 +36,7 @@ def visible(text: str, keep: str = "") -> str:
 def visible_json(text: str) -> str:
     r"""Return JSON that means the same, with escapes such as `\u009b` for what is not printable.
 
-    Args:
-        text: Valid JSON in one line. Its control characters below U+0020 are blanks between tokens.
+    The JSON is in one line: control characters below U+0020 are blanks between tokens.
     """
 
     def shown(found: re.Match[str]) -> str:

@@ -275,9 +275,7 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
 class History:
     """Settled lines, until they are taken.
 
-    Attributes:
-        lines: The lines that have been settled since they were last taken.
-        begun: The settled rows of a line that continues in rows that are not settled.
+    `begun` has the settled rows of a line that continues in rows that are not settled.
     """
 
     def __init__(self) -> None:

@@ -108,11 +108,9 @@ _UNFINISHED = re.compile(
 
 
 class ControlSequence(NamedTuple):
-    """A control sequence.
+    """A control sequence by its name, such as `H`, `?h` or ` q`, and its parameters.
 
-    Attributes:
-        name: Its prefix, intermediate characters and final character, such as `H`, `?h` or ` q`.
-        numbers: Its parameters, at least one; 0 stands for one that is left out.
+    There is at least one parameter; 0 stands for one that is left out.
     """
 
     name: str
@@ -120,11 +118,9 @@ class ControlSequence(NamedTuple):
 
 
 def control_sequence(parameters: str, final: str) -> ControlSequence | None:
-    """Return the control sequence `CSI parameters final`.
+    """Return the control sequence `CSI parameters final`, None if it is malformed or too long.
 
-    Returns:
-        None if it is malformed or too long, or if a parameter has subparameters, as those of
-        colours may have.
+    None also if a parameter has subparameters, as those of colours may have.
     """
     match = _PARAMETERS.fullmatch(parameters)
     if match is None or len(parameters) > _MAX_PARAMETERS:

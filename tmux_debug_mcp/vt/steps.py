@@ -34,10 +34,8 @@ def steps(
 ) -> list[Keystrokes]:
     """Return what the steps type and press, in order.
 
-    Args:
-        keys: A string, or an array of strings.
-        literal: Take no word for a key or a signal; a line feed is Enter.
-        paste: Paste each string as it is.
+    In literal strings no word is a key or a signal, and a line feed is Enter. Strings to paste are
+    left as they are.
 
     Raises:
         KeysError: A string is not valid, as for `keys.read`, or looks like a signal but is none;
@@ -167,8 +165,8 @@ def confirmation(
 
     Args:
         pane: The pane, as the call names it.
-        steps: All steps, of which the first `done` were sent.
-        done: How many were sent.
+        steps: All steps.
+        done: How many of them were sent.
         why_not: Why the next step was not sent; None when all were.
         signalled: The number of processes that got the last signal; 0 when none was sent.
     """

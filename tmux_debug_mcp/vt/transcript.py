@@ -36,13 +36,8 @@ _MAX_TYPED_ROWS = 6
 class Transcript:
     """The lines of a terminal's output, which is fed in pieces of any size.
 
-    Args:
-        columns: The terminal's width.
-        rows: Its height.
-
-    Attributes:
-        shows_commands: The command that a shell is given from now on is shown in the place of the
-            line that was typed for it.
+    Once it `shows_commands`, the command that a shell is given stands in the place of the line that
+    was typed for it.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
