@@ -128,7 +128,8 @@ class Interpreter:
         lines = head.split("\n")
         if len(lines) < self.grid.height or not head.isascii() or _NOT_PLAIN.search(head):
             return text
-        if max(len(line.expandtabs()) for line in lines) > self.grid.columns:
+        expanded = head.expandtabs().split("\n") if "\t" in head else lines
+        if max(map(len, expanded)) > self.grid.columns:
             return text
         self.grid.put_lines(lines)
         return rest
