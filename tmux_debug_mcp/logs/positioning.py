@@ -75,7 +75,7 @@ def reading_transcript(
         transcript = blank_transcript(log, cursor, sets)
     else:
         transcript = transcript_from(log, cursor)
-    transcript.show_commands()
+    transcript.shows_commands = True
     return transcript
 
 

@@ -19,7 +19,7 @@ import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, StorageError, first_of
 from tmux_debug_mcp.logs.positioning import sets_at
-from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
+from tmux_debug_mcp.vt.marks import without_marks
 
 from .capturing import capture_screen_as_text
 from .pane import Pane
@@ -117,11 +117,12 @@ class Recording:
         self._take_size((log.columns, log.rows))
         while not self.is_over:
             start = max(self._position, log.kept_from)
-            data = _without_partial_mark(log.read(start, _PIECE_BYTES))
-            if not data:
+            data = log.read(start, _PIECE_BYTES)
+            # The beginning of a mark is read again with the rest of it.
+            printed, part_of_mark = without_marks(data)
+            if len(part_of_mark) == len(data):
                 return
-            self._position = start + len(data)
-            printed = JOB_MARK.sub(b"", PANE_MARK.sub(b"", data))
+            self._position = start + len(data) - len(part_of_mark)
             text = self._decoder.decode(printed)
             if text:
                 self._write_event("o", text)
@@ -203,11 +204,3 @@ def _create(path: Path) -> int:
             f"Parameter 'path' is '{path}', which can't be written ({error.strerror}). "
             "Give another one."
         ) from error
-
-
-def _without_partial_mark(data: bytes) -> bytes:
-    """Return data without the beginning of a mark at its end, which is read again later."""
-    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
-    if part:
-        return data[: part.start()]
-    return data

@@ -55,13 +55,9 @@ _FORMATS = ("Cc", "Cf", "Zl", "Zp")
 
 @dataclass(frozen=True, slots=True)
 class SystemFont:
-    """A face of a font of the system.
+    """A face of a font of the system: the file, and the number of the face in it.
 
-    Attributes:
-        path: The file.
-        index: The number of the face in the file.
-        is_coloured: Its glyphs have colours.
-        ranges: The first and the last code point of each range of characters, in ascending order.
+    `ranges` has the first and the last code point of each range of characters, in ascending order.
     """
 
     path: str
@@ -114,45 +110,44 @@ class Glyphs:
         self._pictures: dict[tuple[str, int], Image.Image | None] = {}
 
     def mask(self, text: str, width: int, *, is_bold: bool, is_italic: bool) -> Image.Image:
-        """Return the ink of a cell, in an image of this width and a cell's height.
+        """Return the ink of a cell's character and its marks, in an image as high as a cell.
 
-        Args:
-            text: The cell's character and the marks that join it.
-            width: The width in pixels.
-            is_bold: Draw it bold.
-            is_italic: Draw it slanted.
+        The image has this width in pixels.
         """
         key = (text, width, is_bold, is_italic)
-        if key not in self._masks:
-            mask = self._drawn(unicodedata.normalize("NFC", text), width, is_bold=is_bold)
-            if is_italic:
-                mask = _slanted(mask)
-            self._masks[key] = mask
-        return self._masks[key]
-
-    def _drawn(self, text: str, width: int, *, is_bold: bool) -> Image.Image:
-        mask = self._ink(text[0], width, is_bold=is_bold)
-        if mask is None:
-            mask = _box(width)
-        for mark in filter(_is_mark, text[1:]):
+        if key in self._masks:
+            return self._masks[key]
+        shown = unicodedata.normalize("NFC", text)
+        mask = self._ink(shown[0], width, is_bold=is_bold)
+        if mask is None:  # a box
+            mask = Image.new("L", (width, CELL_HEIGHT))
+            left, top = width // 2 - 4, _UNIFONT_TOP + 1
+            ImageDraw.Draw(mask).rectangle((left, top, left + 7, top + 13), outline=255)
+        for mark in filter(_is_mark, shown[1:]):
             ink = self._ink(mark, width, is_bold=is_bold)
             if ink is not None:
                 mask = ImageChops.lighter(mask, ink)
+        if is_italic:
+            # Slanted around the middle of the height above the baseline.
+            matrix = (1, _SLANT, -_SLANT * _BASELINE / 2, 0, 1, 0)
+            affine, smooth = Image.Transform.AFFINE, Image.Resampling.BILINEAR
+            mask = mask.transform(mask.size, affine, matrix, smooth)
+        self._masks[key] = mask
         return mask
 
     def _ink(self, character: str, width: int, *, is_bold: bool) -> Image.Image | None:
         """Return the ink of one character or mark in its cell; None if no font has it."""
-        system_font = None if self._has(character) else self._found(character, is_coloured=False)
-        if system_font:
-            font = _fitting(system_font, character, width)
+        font = self._font if self._has(character) else self._fitting(character, width)
+        if font:
             mask = _ink_of_font(font, character, width, is_bold=is_bold)
-        elif self._has(character):
-            mask = _ink_of_font(self._font, character, width, is_bold=is_bold)
         else:
             bits = self._unifont.get(b"%04X" % ord(character))
             if bits is None:
                 return None
-            mask = _ink_of_bits(bytes.fromhex(bits.decode()), width)
+            data = bytes.fromhex(bits.decode())
+            bitmap = Image.frombytes("1", (len(data) * 8 // _UNIFONT_ROWS, _UNIFONT_ROWS), data)
+            mask = Image.new("L", (max(width, bitmap.width), CELL_HEIGHT))
+            mask.paste(bitmap, ((mask.width - bitmap.width) // 2, _UNIFONT_TOP))
         if mask.width == width:
             return mask
         return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
@@ -161,29 +156,33 @@ class Glyphs:
         """Tell whether the package's font has a character."""
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
 
-    def picture(self, text: str, width: int) -> Image.Image | None:
-        """Return a wide character in colours of its own, None if it has none in any font.
+    def _fitting(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:
+        """Return a font of the system in the largest size at which a character fits, if any has it.
 
-        Args:
-            text: The cell's character and the ones that join it.
-            width: The width in pixels.
+        Marks have the usual size.
         """
+        font = self._found(character, is_coloured=False)
+        if font is None:
+            return None
+        loaded = font.load(_FONT_SIZE)
+        length = loaded.getlength(character)
+        if cell_width(character) and length > width:
+            return font.load(_FONT_SIZE * width / length)
+        return loaded
+
+    def picture(self, text: str, width: int) -> Image.Image | None:
+        """Return a wide cell in colours of its own, None if no font has any for its character."""
         if width < 2 * CELL_WIDTH:
             return None
         key = (text, width)
         if key not in self._pictures:
-            self._pictures[key] = self._coloured(text, width)
+            self._pictures[key] = None
+            font = self._found(text[0], is_coloured=True)
+            is_text = self._has(text[0]) and EMOJI_SELECTOR not in text
+            if font and not is_text:
+                with contextlib.suppress(OSError, ValueError):
+                    self._pictures[key] = _coloured_glyph(font, text[0], width)
         return self._pictures[key]
-
-    def _coloured(self, text: str, width: int) -> Image.Image | None:
-        character = text[0]
-        font = self._found(character, is_coloured=True)
-        is_text = self._has(character) and EMOJI_SELECTOR not in text
-        if font is None or is_text:
-            return None
-        with contextlib.suppress(OSError, ValueError):
-            return _coloured_glyph(font, character, width)
-        return None
 
     def _found(self, character: str, *, is_coloured: bool) -> SystemFont | None:
         """Return the system's first font that has a character, in colours or without."""
@@ -225,7 +224,9 @@ def _ink_of_font(
     font: ImageFont.FreeTypeFont, character: str, width: int, *, is_bold: bool
 ) -> Image.Image:
     """Return the ink of a character in an image of this width, or wider if it does not fit."""
-    start, end = _extent(font, character)
+    start, end = 0.0, font.getlength(character)
+    if not cell_width(character):  # a mark has ink beside its advance
+        start, _, end, _ = font.getbbox(character, anchor="ls")
     mask = Image.new("L", (max(width, math.ceil(end - start)), CELL_HEIGHT))
     left = (mask.width - end - start) // 2
     draw = ImageDraw.Draw(mask)
@@ -233,48 +234,6 @@ def _ink_of_font(
     if is_bold:
         draw.text((left + _EMBOLDEN, _BASELINE), character, 255, font, anchor="ls")
     return mask
-
-
-def _extent(font: ImageFont.FreeTypeFont, character: str) -> tuple[float, float]:
-    """Return where a character starts and ends on its line: its advance, or the ink of a mark."""
-    if cell_width(character):
-        return 0, font.getlength(character)
-    start, _, end, _ = font.getbbox(character, anchor="ls")
-    return start, end
-
-
-def _ink_of_bits(bits: bytes, width: int) -> Image.Image:
-    """Return the ink of a bitmap in an image of this width, or wider if it does not fit."""
-    bitmap = Image.frombytes("1", (len(bits) * 8 // _UNIFONT_ROWS, _UNIFONT_ROWS), bits)
-    mask = Image.new("L", (max(width, bitmap.width), CELL_HEIGHT))
-    mask.paste(bitmap, ((mask.width - bitmap.width) // 2, _UNIFONT_TOP))
-    return mask
-
-
-def _slanted(mask: Image.Image) -> Image.Image:
-    """Return the ink slanted around the middle of its height above the baseline."""
-    matrix = (1, _SLANT, -_SLANT * _BASELINE / 2, 0, 1, 0)
-    return mask.transform(mask.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
-
-
-def _box(width: int) -> Image.Image:
-    """Return the ink of a character that no font has."""
-    mask = Image.new("L", (width, CELL_HEIGHT))
-    left = width // 2 - 4
-    top = _UNIFONT_TOP + 1
-    ImageDraw.Draw(mask).rectangle((left, top, left + 7, top + 13), outline=255)
-    return mask
-
-
-def _fitting(font: SystemFont, character: str, width: int) -> ImageFont.FreeTypeFont:
-    """Return a font in the largest size at which a character fits. Marks have the usual size."""
-    loaded = font.load(_FONT_SIZE)
-    if cell_width(character) == 0:
-        return loaded
-    length = loaded.getlength(character)
-    if length > width:
-        return font.load(_FONT_SIZE * width / length)
-    return loaded
 
 
 def _coloured_glyph(font: SystemFont, character: str, width: int) -> Image.Image | None:

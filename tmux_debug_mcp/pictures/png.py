@@ -5,7 +5,6 @@ contrast to each pixel that it is on, so that it hides nothing.
 """
 
 import io
-from collections.abc import Sequence
 
 from PIL import Image, ImageDraw
 
@@ -30,7 +29,10 @@ def draw(screen: Screen) -> bytes:
     image = Image.new("RGB", size, BACKGROUND)
     painter = _Painter(image)
     for number, row in enumerate(screen.rows[: screen.height]):
-        painter.draw_row(number, row)
+        x = 0
+        for cell in row:
+            painter.draw_cell(cell, (x, number * CELL_HEIGHT))
+            x += cell.width * CELL_WIDTH
     if screen.is_cursor_shown:
         _draw_cursor(image, screen)
     file = io.BytesIO()
@@ -39,42 +41,31 @@ def draw(screen: Screen) -> bytes:
 
 
 class _Painter:
-    """Draws rows of cells on an image."""
+    """Draws cells on an image."""
 
     def __init__(self, image: Image.Image) -> None:
         self._image = image
         self._draw = ImageDraw.Draw(image)
         self._glyphs = Glyphs()
 
-    def draw_row(self, number: int, row: Sequence[Cell]) -> None:
-        """Draw a row, cell by cell."""
-        x = 0
-        y = number * CELL_HEIGHT
-        for cell in row:
-            self._draw_cell(cell, (x, y))
-            x += cell.width * CELL_WIDTH
-
-    def _draw_cell(self, cell: Cell, corner: _Point) -> None:
+    def draw_cell(self, cell: Cell, corner: _Point) -> None:
+        """Draw what a cell shows, at its upper left corner."""
         foreground, background = colours(cell.style)
+        style = cell.style
+        width = cell.width * CELL_WIDTH
         if background != BACKGROUND:
             x, y = corner
-            right = x + cell.width * CELL_WIDTH - 1
-            self._draw.rectangle((x, y, right, y + CELL_HEIGHT - 1), fill=background)
-        if cell.style.hidden:
+            box = (x, y, x + width - 1, y + CELL_HEIGHT - 1)
+            self._draw.rectangle(box, fill=background)
+        if style.hidden:
             return
-        if not cell.text.isspace():
-            self._draw_text(cell, corner, foreground)
-        self._draw_lines(cell, corner, foreground)
-
-    def _draw_text(self, cell: Cell, corner: _Point, colour: Rgb) -> None:
-        width = cell.width * CELL_WIDTH
-        style = cell.style
-        picture = self._glyphs.picture(cell.text, width)
+        picture = None if cell.text.isspace() else self._glyphs.picture(cell.text, width)
         if picture is not None:
             self._image.paste(picture, corner, picture)
-            return
-        mask = self._glyphs.mask(cell.text, width, is_bold=style.bold, is_italic=style.italic)
-        self._image.paste(colour, corner, mask)
+        elif not cell.text.isspace():
+            mask = self._glyphs.mask(cell.text, width, is_bold=style.bold, is_italic=style.italic)
+            self._image.paste(foreground, corner, mask)
+        self._draw_lines(cell, corner, foreground)
 
     def _draw_lines(self, cell: Cell, corner: _Point, foreground: Rgb) -> None:
         """Draw the lines through, above and below a cell."""
@@ -86,23 +77,21 @@ class _Painter:
         if style.overlined:
             self._draw.line((x, y, right, y), foreground)
         colour = rgb(style.underline_colour, foreground)
-        self._draw_underline(style.underline, (x, y + _UNDERLINE_Y), right, colour)
-
-    def _draw_underline(self, kind: str, start: _Point, right: int, colour: Rgb) -> None:
-        x, y = start
+        kind = style.underline
+        y += _UNDERLINE_Y
+        offsets = range(right + 1 - x)
+        points: list[_Point] = []
         if kind in ("single", "double"):
             self._draw.line((x, y, right, y), colour)
         if kind == "double":
             self._draw.line((x, y - 2, right, y - 2), colour)
-        offsets = range(right + 1 - x)
         if kind in _DASHES:
             period, on = _DASHES[kind]
             points = [(x + offset, y) for offset in offsets if offset % period < on]
-            self._draw.point(points, colour)
         if kind == "curly":
             heights = [_CURL[offset // 2 % len(_CURL)] for offset in offsets]
             points = [(x + offset, y - heights[offset] + 1) for offset in offsets]
-            self._draw.point(points, colour)
+        self._draw.point(points, colour)
 
 
 def _draw_cursor(image: Image.Image, screen: Screen) -> None:

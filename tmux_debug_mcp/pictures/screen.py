@@ -22,13 +22,7 @@ _SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 
 class Cell(NamedTuple):
-    """A character.
-
-    Attributes:
-        text: The character, and the ones that join it.
-        width: Its width in columns, 1 or 2.
-        style: How it is shown.
-    """
+    """A character and the ones that join it, 1 or 2 columns wide."""
 
     text: str
     width: int
@@ -40,8 +34,8 @@ class Screen:
     """What a terminal shows.
 
     Attributes:
-        columns: The width of the terminal.
-        height: The number of its rows.
+        columns: The width of the terminal, in cells.
+        height: Its height, in rows.
         cursor: The cursor's column and row, from 0.
         is_cursor_shown: The program shows the cursor.
         rows: The cells of each row from the first column on. The columns behind them are blank.
@@ -73,10 +67,8 @@ class Screen:
 def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
     """Return the cells of each row of a capture with attributes.
 
-    Args:
-        data: The capture.
-        widens_emoji: This version of tmux makes a character two columns wide that is followed by
-            U+FE0F, and joins skin tones to the character before. Versions before 3.4 do not.
+    A tmux that `widens_emoji` makes a character two columns wide that is followed by U+FE0F, and
+    joins skin tones to the character before. Versions before 3.4 do not.
     """
     rows: list[list[Cell]] = []
     style = Style()

@@ -96,11 +96,8 @@ _MAX_DIGITS = 9
 class Style:
     """How a cell is shown.
 
-    Attributes:
-        foreground: The colour of the text; None is the terminal's default.
-        background: The colour behind the text; None is the terminal's default.
-        underline: Empty for none, or `single`, `double`, `curly`, `dotted` or `dashed`.
-        underline_colour: None is the colour of the text.
+    A colour that is None is the terminal's default, of an underline that of the text. The underline
+    is empty for none, or `single`, `double`, `curly`, `dotted` or `dashed`.
     """
 
     foreground: Colour | None = None
@@ -117,12 +114,9 @@ class Style:
 
 
 def style_after(style: Style, parameters: str) -> Style:
-    """Return the style after an SGR sequence.
+    """Return the style after an SGR sequence, given its parameters, separated by semicolons.
 
-    Args:
-        style: The style before it.
-        parameters: The parameters of the sequence, separated by semicolons. A parameter may have
-            subparameters behind colons.
+    A parameter may have subparameters behind colons.
     """
     words = parameters.split(";")
     while words:
@@ -137,7 +131,11 @@ def style_after(style: Style, parameters: str) -> Style:
             values = [_number(word) for word in words[:_MAX_COLOUR_WORDS]]
             values += [_MISSING] * (_MAX_COLOUR_WORDS - len(values))
             changes = _colour(_COLOURS[number], values)
-            del words[: _words_of_colour(values[0], is_whole=bool(changes))]
+            # What belongs to 38, 48 or 58, also where it is no colour.
+            if values[0] == _INDEXED:
+                del words[:2]
+            else:
+                del words[: _MAX_COLOUR_WORDS if changes else 1]
         else:
             changes = _CHANGES.get(number, {})
         if changes:
@@ -152,19 +150,10 @@ def _number(word: str) -> int:
     return _MISSING
 
 
-def _words_of_colour(kind: int, *, is_whole: bool) -> int:
-    """Return how many words behind 38, 48 or 58 belong to it."""
-    if kind == _INDEXED:
-        return 2
-    return _MAX_COLOUR_WORDS if is_whole else 1
-
-
 def _changes_of_subparameters(number: int, values: Sequence[int]) -> dict[str, Any]:
     """Return what a parameter with subparameters sets: the kind of an underline, or a colour.
 
-    Args:
-        number: The parameter.
-        values: The subparameters, of colours `5:N`, `2:R:G:B` or `2::R:G:B`.
+    The subparameters of colours are `5:N`, `2:R:G:B` or `2::R:G:B`.
     """
     kind, *rest = values
     if number == _UNDERLINE and kind != _MISSING:
@@ -179,9 +168,7 @@ def _changes_of_subparameters(number: int, values: Sequence[int]) -> dict[str, A
 def _colour(name: str, values: Sequence[int]) -> dict[str, Any]:
     """Return the change of a colour; none if a component is missing or out of range.
 
-    Args:
-        name: The attribute.
-        values: The kind of the colour, and its number or its red, green and blue.
+    The values are the kind of the colour, and its number or its red, green and blue.
     """
     kind, *components = values
     are_valid = [0 <= value <= _MAX_VALUE for value in components[:_COMPONENTS]]
@@ -203,13 +190,10 @@ def colours(style: Style) -> tuple[Rgb, Rgb]:
     if style.reverse:
         foreground, background = background, foreground
     if style.dim:
-        foreground = _mixed(foreground, background)
+        pairs = zip(foreground, background, strict=True)
+        red, green, blue = [(ahead + behind) // 2 for ahead, behind in pairs]
+        foreground = red, green, blue
     return foreground, background
-
-
-def _mixed(one: Rgb, other: Rgb) -> Rgb:
-    red, green, blue = [(first + second) // 2 for first, second in zip(one, other, strict=True)]
-    return red, green, blue
 
 
 def rgb(colour: Colour | None, default: Rgb) -> Rgb:

@@ -58,9 +58,7 @@ _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def svg(screen: Screen, *, title: str = "") -> str:
     """Return a picture of a screen in the frame of a window.
 
-    Args:
-        screen: The screen. Cells behind its last column and below its last row are left out.
-        title: The title of the window.
+    Cells behind the screen's last column and below its last row are left out.
     """
     rows = [_row(screen, number) for number in range(screen.height)]
     body = "".join(f"<g{_at(number)}>{row}</g>" for number, row in enumerate(rows) if row)
@@ -114,13 +112,7 @@ def animation(
 
 
 def _keyframes(shown_in: Sequence[int], starts: Sequence[float], length_s: float) -> str:
-    """Return the keyframes of a row that is shown in some frames, and hidden in others.
-
-    Args:
-        shown_in: The numbers of the frames that show it.
-        starts: When each frame begins, in seconds.
-        length_s: The length of the animation.
-    """
+    """Return the keyframes of a row, from the frames that show it and when each frame begins."""
     numbers = set(shown_in)
     steps = ""
     before = state = ""
@@ -134,13 +126,7 @@ def _keyframes(shown_in: Sequence[int], starts: Sequence[float], length_s: float
 
 
 def _framed(body: str, size: tuple[int, int], title: str) -> str:
-    """Return the document of a window around rows.
-
-    Args:
-        body: The rows.
-        size: The columns and rows of the terminal.
-        title: The window's title.
-    """
+    """Return the document of a window around rows, with the terminal's columns and rows."""
     columns, height = size
     width_px = columns * CELL_WIDTH + 2 * _PADDING
     height_px = height * CELL_HEIGHT + 2 * _PADDING + _TITLE_HEIGHT
@@ -178,13 +164,7 @@ def _at(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Cells of one style.
-
-    Attributes:
-        column: The first column.
-        cells: The cells.
-        style: Their style.
-    """
+    """Cells of one style, from a column on."""
 
     column: int
     cells: Sequence[Cell]
@@ -204,7 +184,8 @@ def _row(screen: Screen, number: int) -> str:
     for run in _runs(cells, screen.columns):
         foreground, background = colours(run.style)
         if background != BACKGROUND:
-            flat.append(_background(run, background))
+            box = _box(run.column * CELL_WIDTH, 0, run.columns * CELL_WIDTH, CELL_HEIGHT)
+            flat.append(f'<path d="{box}" fill="{_hex(background)}"/>')
         if run.style.hidden:
             continue
         boxes, text = _drawn(run, foreground)
@@ -214,7 +195,9 @@ def _row(screen: Screen, number: int) -> str:
     if any(flat):
         picture = f'<g shape-rendering="crispEdges">{"".join(flat)}</g>{picture}'
     if screen.is_cursor_shown and screen.cursor[1] == number:
-        picture += _cursor(screen)
+        x, width = screen.cursor[0] * CELL_WIDTH + 0.5, screen.cursor_width * CELL_WIDTH
+        outline = _box(x, 0.5, width - 1, CELL_HEIGHT - 1)
+        picture += f'<path d="{outline}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
     return picture
 
 
@@ -239,8 +222,13 @@ def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
     A piece is plain text, a box that may be repeated, or one cell. Plain text has single blanks
     alone: viewers make one of several, whatever style tells them not to.
     """
+
+    def key_of(cell: Cell) -> str:
+        is_plain = cell.width == 1 and _PLAIN.fullmatch(cell.text)
+        return _ANY_PLAIN if is_plain else cell.text
+
     column = run.column
-    for key, group in itertools.groupby(run.cells, key=_key):
+    for key, group in itertools.groupby(run.cells, key=key_of):
         cells = list(group)
         if key == _ANY_PLAIN or key in _STRETCHED:
             text = "".join(cell.text for cell in cells)
@@ -252,18 +240,6 @@ def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
             if cell.text.strip():
                 yield column, cell.text, cell.width
             column += cell.width
-
-
-def _key(cell: Cell) -> str:
-    """Return what cells have in common that are placed as one piece."""
-    if cell.width == 1 and _PLAIN.fullmatch(cell.text):
-        return _ANY_PLAIN
-    return cell.text
-
-
-def _background(run: _Run, colour: Rgb) -> str:
-    x, width = run.column * CELL_WIDTH, run.columns * CELL_WIDTH
-    return f'<path d="{_box(x, 0, width, CELL_HEIGHT)}" fill="{_hex(colour)}"/>'
 
 
 def _drawn(run: _Run, colour: Rgb) -> tuple[str, str]:
@@ -319,26 +295,14 @@ def _lines(run: _Run, foreground: Rgb) -> Iterator[str]:
         colour = _hex(rgb(style.underline_colour, foreground))
         dashes = _DASHES.get(style.underline, "")
         dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        path = _underline(style.underline, start, end)
+        path = f"M{start} {_UNDERLINE_Y}H{end}"
+        if style.underline == "double":
+            path += f"M{start} {_UNDERLINE_Y - 2}H{end}"
+        elif style.underline == "curly":
+            half = CELL_WIDTH / 2
+            wave = f"q{half / 2:g} -2 {half:g} 0t{half:g} 0"
+            path = f"M{start} {_UNDERLINE_Y - 1}" + wave * run.columns
         yield f'<path d="{path}" fill="none" stroke="{colour}"{dashed}/>'
-
-
-def _underline(kind: str, start: int, end: int) -> str:
-    """Return the path of an underline of this kind."""
-    if kind == "double":
-        return f"M{start} {_UNDERLINE_Y}H{end}M{start} {_UNDERLINE_Y - 2}H{end}"
-    if kind == "curly":
-        half = CELL_WIDTH / 2
-        waves = (end - start) // CELL_WIDTH
-        return f"M{start} {_UNDERLINE_Y - 1}" + f"q{half / 2:g} -2 {half:g} 0t{half:g} 0" * waves
-    return f"M{start} {_UNDERLINE_Y}H{end}"
-
-
-def _cursor(screen: Screen) -> str:
-    """Return the outline of the cell that the cursor is on."""
-    x, width = screen.cursor[0] * CELL_WIDTH + 0.5, screen.cursor_width * CELL_WIDTH
-    path = _box(x, 0.5, width - 1, CELL_HEIGHT - 1)
-    return f'<path d="{path}" fill="none" stroke="{_hex(FOREGROUND)}"/>'
 
 
 def _box(x: float, y: float, width: int, height: int) -> str:

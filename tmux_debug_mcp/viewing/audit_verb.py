@@ -5,8 +5,7 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -21,9 +20,11 @@ from tmux_debug_mcp.vt.printable import visible
 
 from .audits import Damage, Growth, Record, Source, merged
 from .filters import Filter, PaneNames, time_of, tools_of
-from .logs import KeptCasts
+from .logs import kept_casts
 from .page import Extras, write
 from .table import JsonOutput, Output, PlainOutput, TableOutput
+
+_Audits = Iterable[Iterator[Record | Damage]]
 
 _ALL_READ = 0
 _DAMAGED = 1
@@ -100,140 +101,83 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         CommandError: A file can't be read, an option has no valid value, or nothing can be written.
     """
     options = parser_of(VERBS["audit"]).parse_args(words)
-    wanted = _filter_of(options)
-    names = PaneNames()
-    output = _output(environ, names, is_json=options.json)
-    damages = _Damages()
-    sources = [Source(word, output.flush) for word in options.files]
-    view = _View(sources, damages, wanted, names, output)
-    try:
-        if options.html:
-            for source in sources:
-                source.check_is_not(options.html)
-            _write_page(view.all_wanted(), options, environ)
-        elif options.follow:
-            view.follow()
-        else:
-            view.show_all()
-    except OSError as error:
-        raise CommandError(f"The output can't be written: {error.strerror}.") from None
-    return damages.summed_up()
-
-
-class _Damages:
-    """Reports damaged lines on standard error."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def sound(self, lines: Iterator[Record | Damage]) -> Iterator[Record]:
-        """Yield the lines that are records, and report the others."""
-        for line in lines:
-            if isinstance(line, Record):
-                yield line
-            else:
-                self._report(line)
-
-    def summed_up(self) -> int:
-        """Report how many more there were than were reported; return the exit status."""
-        for path, count in self._counts.items():
-            if count > _MAX_REPORTED:
-                _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
-        return _DAMAGED if self._counts else _ALL_READ
-
-    def _report(self, damage: Damage) -> None:
-        path = str(damage.path)
-        self._counts[path] += 1
-        if self._counts[path] <= _MAX_REPORTED:
-            _complain(str(damage))
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """Shows what is wanted of audits.
-
-    Attributes:
-        sources: The audits.
-        damages: Reports damaged lines.
-        wanted: What to show.
-        names: The names of panes.
-        output: Where to.
-    """
-
-    sources: Sequence[Source]
-    damages: _Damages
-    wanted: Filter
-    names: PaneNames
-    output: Output
-
-    def show_all(self) -> None:
-        """Show the audits to their ends."""
-        self._show(source.to_end() for source in self.sources)
-
-    def all_wanted(self) -> Iterator[Record]:
-        """Yield what is wanted of the audits, by time."""
-        return self._wanted(source.to_end() for source in self.sources)
-
-    def follow(self) -> None:
-        """Show the audits, and what is written to them, until nobody reads the output any more.
-
-        Raises:
-            CommandError: An audit is no regular file.
-        """
-        for source in self.sources:
-            source.check_can_be_followed()
-        growth = Growth(self.sources)
-        is_read = True
-        while is_read:
-            self._show(source.new() for source in self.sources)
-            growth.watch()
-            is_read = growth.wait()
-
-    def _show(self, audits: Iterable[Iterator[Record | Damage]]) -> None:
-        for record in self._wanted(audits):
-            self.output.show(record)
-        self.output.flush()
-
-    def _wanted(self, audits: Iterable[Iterator[Record | Damage]]) -> Iterator[Record]:
-        for record in merged(self.damages.sound(lines) for lines in audits):
-            self.names.note(record)
-            if self.wanted.accepts(record, self.names):
-                yield record
-
-
-def _write_page(
-    records: Iterable[Record], options: argparse.Namespace, environ: Mapping[str, str]
-) -> None:
-    """Write the page, and say on standard error what it has.
-
-    Raises:
-        CommandError: The page can't be written.
-    """
-    captures = path_of(options.captures or value_of("audit-full", environ))
-    logs = path_of(options.log_dir or value_of("log-dir", environ))
-    extras = Extras(captures, KeptCasts(logs or state_directory(environ) / "logs").cast_of)
-    out = Path(options.html)
-    title = ", ".join(os.path.basename(file) for file in options.files)
-    count = write(records, out, title, extras)
-    sys.stderr.write(f"{visible(str(out))}: {count} calls\n")
-
-
-def _filter_of(options: argparse.Namespace) -> Filter:
-    """Return what the options want.
-
-    Raises:
-        CommandError: The time is none.
-    """
-    since = 0.0
-    if options.since is not None:
-        since = time_of(options.since, datetime.now().astimezone())
-    return Filter(
+    now = datetime.now().astimezone()
+    since = 0.0 if options.since is None else time_of(options.since, now)
+    wanted = Filter(
         panes=tuple(options.pane),
         tools=tools_of(options.tool),
         caller=options.caller,
         since=since,
         failed_only=options.failed,
     )
+    names = PaneNames()
+    output = _output(environ, names, is_json=options.json)
+    sources = [Source(word, output.flush) for word in options.files]
+    damaged: Counter[str] = Counter()
+
+    def calls(audits: _Audits) -> Iterator[Record]:
+        return _chosen(audits, wanted, names, damaged)
+
+    def show(audits: _Audits) -> None:
+        for record in calls(audits):
+            output.show(record)
+        output.flush()
+
+    try:
+        if options.html:
+            for source in sources:
+                source.check_is_not(options.html)
+            _write_page(calls(source.to_end() for source in sources), options, environ)
+        elif options.follow:
+            for source in sources:
+                source.check_can_be_followed()
+            growth = Growth(sources)
+            is_read = True
+            while is_read:
+                show(source.new() for source in sources)
+                is_read = growth.wait()
+        else:
+            show(source.to_end() for source in sources)
+    except OSError as error:
+        raise CommandError(f"The output can't be written: {error.strerror}.") from None
+    for path, count in damaged.items():
+        if count > _MAX_REPORTED:
+            _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
+    return _DAMAGED if damaged else _ALL_READ
+
+
+def _chosen(
+    audits: _Audits, wanted: Filter, names: PaneNames, damaged: Counter[str]
+) -> Iterator[Record]:
+    """Yield the records that are wanted, by time; count and report damaged lines by their audit."""
+
+    def sound(lines: Iterator[Record | Damage]) -> Iterator[Record]:
+        for line in lines:
+            if isinstance(line, Record):
+                yield line
+                continue
+            path = str(line.path)
+            damaged[path] += 1
+            if damaged[path] <= _MAX_REPORTED:
+                _complain(str(line))
+
+    for record in merged(map(sound, audits)):
+        names.note(record)
+        if wanted.accepts(record, names):
+            yield record
+
+
+def _write_page(
+    records: Iterable[Record], options: argparse.Namespace, environ: Mapping[str, str]
+) -> None:
+    """Write the page, and say on standard error how many calls it has."""
+    captures = path_of(options.captures or value_of("audit-full", environ))
+    logs = path_of(options.log_dir or value_of("log-dir", environ))
+    extras = Extras(captures, kept_casts(logs or state_directory(environ) / "logs"))
+    out = Path(options.html)
+    title = ", ".join(os.path.basename(file) for file in options.files)
+    count = write(records, out, title, extras)
+    sys.stderr.write(f"{visible(str(out))}: {count} calls\n")
 
 
 def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> Output:

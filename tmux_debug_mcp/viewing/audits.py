@@ -68,12 +68,9 @@ _LOOK_WITHOUT_EVENTS_MS = 200
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that is no record.
+    """A line of an audit, counted from 1, that is no record.
 
-    Attributes:
-        path: The audit.
-        line: The number of the line, from 1.
-        reason: What is wrong, as a predicate: "is no JSON".
+    The reason is what is wrong with it, as a predicate: "is no JSON".
     """
 
     path: Path
@@ -199,11 +196,7 @@ class Record(NamedTuple):
 
 
 class Parser:
-    """Makes records of the bytes of an audit, however they are cut into parts.
-
-    Args:
-        path: The audit's path, for the records.
-    """
+    """Makes records of the bytes of an audit, however they are cut into parts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -261,20 +254,18 @@ def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record |
     return Record(path, number, data, fields, ended_at)
 
 
-def _with_surrogates(data: bytes) -> object:
+def _with_surrogates(data: bytes) -> Any:  # noqa: ANN401  what JSON has
     """Return what JSON means that may have half a surrogate pair in it, None if it is no JSON."""
+
+    def refuse(constant: str) -> None:  # NaN and the infinities, which JSON does not have
+        raise ValueError(constant)
+
     if _SURROGATE not in data.lower():
         return None
     try:
-        value: object = json.loads(data.decode(), parse_constant=_refuse)
+        return json.loads(data.decode(), parse_constant=refuse)
     except (ValueError, RecursionError):
         return None
-    return value
-
-
-def _refuse(constant: str) -> None:
-    """Refuse NaN and the infinities, which JSON does not have."""
-    raise ValueError(constant)
 
 
 def _time(value: object) -> float | None:
@@ -314,17 +305,16 @@ class Source:
         self._before_waiting = before_waiting
         self._is_input = word == _STANDARD_INPUT
         self.path = Path("standard input" if self._is_input else word)
-        self.fd = self._open()
+        try:
+            self.fd = os.dup(0) if self._is_input else os.open(self.path, _OPEN_FLAGS)
+        except OSError as error:
+            raise self._unreadable(error) from None
         self._parser = Parser(self.path)
         self._position = 0
         self._is_regular = stat.S_ISREG(os.fstat(self.fd).st_mode)
 
     def check_can_be_followed(self) -> None:
-        """Check that this is a file that can grow and be moved away.
-
-        Raises:
-            CommandError: It is not.
-        """
+        """Raise CommandError unless this is a file that can grow and be moved away."""
         if self._is_input or not self._is_regular:
             raise CommandError(
                 f"--follow follows regular files, and {visible(str(self.path))} is none. Without "
@@ -332,11 +322,7 @@ class Source:
             )
 
     def check_is_not(self, out: str) -> None:
-        """Check that a page is not to be written over this audit.
-
-        Raises:
-            CommandError: It is.
-        """
+        """Raise CommandError if a page is to be written over this audit."""
         if not self._is_regular or not os.path.exists(out):
             return
         if os.path.samestat(os.stat(out), os.fstat(self.fd)):
@@ -388,25 +374,13 @@ class Source:
             raise self._unreadable(error) from None
 
     def _made_anew(self) -> int:
-        """Open the file that the path leads to, if it is another one.
-
-        Returns:
-            Its descriptor; -1 if the path leads to the open file, or nowhere yet.
-        """
+        """Open the file that the path leads to, if it is another one; return -1 if it is not."""
         try:
             if os.path.samestat(self.path.stat(), os.fstat(self.fd)):
                 return -1
             return os.open(self.path, _OPEN_FLAGS | os.O_NONBLOCK)
         except FileNotFoundError:
             return -1
-        except OSError as error:
-            raise self._unreadable(error) from None
-
-    def _open(self) -> int:
-        try:
-            if self._is_input:
-                return os.dup(0)
-            return os.open(self.path, _OPEN_FLAGS)
         except OSError as error:
             raise self._unreadable(error) from None
 
@@ -430,9 +404,9 @@ class Growth:
             self._poll.register(self._inotify, select.POLLIN)
         # Only whether the reader of our output is gone.
         self._poll.register(1, 0)
-        self.watch()
+        self._watch()
 
-    def watch(self) -> None:
+    def _watch(self) -> None:
         """Watch the files that the audits are now."""
         if self._inotify < 0:
             return
@@ -444,11 +418,8 @@ class Growth:
             self._watched[source.path] = number
 
     def wait(self) -> bool:
-        """Wait until an audit has grown, or a moment.
-
-        Returns:
-            False if nobody reads our output any more.
-        """
+        """Wait until an audit has grown, or a moment; False if nobody reads our output any more."""
+        self._watch()
         is_blind = self._inotify < 0
         events = self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS)
         for fd, event in events:

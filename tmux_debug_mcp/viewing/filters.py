@@ -46,12 +46,7 @@ class PaneNames:
                 self._without_run[pane] = name
 
     def of(self, record: Record, pane: str) -> str:
-        """Return the name of a pane, "" if it has none.
-
-        Args:
-            record: A call of the server that has the pane.
-            pane: The pane's id.
-        """
+        """Return the name of a pane of the call's server, "" if it has none."""
         name = self._names.get((record.run or str(record.path), pane))
         if name is None and not record.run:
             name = self._without_run.get(pane)
@@ -94,10 +89,7 @@ class Filter:
             return False
         if self.caller and self.caller not in record.caller:
             return False
-        return not self.panes or self._concerns(record, names)
-
-    def _concerns(self, record: Record, names: PaneNames) -> bool:
-        return any(
+        return not self.panes or any(
             names.are_same(record, pane, wanted) for pane in record.panes for wanted in self.panes
         )
 
@@ -119,26 +111,23 @@ def time_of(word: str, now: datetime) -> float:
     Raises:
         CommandError: It is none of these.
     """
+    given, word = word, word.strip()
     try:
-        return _time_of(word.strip(), now)
+        ago = _AGO.fullmatch(word)
+        if ago:
+            return now.timestamp() - float(ago[1]) * _UNITS_S[ago[2]]
+        time_of_day = _TIME_OF_DAY.fullmatch(word)
+        if not time_of_day:
+            # Without a zone it is local.
+            return datetime.fromisoformat(word).timestamp()
+        hour, minute, second = (int(part or 0) for part in time_of_day.groups())
+        local = now.replace(tzinfo=None)
+        moment = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+        if moment > local:
+            moment -= timedelta(days=1)
+        return moment.timestamp()
     except (ValueError, OverflowError):
         raise CommandError(
-            f"--since has '{visible(word)}', which is no time. Give one such as "
+            f"--since has '{visible(given)}', which is no time. Give one such as "
             "2026-01-30T10:15, 10:15, or how long ago: 90s, 10m, 2h, 1d."
         ) from None
-
-
-def _time_of(word: str, now: datetime) -> float:
-    ago = _AGO.fullmatch(word)
-    if ago:
-        return now.timestamp() - float(ago[1]) * _UNITS_S[ago[2]]
-    time_of_day = _TIME_OF_DAY.fullmatch(word)
-    if not time_of_day:
-        # Without a zone it is local.
-        return datetime.fromisoformat(word).timestamp()
-    hour, minute, second = (int(part or 0) for part in time_of_day.groups())
-    local = now.replace(tzinfo=None)
-    moment = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
-    if moment > local:
-        moment -= timedelta(days=1)
-    return moment.timestamp()

@@ -6,7 +6,7 @@ https://docs.asciinema.org/manual/asciicast/v2/
 
 import codecs
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,29 +20,17 @@ from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, choose, running
-from tmux_debug_mcp.vt.marks import JOB_MARK, MAX_MARK_BYTES, PANE_MARK, PART_OF_MARK
+from tmux_debug_mcp.vt.marks import without_marks
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The log of a pane, open for reading.
-
-    Attributes:
-        id: The id of the pane, or `RUN/ID`.
-        name: Its name.
-        command: Its command.
-        log: Its log, with the timing.
-    """
+    """The log of a pane, open for reading, with its timing. `id` is the pane's, or `RUN/ID`."""
 
     id: str
     name: str
     command: str
     log: Log
-
-    @property
-    def timing(self) -> Timing:
-        """When the log grew."""
-        return self.log.timing
 
 
 def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) -> FoundLog:
@@ -50,19 +38,15 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
 
     Args:
         target: The pane's id or name, `RUN/ID` of a kept log, or "" for the only pane.
-        directory: The directory of kept logs.
+        directory: Where logs are kept.
         person: Who asks, for the server's record.
-        environ: The environment.
+        environ: The environment, which tells where the server is.
 
     Raises:
         CommandError: There is no such pane.
     """
-    if names_run(target):
-        return _kept(target, directory)
-    return _of_server(target, person, environ)
-
-
-def _kept(target: str, directory: Path) -> FoundLog:
+    if not names_run(target):
+        return _of_server(target, person, environ)
     if not directory.is_dir():
         raise CommandError(f"There are no kept logs in {directory}. Name theirs with --log-dir.")
     try:
@@ -86,31 +70,21 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
         if "err" in message:
             raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
         if "log" in message:
+            facts: Any = message["log"]  # what our server says
+            timing = Timing(0.0)
             try:
-                return _shared(message["log"])
+                timing.read(facts["timing"])
+                log = Log.shared(Path(facts["path"]), timing)
+            except OSError as error:
+                raise CommandError(f"The log can't be read: {error}. Call again.") from error
             finally:
                 connection.close()
+            return FoundLog(facts["id"], facts["name"], facts["command"], log)
     raise ServerGoneError("The server has ended.")
 
 
-def _shared(facts: Any) -> FoundLog:  # noqa: ANN401  what our server says
-    timing = Timing(0.0)
-    timing.read(facts["timing"])
-    try:
-        log = Log.shared(Path(facts["path"]), timing)
-    except OSError as error:
-        raise CommandError(f"The log can't be read: {error}. Call again.") from error
-    return FoundLog(facts["id"], facts["name"], facts["command"], log)
-
-
 class Cast(NamedTuple):
-    """A recording.
-
-    Attributes:
-        text: Its lines.
-        began_at: When it began, in seconds since the epoch.
-        times: When the pane printed something, in seconds since then.
-    """
+    """A recording that began at seconds since the epoch, and when the pane printed since then."""
 
     text: str
     began_at: float
@@ -123,13 +97,7 @@ class Cast(NamedTuple):
 
 
 def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
-    """Yield the lines of a recording.
-
-    Args:
-        log: The log.
-        title: The title of the recording.
-        idle_s: The longest pause that players keep, None for all of them.
-    """
+    """Yield the lines of a recording, whose players keep pauses up to `idle_s` seconds if given."""
     timing = log.timing
     header: dict[str, Any] = {
         "version": 2,
@@ -150,7 +118,7 @@ def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
         while resizes and resizes[0].cursor <= start:
             change = resizes.pop(0)
             yield orjson.dumps([at_s, "r", f"{change.columns}x{change.rows}"]) + b"\n"
-        data, held = _without_marks(held + log.read(start, end - start))
+        data, held = without_marks(held + log.read(start, end - start))
         text = decoder.decode(data)
         if text:
             yield orjson.dumps([at_s, "o", text]) + b"\n"
@@ -162,38 +130,19 @@ def steps(log: Log) -> list[int]:
     return [*cursors, log.size]
 
 
-def _without_marks(data: bytes) -> tuple[bytes, bytes]:
-    """Return data without our marks, and the beginning of a mark at its end."""
-    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
-    end = part.start() if part else len(data)
-    return JOB_MARK.sub(b"", PANE_MARK.sub(b"", data[:end])), data[end:]
+def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
+    """Return what makes recordings of the logs in a directory, by server run and id of the pane.
 
-
-class KeptCasts:
-    """Recordings made of kept logs.
-
-    Args:
-        directory: The directory of kept logs.
+    It returns None for logs that were not kept.
     """
+    archive = Archive(directory) if directory.is_dir() else None
 
-    def __init__(self, directory: Path) -> None:
-        self._archive = Archive(directory) if directory.is_dir() else None
-
-    def cast_of(self, run: str, pane: str) -> Cast | None:
-        """Return the recording of a pane.
-
-        Args:
-            run: The server run.
-            pane: The pane's id.
-
-        Returns:
-            None if its log was not kept.
-        """
+    def cast_of(run: str, pane: str) -> Cast | None:
         target = f"{run}/{pane}"
-        if self._archive is None or not names_run(target):
+        if archive is None or not names_run(target):
             return None
         try:
-            found = self._archive.find(target)
+            found = archive.find(target)
         except PaneNotFoundError:
             return None
         log = found.log
@@ -203,3 +152,5 @@ class KeptCasts:
             return Cast(text, log.timing.began_at, log.timing.times)
         finally:
             log.close()
+
+    return cast_of

@@ -15,7 +15,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
@@ -43,59 +43,11 @@ _MAX_MARKS = 5000
 _ASSETS = resources.files(__package__) / "assets"
 
 
-@dataclass(slots=True)
-class _Columns:
-    """What the page has of all calls at once, a list for each fact.
-
-    Attributes:
-        lanes: The panes, each with its name.
-        texts: Phrases and errors, each once; the first one is empty.
-        began: When calls began, in milliseconds since the epoch.
-        took: How long they took in milliseconds, -1 where it is not on record.
-        lane: The places of their panes in `lanes`.
-        call: The places of their phrases in `texts`.
-        error: The places of their errors, or of how else they failed; 0 for calls that did not.
-        captures: The numbers of captures, by the numbers of calls.
-    """
-
-    lanes: list[dict[str, Any]] = field(default_factory=list)
-    texts: list[str] = field(default_factory=lambda: [""])
-    began: list[float] = field(default_factory=list)
-    took: list[float] = field(default_factory=list)
-    lane: list[int] = field(default_factory=list)
-    call: list[int] = field(default_factory=list)
-    error: list[int] = field(default_factory=list)
-    captures: dict[str, int] = field(default_factory=dict)
-
-    def as_json(self) -> bytes:
-        """Return what the page's script reads."""
-        clock = min(self.began, default=0.0)
-        ends = [at + max(0.0, took) for at, took in zip(self.began, self.took, strict=True)]
-        return orjson.dumps(
-            {
-                "lanes": self.lanes,
-                "texts": self.texts,
-                "began": [round(at - clock, 1) for at in self.began],
-                "took": [round(took, 1) for took in self.took],
-                "lane": self.lane,
-                "call": self.call,
-                "error": self.error,
-                "captures": self.captures,
-                "clock": clock,
-                "duration": max(ends, default=clock) - clock,
-                "failures": sum(1 for error in self.error if error),
-                "perPart": _PER_PART,
-            }
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What is kept beside audits.
+    """What is kept beside audits: a directory of full captures, and recordings.
 
-    Attributes:
-        captures: The directory of full captures, None without one.
-        cast_of: Returns the recording of a pane of a server run, None if there is none.
+    `cast_of` returns the recording of a server run's pane, None if there is none.
     """
 
     captures: Path | None = None
@@ -103,17 +55,10 @@ class Extras:
 
 
 def write(records: Iterable[Record], out: Path, title: str, extras: Extras) -> int:
-    """Write a page.
+    """Write a page, and return the number of calls in it.
 
-    Args:
-        records: What to show, ordered by time.
-        out: The file. It has the page when that is complete: a regular file is replaced, anything
-            else, such as a pipe or what a symbolic link leads to, is written to.
-        title: The title of the page.
-        extras: What is kept beside the audits.
-
-    Returns:
-        The number of calls in the page.
+    The records are ordered by time. The file has the page when that is complete: a regular file is
+    replaced, anything else, such as a pipe or what a symbolic link leads to, is written to.
 
     Raises:
         CommandError: The file can't be written.
@@ -158,25 +103,27 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Page:
-    """A page that is being written.
-
-    Args:
-        file: Where to.
-        extras: What is kept beside the audits.
-
-    Attributes:
-        count: The number of calls in it.
-    """
+    """A page that is being written, with `count` calls up to now."""
 
     def __init__(self, file: IO[bytes], extras: Extras) -> None:
         self.count = 0
         self._file = file
         self._extras = extras
-        self._columns = _Columns()
-        # The places of panes, by the run and the pane's id, and by the run and its name.
-        self._lanes: dict[tuple[str, str], int] = {}
+        # The panes, each with its name, and their places: by run and id, and by run and name.
+        self._lanes: list[dict[str, Any]] = []
+        self._places: dict[tuple[str, str], int] = {}
         self._named: dict[tuple[str, str], int] = {}
+        # Phrases and errors, each once, with their places.
         self._texts = {"": 0}
+        # Of each call: when it began in milliseconds since the epoch; how long it took, -1 where
+        # that is not on record; the places of its pane, of its phrase, and of its error or of how
+        # else it failed, 0 if it did not.
+        self._began: list[float] = []
+        self._took: list[float] = []
+        self._lane: list[int] = []
+        self._call: list[int] = []
+        self._error: list[int] = []
+        self._captures: dict[str, int] = {}  # by the numbers of calls
         self._part: list[bytes] = []
         self._capture_bytes = 0
         self._cast_bytes = 0
@@ -184,38 +131,32 @@ class _Page:
 
     def write(self, records: Iterable[Record], title: str) -> None:
         """Write the whole page."""
-        scripts = [_asset("page.js")]
-        player = [_asset("asciinema-player.min.js")]
-        style = _asset("page.css") + "\n" + _asset("asciinema-player.css")
-        head = _asset("page.html")
+        script, player = _asset("page.js"), _asset("asciinema-player.min.js")
         parts = {
-            "POLICY": _policy([*player, *scripts]),
+            "POLICY": _policy([player, script]),
             "TITLE": html.escape(visible(title)),
-            "STYLE": style,
+            "STYLE": _asset("page.css") + "\n" + _asset("asciinema-player.css"),
         }
         # In one pass: a title may look like another part's place.
-        head = re.sub("@([A-Z]+)@", lambda place: parts[place[1]], head)
+        head = re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _asset("page.html"))
         self._file.write(head.encode())
         for record in records:
             self._add(record)
         self._end_part()
         self._add_casts()
-        self._data("data", self._columns.as_json())
+        self._data("data", self._facts())
         # The player only where there is something to play.
-        for script in [*(player if self._casts else []), *scripts]:
-            self._file.write(f"<script>{script}</script>\n".encode())
+        for one in [player, script] if self._casts else [script]:
+            self._file.write(f"<script>{one}</script>\n".encode())
         self._file.write(b"</body>\n</html>\n")
 
     def _add(self, record: Record) -> None:
-        columns = self._columns
-        lane = self._lane(record)
-        columns.began.append(record.began_at * 1000)
-        took = -1.0 if record.duration_s is None else record.duration_s * 1000
-        columns.took.append(took)
-        columns.lane.append(lane)
-        columns.call.append(self._text(describe(record)))
+        self._lane.append(self._lane_of(record))
+        self._began.append(record.began_at * 1000)
+        self._took.append(-1.0 if record.duration_s is None else record.duration_s * 1000)
+        self._call.append(self._text(describe(record)))
         error = "" if record.result == OK else record.error or record.result
-        columns.error.append(self._text(error))
+        self._error.append(self._text(error))
         if record.capture:
             self._add_capture(record.capture)
         self._part.append(record.data.strip())
@@ -223,30 +164,26 @@ class _Page:
         if len(self._part) == _PER_PART:
             self._end_part()
 
-    def _lane(self, record: Record) -> int:
+    def _lane_of(self, record: Record) -> int:
         """Return the place of the pane that a call concerned, and make a lane for a new one."""
         run = record.run
         pane = record.pane if len(record.panes) == 1 else ""
         # A call that failed has the pane as the caller gave it, perhaps by name.
-        number = self._lanes.get((run, pane), self._named.get((run, pane)))
+        number = self._places.get((run, pane), self._named.get((run, pane)))
         if number is None:
-            number = len(self._columns.lanes)
-            self._lanes[run, pane] = number
-            self._columns.lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
+            number = len(self._lanes)
+            self._places[run, pane] = number
+            self._lanes.append({"name": visible(pane) or "server", "key": (run, pane)})
         name = record.fields.get("name")
         if pane and record.is_answered and record.tool in MAKING and isinstance(name, str):
-            self._columns.lanes[number]["name"] = visible(name)
+            self._lanes[number]["name"] = visible(name)
             self._named[run, name] = number
         return number
 
     def _text(self, text: str) -> int:
         if len(text) > _MAX_TEXT:
             text = text[:_MAX_TEXT] + "…"
-        text = visible(text)
-        if text not in self._texts:
-            self._texts[text] = len(self._columns.texts)
-            self._columns.texts.append(text)
-        return self._texts[text]
+        return self._texts.setdefault(visible(text), len(self._texts))
 
     def _end_part(self) -> None:
         if self._part:
@@ -260,20 +197,18 @@ class _Page:
         if data is None or self._capture_bytes + len(data) > MAX_CAPTURES_BYTES:
             return
         self._capture_bytes += len(data)
-        number = len(self._columns.captures)
-        self._columns.captures[str(self.count)] = number
+        number = len(self._captures)
+        self._captures[str(self.count)] = number
         self._data(f"capture-{number}", orjson.dumps(data.decode(errors="replace")))
 
     def _add_casts(self) -> None:
         """Embed the recordings of panes, as far as there is room."""
-        for lane in self._columns.lanes:
+        for lane in self._lanes:
             run, pane = lane.pop("key")
             found = None
             if self._extras.cast_of and pane:
                 found = self._extras.cast_of(run, pane)
-            if found is None:
-                continue
-            if self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:
+            if found is None or self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:
                 continue
             self._cast_bytes += len(found.text)
             facts = {"text": found.text, "began_at": found.began_at}
@@ -281,6 +216,27 @@ class _Page:
             lane["cast"] = self._casts
             lane["printed"] = found.marks(_MAX_MARKS)
             self._casts += 1
+
+    def _facts(self) -> bytes:
+        """Return what the page's script reads of all calls."""
+        clock = min(self._began, default=0.0)
+        ends = [at + max(0.0, took) for at, took in zip(self._began, self._took, strict=True)]
+        return orjson.dumps(
+            {
+                "lanes": self._lanes,
+                "texts": list(self._texts),
+                "began": [round(at - clock, 1) for at in self._began],
+                "took": [round(took, 1) for took in self._took],
+                "lane": self._lane,
+                "call": self._call,
+                "error": self._error,
+                "captures": self._captures,
+                "clock": clock,
+                "duration": max(ends, default=clock) - clock,
+                "failures": sum(1 for error in self._error if error),
+                "perPart": _PER_PART,
+            }
+        )
 
     def _data(self, name: str, json: bytes) -> None:
         self._file.write(f'<script type="application/json" id="{name}">'.encode())
@@ -306,12 +262,9 @@ def _asset(name: str) -> str:
 
 def _policy(scripts: Iterable[str]) -> str:
     """Return the content security policy: these scripts, styles in the page, and nothing else."""
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()) for script in scripts]
+    hashes = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
         "font-src data:; img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

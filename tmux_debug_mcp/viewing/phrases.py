@@ -13,7 +13,6 @@ text of a phrase is not safe to print before it went through `visible`.
 import re
 import signal
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import orjson
 
@@ -42,13 +41,15 @@ def _text(value: object) -> str:
 def describe(record: Record, name: str = "") -> str:
     """Return what a call did.
 
-    Args:
-        record: The call.
-        name: The name of its pane, "" if it has none or the pane stands beside the phrase.
+    `name` is that of its pane, "" if it has none or the pane stands beside the phrase.
     """
     arguments = record.arguments
-    head = _VERBS.get(record.tool) or _words(record.tool)
-    name = name or _name(arguments)
+    # The name of a tool in words, whether it is written as `list_tabs` or `listTabs`.
+    words = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", record.tool)
+    head = _VERBS.get(record.tool) or words.replace("_", " ")
+    given = arguments.get("name")
+    if not name and isinstance(given, str):
+        name = given
     if name:
         head = f"{head} {name}"
     main = next((argument for argument in _MAIN if argument in arguments), "")
@@ -64,19 +65,6 @@ def describe(record: Record, name: str = "") -> str:
         joint = ": " if name else " "
         return ", ".join([f"{head}{joint}{shown}", *details])
     return " ".join([head, ", ".join(details)]).rstrip(" ")
-
-
-def _words(tool: str) -> str:
-    """Return the name of a tool in words, whether it is written as `list_tabs` or `listTabs`."""
-    return re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", tool).replace(
-        "_", " "
-    )
-
-
-def _name(arguments: Mapping[str, Any]) -> str:
-    """Return the name that a call gives."""
-    name = arguments.get("name")
-    return name if isinstance(name, str) else ""
 
 
 def _detail(argument: str, value: object) -> str:
@@ -100,20 +88,15 @@ def _keys(value: object) -> str:
         return ", then ".join(_keys(step) for step in value)
     if not isinstance(value, str):
         return _text(value)
-    if len(value) <= _MAX_KEYS_CHARACTERS and _are_keys(value.split()):
-        return " ".join(value.split())
+    words = value.split() if len(value) <= _MAX_KEYS_CHARACTERS else []
+    if words and all(word in signal.Signals.__members__ or key_name(word) for word in words):
+        return " ".join(words)
     body = value.rstrip("\n")
     enters = len(value) - len(body)
     if body.endswith(" Enter"):
         body = body.removesuffix(" Enter")
         enters = max(enters, 1)
     return " ".join([_quoted(body), *["Enter"] * min(enters, _MAX_KEYS_CHARACTERS)])
-
-
-def _are_keys(words: list[str]) -> bool:
-    return bool(words) and all(
-        word in signal.Signals.__members__ or key_name(word) for word in words
-    )
 
 
 # Arguments that are yes or no, where the answer is yes.

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,14 +54,7 @@ _BROKEN_PIPE = 128 + signal.SIGPIPE
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is wanted of a replay.
-
-    Attributes:
-        found: The log.
-        cursor: Up to which cursor.
-        arguments: The command line.
-        settings: The configuration for tmux.
-    """
+    """What is wanted of a replay: a log up to a cursor, as the arguments say, by this tmux."""
 
     found: FoundLog
     cursor: int
@@ -118,10 +111,17 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     found = find(arguments.pane, directory, user_name(), environ)
     cursor = found.log.size
     if arguments.at is not None:
-        cursor, remark = cursor_of(arguments.at, found.timing, cursor)
+        cursor, remark = cursor_of(arguments.at, found.log.timing, cursor)
         if remark:
             sys.stderr.write(f"tmux-debug: {remark}\n")
-    wish = _Wish(found, cursor, arguments, _settings(environ))
+    tmux = value_of("tmux", environ)
+    settings = Settings(
+        env=pane_environment(environ, ["TMUX*"]),
+        cwd=Path("/"),
+        tmux=shutil.which(tmux) or tmux,
+        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
+    )
+    wish = _Wish(found, cursor, arguments, settings)
     # A pipe whose reader has ended must not end this process, which has a tmux server to end.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
@@ -146,12 +146,9 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
-    """Return the cursor of a moment, and what is to be said of it, "" for nothing.
+    """Return the cursor of a moment in a log, and what is to be said of it, "" for nothing.
 
-    Args:
-        moment: What a person gave: `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
-        timing: The timing of the log.
-        end: The cursor of its end.
+    A person may give `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
 
     Raises:
         CommandError: It is no moment.
@@ -160,9 +157,14 @@ def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
     if _CURSOR.fullmatch(moment):
         cursor = int(moment)
         return min(cursor, end), _AFTER.format(given) if cursor > end else ""
-    seconds = _seconds(moment, timing)
-    if seconds is None:
-        seconds = _time_of_day(moment, timing)
+    age = _AGE.fullmatch(moment)
+    if age and any(age.groups()[1:]):
+        hours, minutes, rest_s = (float(part or 0) for part in age.groups()[1:])
+        seconds = hours * 3600 + minutes * 60 + rest_s
+        if age[1] == "-":
+            seconds = _last_s(timing) - seconds
+    else:
+        seconds = _seconds_to(moment, timing)
     remark = ""
     if seconds > _last_s(timing):
         remark = _AFTER.format(given)
@@ -175,41 +177,18 @@ def _last_s(timing: Timing) -> float:
     return timing.times[-1] if timing.times else 0.0
 
 
-def _seconds(moment: str, timing: Timing) -> float | None:
-    """Return a time since the beginning, None if the moment is given otherwise."""
-    found = _AGE.fullmatch(moment)
-    if not found or not any(found.groups()[1:]):
-        return None
-    hours, minutes, seconds = (float(part or 0) for part in found.groups()[1:])
-    duration_s = hours * 3600 + minutes * 60 + seconds
-    if found[1] == "-":
-        return _last_s(timing) - duration_s
-    return duration_s
-
-
-def _time_of_day(moment: str, timing: Timing) -> float:
+def _seconds_to(moment: str, timing: Timing) -> float:
+    """Return the seconds from the start to a time of day, on the day of the start, or to a time."""
     began = datetime.fromtimestamp(timing.began_at).astimezone()
+    given = moment
+    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
+        hours, _, others = moment.partition(":")
+        given = f"{began:%Y-%m-%d}T{hours:0>2}:{others}"
     try:
-        if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
-            # On the day of the beginning.
-            hours, _, others = moment.partition(":")
-            given = datetime.fromisoformat(f"{began:%Y-%m-%d}T{hours:0>2}:{others}")
-        else:
-            given = datetime.fromisoformat(moment)
-        return given.astimezone().timestamp() - timing.began_at
+        return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or behind 9999
         shown = visible(moment[:_MAX_SHOWN])
         raise CommandError(f"--at is '{shown}', which is no moment. {_ADVICE}") from None
-
-
-def _settings(environ: Mapping[str, str]) -> Settings:
-    tmux = value_of("tmux", environ)
-    return Settings(
-        env=pane_environment(environ, ["TMUX*"]),
-        cwd=Path("/"),
-        tmux=shutil.which(tmux) or tmux,
-        runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
-    )
 
 
 def _shown(wish: _Wish) -> int:
@@ -219,7 +198,13 @@ def _shown(wish: _Wish) -> int:
         _write(arguments.cast, b"".join(pieces))
         return 0
     if arguments.png:
-        _check_pillow()
+        try:
+            import PIL  # noqa: F401, PLC0415
+        except ImportError:
+            raise CommandError(
+                "Pictures need Pillow. Install it: pip install 'tmux-debug-mcp[screenshot]'; "
+                "--svg needs nothing."
+            ) from None
     is_file = arguments.png or arguments.svg or arguments.json
     plays = arguments.at is None and not is_file and os.isatty(0) and os.isatty(1)
     if plays:
@@ -227,16 +212,6 @@ def _shown(wish: _Wish) -> int:
     if arguments.svg and arguments.at is None:
         return anyio.run(_animate, wish)
     return anyio.run(_show_moment, wish)
-
-
-def _check_pillow() -> None:
-    try:
-        import PIL  # noqa: F401, PLC0415
-    except ImportError:
-        raise CommandError(
-            "Pictures need Pillow. Install it: pip install 'tmux-debug-mcp[screenshot]'; "
-            "--svg needs nothing."
-        ) from None
 
 
 async def _show_moment(wish: _Wish) -> int:
@@ -260,8 +235,8 @@ async def _show_moment(wish: _Wish) -> int:
 
 
 def _print_moment(wish: _Wish, text: str, size: tuple[int, int]) -> None:
-    timing = wish.found.timing
-    at_s = min(timing.time_of(wish.cursor), timing.times[-1] if timing.times else 0.0)
+    timing = wish.found.log.timing
+    at_s = min(timing.time_of(wish.cursor), _last_s(timing))
     moment = datetime.fromtimestamp(timing.began_at + at_s).astimezone()
     columns, rows = size
     if wish.arguments.json:
@@ -288,20 +263,26 @@ async def _animate(wish: _Wish) -> int:
     from tmux_debug_mcp.pictures.svg import animation  # noqa: PLC0415
 
     frames = []
-    log, arguments = wish.found.log, wish.arguments
     at_s = 0.0
-    last_s = 0.0
-    cursors = steps(log)
+    cursors = steps(wish.found.log)
     every = len(cursors) // _MAX_FRAMES + 1
-    async with open_replay(log, wish.settings) as replay:
-        for cursor in cursors[::every] + cursors[-1:]:
+    async with open_replay(wish.found.log, wish.settings) as replay:
+        for cursor, pause_s in _paced(cursors[::every] + cursors[-1:], wish):
             await replay.advance(cursor)
-            now_s = log.timing.time_of(cursor)
-            at_s += min(now_s - last_s, arguments.idle) / arguments.speed
-            last_s = now_s
+            at_s += pause_s
             frames.append((at_s, await capture_screen(replay.pane)))
-    _write(arguments.svg, animation(frames, title=wish.found.name).encode())
+    picture = animation(frames, title=wish.found.name)
+    _write(wish.arguments.svg, picture.encode())
     return 0
+
+
+def _paced(cursors: Iterable[int], wish: _Wish) -> Iterator[tuple[int, float]]:
+    """Yield cursors, each with the seconds from the one before, at the speed that is wanted."""
+    last_s = 0.0
+    for cursor in cursors:
+        now_s = wish.found.log.timing.time_of(cursor)
+        yield cursor, min(now_s - last_s, wish.arguments.idle) / wish.arguments.speed
+        last_s = now_s
 
 
 async def _play(wish: _Wish) -> int:
@@ -321,11 +302,8 @@ async def _play(wish: _Wish) -> int:
 
 
 async def _advance_in_time(replay: Replay, wish: _Wish) -> None:
-    last_s = 0.0
-    for cursor in steps(wish.found.log):
-        now_s = wish.found.timing.time_of(cursor)
-        await anyio.sleep(min(now_s - last_s, wish.arguments.idle) / wish.arguments.speed)
-        last_s = now_s
+    for cursor, pause_s in _paced(steps(wish.found.log), wish):
+        await anyio.sleep(pause_s)
         await replay.advance(cursor)
 
 

@@ -8,15 +8,13 @@ terminal of the person who looks, but by way of tmux.
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import groupby
-from pathlib import Path
 
 import anyio
 
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.timing import Resize
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.panes.pane import Pane
@@ -39,15 +37,11 @@ with open(sys.argv[1], "rb", 0) as pipe, open(1, "wb", 0) as terminal:
 class Replay:
     """A log, replayed in a pane up to a cursor. Make one with `open_replay`.
 
-    Args:
-        log: The log.
-        engine: The engine of the pane.
-        pane: The pane.
-        pipe: The pipe whose bytes the pane prints, open for writing.
+    What is written to `pipe` is printed by the pane.
 
     Attributes:
-        engine: The same.
-        pane: The same.
+        engine: The engine of the pane.
+        pane: The pane.
         cursor: How much of the log the pane shows.
     """
 
@@ -71,50 +65,38 @@ class Replay:
         del self._resizes[: len(due)]
         for at, changes in groupby(due, key=lambda change: change.cursor):
             await self._feed(at)
-            await self._resize(list(changes))
-        await self._feed(cursor)
-
-    async def _resize(self, changes: Sequence[Resize]) -> None:
-        """Change the terminal's size. Its program does not care when it is told."""
-        target, last = self.pane.target, changes[-1]
-        await self.pane.tmux(
-            *(
-                ("resize-window", "-t", target, "-x", str(change.columns), "-y", str(change.rows))
-                for change in changes
+            # The program in the terminal does not care when it is told.
+            resize = ("resize-window", "-t", self.pane.target)
+            sizes = [(change.columns, change.rows) for change in changes]
+            await self.pane.tmux(
+                *((*resize, "-x", str(columns), "-y", str(rows)) for columns, rows in sizes)
             )
-        )
-        self.pane.log.resize(last.columns, last.rows)
+            self.pane.log.resize(*sizes[-1])
+        await self._feed(cursor)
 
     async def _feed(self, end: int) -> None:
         while self.cursor < end:
             data = self._log.read(self.cursor, min(_PIECE_BYTES, end - self.cursor))
             if not data:
                 break
-            await self._write(data)
+            view = memoryview(data)
+            while view:
+                try:
+                    written = os.write(self._pipe, view)
+                except BlockingIOError:
+                    await anyio.wait_writable(self._pipe)
+                    continue
+                view = view[written:]
+                self._fed += written
             self.cursor += len(data)
         while self.pane.log.size - self._before < self._fed:
             await self.pane.check_running()
             await anyio.sleep(_POLL_S)
 
-    async def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                written = os.write(self._pipe, view)
-            except BlockingIOError:
-                await anyio.wait_writable(self._pipe)
-                continue
-            view = view[written:]
-            self._fed += written
-
 
 @asynccontextmanager
 async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
     """Open a replay at the beginning of what is kept of a log. Nothing is left after the block.
-
-    Args:
-        log: The log.
-        settings: The configuration for tmux.
 
     Raises:
         TmuxStartError: tmux does not start.
@@ -129,19 +111,15 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
         pane = await engine.create(
             NewPane("replay", program=program, columns=timing.columns, rows=timing.rows)
         )
-        pipe = await _opened(fifo)
+        with anyio.fail_after(_START_S):
+            pipe = -1
+            while pipe < 0:
+                try:
+                    pipe = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                except OSError:  # nobody reads it yet
+                    await anyio.sleep(_POLL_S)
         try:
             yield Replay(log, engine, pane, pipe)
         finally:
             with contextlib.suppress(OSError):
                 os.close(pipe)
-
-
-async def _opened(fifo: Path) -> int:
-    """Return the pipe, open for writing once the pane's program reads it."""
-    with anyio.fail_after(_START_S):
-        while True:
-            try:
-                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:  # nobody reads it yet
-                await anyio.sleep(_POLL_S)

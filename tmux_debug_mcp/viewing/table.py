@@ -45,8 +45,7 @@ class Output(Protocol):
 class JsonOutput:
     """Prints the lines of calls as they are in the audit.
 
-    Args:
-        file: Where to. To a terminal, characters that it might obey are escaped.
+    To a terminal, characters that it might obey are escaped.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -66,12 +65,7 @@ class JsonOutput:
 
 
 class PlainOutput:
-    """Prints a line for each call, as long as it is.
-
-    Args:
-        file: Where to.
-        names: The names of panes.
-    """
+    """Prints a line for each call, as long as it is."""
 
     def __init__(self, file: BinaryIO, names: PaneNames) -> None:
         self._file = file
@@ -87,7 +81,7 @@ class PlainOutput:
         day, moment = self._clock.local(record.ended_at)
         phrase = visible(_phrase(record, self._names))
         if record.caller:
-            phrase = f"{phrase}  {visible(_by(record))}"
+            phrase = f"{phrase}  by {visible(record.caller)}"
         if record.error:
             phrase = f"{phrase}  error: {visible(record.error)}"
         took = duration(record.duration_s)
@@ -97,18 +91,13 @@ class PlainOutput:
         """Print what is kept."""
         self._file.flush()
 
-    def _write_row(self, *cells: str) -> None:
-        moment, pane, *rest = cells
-        self._file.write(_PLAIN.format(moment, _padded(pane, _PANE_WIDTH), *rest).encode())
+    def _write_row(self, moment: str, pane: str, *cells: str) -> None:
+        padded = pane + " " * (_PANE_WIDTH - cell_len(pane))
+        self._file.write(_PLAIN.format(moment, padded, *cells).encode())
 
 
 class TableOutput:
-    """Draws a table in a terminal.
-
-    Args:
-        console: The terminal.
-        names: The names of panes.
-    """
+    """Draws a table in a terminal, as wide as that is when each piece of the table is begun."""
 
     def __init__(self, console: Console, names: PaneNames) -> None:
         self._console = console
@@ -149,7 +138,6 @@ class TableOutput:
             self._has_head = True
 
     def _new_table(self) -> Table:
-        """Return an empty table, as wide as the terminal is now."""
         table = Table(
             box=None,
             pad_edge=False,
@@ -170,7 +158,7 @@ class TableOutput:
     def _call(self, record: Record) -> Text:
         text = Text(_cut(visible(_phrase(record, self._names))))
         if record.caller:
-            text.append(f"  {visible(_by(record))}", "dim")
+            text.append(f"  by {visible(record.caller)}", "dim")
         if record.error:
             text.append(f"\n{_cut(visible(record.error))}", "red")
         return text
@@ -214,15 +202,6 @@ def duration(seconds: float | None) -> str:
 
 def _phrase(record: Record, names: PaneNames) -> str:
     return describe(record, names.of(record, record.pane))
-
-
-def _by(record: Record) -> str:
-    return f"by {record.caller}"
-
-
-def _padded(text: str, width: int) -> str:
-    """Return a text with blanks to a width in cells."""
-    return text + " " * (width - cell_len(text))
 
 
 def _cut(text: str) -> str:

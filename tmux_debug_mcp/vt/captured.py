@@ -22,12 +22,7 @@ _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
     """Return the lines of a capture with attributes, with line drawing in place of its letters.
 
-    Args:
-        data: The capture.
-        ansi: Keep the attributes.
-
-    Returns:
-        The lines without trailing blanks, and without blank lines at the end.
+    They have no trailing blanks, and no blank lines at the end. `ansi` keeps the attributes.
     """
     text = data.decode(errors="replace")
     is_plain = "\033" not in text and SHIFT_OUT not in text and SHIFT_IN not in text
@@ -58,30 +53,19 @@ def with_line_drawing(capture: str) -> str:
     """Return a capture with line drawing in place of the letters between SO and SI."""
     if SHIFT_OUT not in capture and SHIFT_IN not in capture:
         return capture  # much faster than to search for both at once
-    return _DRAWN.sub(_as_line_drawing, capture)
 
+    def translated(part: re.Match[str]) -> str:
+        sequence = part[1]
+        # Newer versions of tmux repeat SO.
+        return sequence or part[0].replace(SHIFT_OUT, "").translate(LINE_DRAWING)
 
-def _as_line_drawing(drawn: re.Match[str]) -> str:
-    letters = drawn[1] or ""
-    return _LETTERS.sub(_translated, letters)
-
-
-def _translated(part: re.Match[str]) -> str:
-    """Return a sequence as it is, and letters as line drawing."""
-    sequence = part[1]
-    if sequence:
-        return sequence
-    letters = part[0].replace(SHIFT_OUT, "")  # newer versions of tmux repeat SO
-    return letters.translate(LINE_DRAWING)
+    return _DRAWN.sub(lambda drawn: _LETTERS.sub(translated, drawn[1] or ""), capture)
 
 
 def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
     """Return a row of a capture with attributes so that it can be printed by itself.
 
-    Args:
-        rows: The rows of the capture.
-        number: The index of the row; beyond the capture it is the last row.
-        columns: The width of the screen, to which the row is filled with blanks.
+    It is filled with blanks to the columns of the screen. Beyond the capture it is the last row.
     """
     *before, row = rows[: number + 1]
     attributes = "".join(_INVISIBLE.findall("".join(before)))

@@ -15,13 +15,7 @@ SHIFT_IN = "\017"
 
 
 class CharacterSets(NamedTuple):
-    """The sets in use.
-
-    Attributes:
-        g0: G0 is the line drawing set.
-        g1: G1 is the line drawing set.
-        is_shifted: G1 is in use, by SO.
-    """
+    """Whether G0 and G1 are the line drawing set, and whether G1 is in use, by SO."""
 
     g0: bool = False
     g1: bool = False
@@ -30,9 +24,7 @@ class CharacterSets(NamedTuple):
     @property
     def is_drawing(self) -> bool:
         """Letters show line drawing."""
-        if self.is_shifted:
-            return self.g1
-        return self.g0
+        return self.g1 if self.is_shifted else self.g0
 
     @property
     def is_usual(self) -> bool:
@@ -52,11 +44,7 @@ class CharacterSets(NamedTuple):
         return sequences
 
     def after(self, control: str) -> "CharacterSets":
-        r"""Return the sets after a control.
-
-        Args:
-            control: SO, SI, or what follows ESC in a designation: `(0`, `(B`, `)0` or `)B`.
-        """
+        """Return the sets after SO, SI or what follows ESC in a designation, such as `(0`."""
         if control in (SHIFT_OUT, SHIFT_IN):
             return self._replace(is_shifted=control == SHIFT_OUT)
         is_drawing = control[1] == "0"
@@ -78,7 +66,4 @@ def sets_after(data: bytes) -> CharacterSets:
 def _is_drawing_designated(data: bytes, escape: bytes) -> bool:
     """Tell whether the last designation of a set is that of line drawing."""
     start = data.rfind(escape)
-    if start < 0:
-        return False
-    end = start + len(escape)
-    return data[end : end + 1] == b"0"
+    return start >= 0 and data.startswith(escape + b"0", start)

@@ -35,9 +35,7 @@ _OVERLAP_BYTES = 16
 class Drawing:
     """Whether a program draws on the whole screen, while its output goes by.
 
-    Args:
-        is_alternate: The program has switched to the alternate screen before.
-        has_addressed: The program has moved the cursor to a place before.
+    It may have switched to the alternate screen before, or moved the cursor to a place.
 
     Attributes:
         is_alternate: The alternate screen is on.
@@ -67,18 +65,15 @@ class Drawing:
             screen, cursor, move, _ = token.groups()
             end = token.end()
             if screen:
-                self._switch(start + end, is_alternate=screen == b"h")
+                self.is_alternate = screen == b"h"
+                if not self.is_alternate:
+                    self._has_addressed = False
+                    self.switched_at = start + end
             elif cursor:
                 self._is_cursor_hidden = cursor == b"l"
             elif move or self._is_cursor_hidden:
                 self._has_addressed = True
         self._overlap = data[max(end, len(data) - _OVERLAP_BYTES) :]
-
-    def _switch(self, position: int, *, is_alternate: bool) -> None:
-        self.is_alternate = is_alternate
-        if not is_alternate:
-            self._has_addressed = False
-            self.switched_at = position
 
 
 def last_switch(data: bytes) -> bool | None:

@@ -55,7 +55,7 @@ class Sent:
     """Keys that were sent to a pane.
 
     Attributes:
-        cursor: The size of the pane's log before the keys were sent.
+        cursor: The size of the pane's log before.
         texts: The typed text in pieces, split at control characters, without surrounding blanks.
         echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
         number: How many were sent to the pane before.
@@ -72,11 +72,7 @@ class Sent:
 
 
 class _Texts:
-    """Typed texts in order, identified by their numbers from 0.
-
-    Attributes:
-        next: The number of the text that is expected next.
-    """
+    """Typed texts in order, identified by their numbers from 0; `next` is expected next."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -97,10 +93,6 @@ class _Texts:
         self._last_numbers.update(zip(texts, numbers, strict=True))
         self._texts += texts
         self._lengths = sorted({*self._lengths, *map(len, texts)})
-
-    def expect_next(self, number: int) -> None:
-        """Set the number of the text that is expected next."""
-        self.next = number
 
     def near(self) -> Iterable[tuple[int, str]]:
         """Return number and text of the last texts that were echoed and of the next ones."""
@@ -127,8 +119,7 @@ class _Texts:
 class Echo:
     """The echo that is expected while the lines of a transcript go by.
 
-    Args:
-        before: Keys that were sent earlier. A line editor may echo some of them again.
+    A line editor may echo some of the keys again that were sent before.
     """
 
     def __init__(self, before: Iterable[Sent] = ()) -> None:
@@ -137,9 +128,12 @@ class Echo:
         self._echoes: list[Echoes] = []  # for each expected text
         # The numbers of expected texts that a line editor has echoed before their turn.
         self._early: frozenset[int] = frozenset()
-        for sent in _latest(before):
+        latest = list(before)[-_MAX_TYPED_AHEAD:]
+        while sum(len(sent.texts) for sent in latest[:-1]) > MAX_TEXTS:
+            del latest[0]
+        for sent in latest:
             self._typed.add(sent.texts)
-        self._typed.expect_next(max(0, len(self._typed) - _NEAR_NEXT))
+        self._typed.next = max(0, len(self._typed) - _NEAR_NEXT)
 
     def expect(self, sent: Sent) -> None:
         """Expect the echo of keys that are sent now."""
@@ -156,28 +150,20 @@ class Echo:
     def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
         """Return the text of the next lines without echo, and without empty lines.
 
-        Args:
-            settled: New lines that will not change.
-            still_open: All lines behind them. They may change, and are passed again the next time.
+        Settled lines are new and will not change. All lines behind them are still open: they may
+        change, and are passed again the next time.
         """
         if not self._typed:
             lines = (*settled, *still_open)
             return [line.text for line in lines if line.text and not line.is_command]
         texts = [self._without_echo(line, is_last=False) for line in settled]
-        texts += self._open_without_echo(still_open)
-        return [text for text in texts if text.strip(" ")]
-
-    def _open_without_echo(self, lines: Sequence[Line]) -> list[str]:
-        """Return the text of open lines without echo.
-
-        The lines are passed again, so afterwards the same echo is expected as before.
-        """
+        # Open lines are passed again, so afterwards the same echo is expected as before.
         typed_next, expected_next, early = self._typed.next, self._expected.next, self._early
-        texts = [self._without_echo(line, is_last=line is lines[-1]) for line in lines]
-        self._typed.expect_next(typed_next)
-        self._expected.expect_next(expected_next)
+        texts += [self._without_echo(line, is_last=line is still_open[-1]) for line in still_open]
+        self._typed.next = typed_next
+        self._expected.next = expected_next
         self._early = early
-        return texts
+        return [text for text in texts if text.strip(" ")]
 
     def _without_echo(self, line: Line, *, is_last: bool) -> str:
         if line.is_command or not line.text:
@@ -187,22 +173,17 @@ class Echo:
         echoed = self._find_expected(line.text)
         if echoed is not None:
             number, end = echoed
-            self._expected.expect_next(number + 1)
+            self._expected.next = number + 1
             self._early = frozenset(early for early in self._early if early > number)
             return line.text[end:]
-        if is_last:
-            return self._without_begun_echo(line.text)
+        following = next(self._next_expected(), None)
+        if not is_last or following is None:
+            return line.text
+        # The last line may end with the beginning of the next expected text.
+        part = _overlap(line.text, self._expected[following])
+        if self._echoes[following] is Echoes.TERMINAL or part >= _MIN_PART:
+            return line.text[: len(line.text) - part]
         return line.text
-
-    def _without_begun_echo(self, text: str) -> str:
-        """Return the last line without the beginning of the next expected text at its end."""
-        number = next(self._next_expected(), None)
-        if number is None:
-            return text
-        part = _overlap(text, self._expected[number])
-        if self._echoes[number] is Echoes.TERMINAL or part >= _MIN_PART:
-            return text[: len(text) - part]
-        return text
 
     def _find_expected(self, text: str) -> tuple[int, int] | None:
         """Return the number of the expected text that a line has, and where in the line it ends."""
@@ -232,7 +213,13 @@ class Echo:
         Expected texts in this line are not expected any more.
         """
         rest = text[self._end_of_typed(text) :]
-        self._drop_expected_in(text)
+        expected = self._expected
+        for number in self._next_expected():
+            if self._echoes[number] is Echoes.PROGRAM and expected[number] in text:
+                self._early |= {number}
+        while expected.next in self._early:
+            expected.next += 1
+        self._early = frozenset(number for number in self._early if number > expected.next)
         if not is_last:
             return rest
         part = max((_overlap(rest, typed) for _, typed in self._typed.near()), default=0)
@@ -247,49 +234,19 @@ class Echo:
         # Only near texts are searched for. A line that ends with a text tells which ones are near.
         at_end = self._typed.at_end_of(trimmed)
         if at_end is not None:
-            self._typed.expect_next(at_end + 1)
+            self._typed.next = at_end + 1
         end = 0
         for number, typed in self._typed.near():
-            start = _find_last(text, typed)
+            if len(typed) > _MAX_BACKWARD_TEXT:
+                start = text.find(typed)
+            else:
+                start = text.rfind(typed, max(0, len(text) - _MAX_BACKWARD_LINE))
             if start >= 0:
                 end = max(end, start + len(typed))
-                self._typed.expect_next(max(self._typed.next, number + 1))
-            elif _is_row_of(trimmed, typed):
-                end = len(text)
+                self._typed.next = max(self._typed.next, number + 1)
+            elif _MIN_PART <= len(trimmed) < len(typed) <= _MAX_WRAPPED_TEXT and trimmed in typed:
+                end = len(text)  # zsh prints each row of a longer text as a line
         return end
-
-    def _drop_expected_in(self, text: str) -> None:
-        """Note which expected texts a line editor has echoed in a line."""
-        expected = self._expected
-        for number in self._next_expected():
-            if self._echoes[number] is Echoes.PROGRAM and expected[number] in text:
-                self._early |= {number}
-        following = expected.next
-        while following in self._early:
-            following += 1
-        expected.expect_next(following)
-        self._early = frozenset(number for number in self._early if number > following)
-
-
-def _latest(sent: Iterable[Sent]) -> Sequence[Sent]:
-    """Return the sendings that may be typed ahead, the newest last."""
-    latest = list(sent)[-_MAX_TYPED_AHEAD:]
-    while sum(len(keys.texts) for keys in latest[:-1]) > MAX_TEXTS:
-        del latest[0]
-    return latest
-
-
-def _is_row_of(row: str, typed: str) -> bool:
-    """Tell whether a row is part of a longer typed text: zsh prints each row of it as a line."""
-    may_be_row = _MIN_PART <= len(row) < len(typed) <= _MAX_WRAPPED_TEXT
-    return may_be_row and row in typed
-
-
-def _find_last(text: str, typed: str) -> int:
-    """Return where a text begins in a line, -1 if it is not there: at the last place if short."""
-    if len(typed) > _MAX_BACKWARD_TEXT:
-        return text.find(typed)
-    return text.rfind(typed, max(0, len(text) - _MAX_BACKWARD_LINE))
 
 
 def _overlap(text: str, typed: str) -> int:

@@ -15,7 +15,7 @@ from .rows import (
     Line,
     Row,
     cell_width,
-    lines_of,
+    joined,
     new_at_start,
 )
 
@@ -31,15 +31,8 @@ _RUN = re.compile(r"[ -~]+|[^ -~]")
 class Grid:
     """The main screen or the alternate screen.
 
-    Args:
-        columns: The terminal's width.
-        height: The number of rows of the screen.
-        history: Where rows go that leave the screen; None drops them, as on the alternate screen.
-
-    Attributes:
-        columns: The terminal's width.
-        height: The number of rows of the screen.
-        scroll_region: The first and the last row of the part that scrolls; None is all rows.
+    Rows that leave the screen go to the history; without one, as on the alternate screen, they are
+    dropped. `scroll_region` is the first and the last row of the part that scrolls; None is all.
     """
 
     def __init__(self, columns: int, height: int, history: History | None = None) -> None:
@@ -72,10 +65,21 @@ class Grid:
 
     def lines(self) -> list[Line]:
         """Return the lines that are not settled, without empty lines below the cursor."""
-        begun: Sequence[Row] = ()
+        line_rows: list[Row] = []
         if self._history is not None:
-            begun = self._history.begun
-        return lines_of(begun, self._rows, self._row)
+            line_rows = list(self._history.begun)
+        lines: list[Line] = []
+        if not line_rows:
+            lines = [EMPTY_LINE] * len(new_at_start(self._rows))
+        for row in self._rows[len(lines) :]:
+            line_rows.append(row)
+            if not row.is_wrapped:
+                lines += joined(line_rows)
+                line_rows = []
+        lines += joined(line_rows)
+        while len(lines) > max(self._row + 1, 1) and not lines[-1].text:
+            lines.pop()
+        return lines
 
     def text(self) -> str:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
@@ -83,10 +87,9 @@ class Grid:
         return "\n".join(rows).rstrip("\n")
 
     def lines_above_cursor(self, max_rows: int) -> Iterator[list[Row]]:
-        """Yield the rows of each line that ends above the cursor, the nearest line first.
+        """Yield the rows of each line that ends at most so many rows above the cursor.
 
-        Args:
-            max_rows: How many rows above the cursor to go through.
+        The nearest line is first.
         """
         first = max(self._top, self._row - max_rows)
         start = self._row
@@ -99,18 +102,17 @@ class Grid:
 
     def mark_command(self) -> None:
         """Note that keys were sent while a line editor had its cursor in this row."""
-        self._rows[self._row].mark_command()
+        self._rows[self._row].is_command = True
 
     def forget(self, *, has_cursor: bool) -> None:
         """Show nothing of what was written so far.
 
-        Args:
-            has_cursor: This screen is on, so that new output continues the cursor's row.
+        If this screen `has_cursor`, because it is on, new output continues the cursor's row.
         """
         for row in self._rows:
             row.forget()
         if has_cursor:
-            self._rows[self._row].renew()
+            self._rows[self._row].is_old = False
 
     def put(self, characters: str, *, is_edited: bool) -> None:
         """Write printable characters at the cursor, in more rows where they don't fit."""
@@ -135,7 +137,7 @@ class Grid:
             return
         while cells:
             if self._column + width > self.columns:
-                self._rows[self._row].wrap()
+                self._rows[self._row].is_wrapped = True
                 self._column = 0
                 self.feed_line()
                 self._rows[self._row].start_writing(0, is_edited=is_edited)
@@ -150,9 +152,9 @@ class Grid:
         The line has no control characters but tabs. If it has tabs, or characters that are not one
         cell wide, it fits into a row.
         """
-        rows = [Row(line)]
-        if len(line) > self.columns:
-            rows = _wrapped_rows(line, self.columns)
+        starts = range(0, max(len(line), 1), self.columns)
+        rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
+        rows[-1].is_wrapped = False
         self._rows[-1:] = rows
         self._row = len(self._rows) - 1
         self._column = len(rows[-1].text)
@@ -162,15 +164,14 @@ class Grid:
     def put_lines(self, lines: Sequence[str]) -> None:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
-        Args:
-            lines: At least as many lines as the screen has rows. Each is as `put_line` takes it and
-                fits into a row.
+        There are at least as many as the screen has rows. Each is as `put_line` takes it and fits
+        into a row.
         """
         above = len(lines) - self.height + 1
         self._rows[-1:] = [Row()] * self.height
         self.settle()
         if self._history is not None:
-            self._history.add_lines([Line(line) for line in lines[:above]])
+            self._history.lines += [Line(line) for line in lines[:above]]
         self._rows = [Row(line) for line in [*lines[above:], ""]]
         self._row = self.height - 1
 
@@ -178,17 +179,16 @@ class Grid:
         """Move the cursor to a row and a column, or to the nearest that the screen has (CUP)."""
         self._row = self._top + min(max(row, 0), self.height - 1)
         self._column = min(max(column, 0), self.columns - 1)
-        self._add_missing_rows()
+        self._grow(self._row + 1)
 
     def move_to_row(self, number: int) -> None:
         """Move the cursor to a row, counted from 1, also behind the last column (VPA)."""
         self._row = self._top + min(number, self.height) - 1
-        self._add_missing_rows()
+        self._grow(self._row + 1)
 
-    def _add_missing_rows(self) -> None:
-        """Add the rows down to the cursor's row."""
-        missing = self._row - len(self._rows) + 1
-        self._rows += [Row() for _ in range(missing)]
+    def _grow(self, length: int) -> None:
+        """Add rows at the end until there are this many."""
+        self._rows += [Row() for _ in range(length - len(self._rows))]
 
     def return_carriage(self) -> None:
         """Move the cursor to the first column (CR)."""
@@ -236,16 +236,6 @@ class Grid:
             last = self.height - 1
         self.move_to(min(last, row + count), column)
 
-    def move_to_line_above(self, count: int) -> None:
-        """Move the cursor up, and to the first column (CPL)."""
-        self.return_carriage()
-        self.move_up(count)
-
-    def move_to_line_below(self, count: int) -> None:
-        """Move the cursor down, and to the first column (CNL)."""
-        self.return_carriage()
-        self.move_down(count)
-
     def feed_line(self) -> None:
         """Move the cursor down, or scroll at the end of the scroll region (LF, IND)."""
         if self.scroll_region:
@@ -260,7 +250,7 @@ class Grid:
             self._rows.append(Row())
             if len(self._rows) > 4 * self.height:
                 self.settle()
-        self._rows[self._row].renew()
+        self._rows[self._row].is_old = False
 
     def reverse_feed_line(self) -> None:
         """Move the cursor up, or scroll down at the start of the scroll region (RI)."""
@@ -269,10 +259,6 @@ class Grid:
             self.scroll_down(1)
         elif row:
             self._row -= 1
-
-    def set_scroll_region(self, region: tuple[int, int] | None) -> None:
-        """Set the first and the last row of the part that scrolls; None is all rows."""
-        self.scroll_region = region
 
     @property
     def _region(self) -> tuple[int, int]:
@@ -302,8 +288,7 @@ class Grid:
 
     def _fill(self) -> None:
         """Add the rows that are missing at the end of the screen."""
-        missing = self._top + self.height - len(self._rows)
-        self._rows += [Row() for _ in range(missing)]
+        self._grow(self._top + self.height)
 
     def _move_rows(self, to: int, start: int, count: int) -> None:
         """Move rows of the screen, and empty the rows that they leave, as `grid_move_lines`.
@@ -342,10 +327,10 @@ class Grid:
         self.settle()
         new = new_at_start(self._rows[: self._row + 1])
         if self._history is not None:
-            self._history.add_lines(_without_blank_end(self.lines()))
-            self._history.drop_begun()
-        missing = self._row + 1 - len(new)
-        self._rows = new + [Row() for _ in range(missing)]
+            self._history.lines += _without_blank_end(self.lines())
+            self._history.begun = []
+        self._rows = new
+        self._grow(self._row + 1)
 
     def erase_in_display(self, part: int) -> None:
         """Erase from the cursor to the end of the screen, from its start, or all (ED 0, 1, 2)."""
@@ -354,40 +339,33 @@ class Grid:
             return
         self.erase_in_line(part)
         if part == _TO_END:
-            self._delete_rows(self._row + 1, self.height)
-            self._rows[self._row].unwrap()
+            length = len(self._rows)
+            del self._rows[self._row + 1 :]
+            if length > self.height:  # a screen that has rows above it ends with the last row
+                self._grow(length)
+            self._rows[self._row].is_wrapped = False
         elif part == _TO_START:
             for row in self._rows[self._top : self._row]:
-                row.clear()
-                row.unwrap()
+                row.edit().clear()
+                row.is_wrapped = False
 
     def erase_in_line(self, part: int) -> None:
         """Erase from the cursor to the end of its row, from its start, or all (EL 0, 1, 2)."""
         row = self._rows[self._row]
-        if self._covers_row(part):
-            self._unwrap(self._row)
-            row.clear()
+        is_at_start, is_at_end = self._column == 0, self._column >= self.columns - 1
+        is_whole = (part == _TO_END and is_at_start) or (part == _TO_START and is_at_end)
+        if is_whole or part == _ALL:
+            row.is_wrapped = False
+            self._end_line_above(self._row)
+            row.edit().clear()
         elif part == _TO_END:
             row.erase(self._column, self.columns, self.columns)
-        elif part == _TO_START:
+        else:
             row.erase(0, self._column + 1, self.columns)
-
-    def _covers_row(self, part: int) -> bool:
-        """Tell whether a part of the cursor's row is all of it."""
-        if part == _ALL:
-            return True
-        if part == _TO_END:
-            return self._column == 0
-        return self._column >= self.columns - 1
-
-    def _unwrap(self, index: int) -> None:
-        """Make a row that is cleared a line of its own."""
-        self._rows[index].unwrap()
-        self._end_line_above(index)
 
     def _end_line_above(self, index: int) -> None:
         if index:
-            self._rows[index - 1].unwrap()
+            self._rows[index - 1].is_wrapped = False
         elif self._history is not None:
             self._history.end_begun()
 
@@ -438,22 +416,6 @@ class Grid:
             end = self._region[1] + 1
         count = min(count, end - row)
         return row, end, count, end - row - count
-
-    def _delete_rows(self, start: int, count: int) -> None:
-        length = len(self._rows)
-        del self._rows[start : start + count]
-        # A screen that has rows above it ends with the last row.
-        if length > self.height:
-            missing = length - len(self._rows)
-            self._rows += [Row() for _ in range(missing)]
-
-
-def _wrapped_rows(line: str, columns: int) -> list[Row]:
-    """Return the rows of a line that is wider than the terminal."""
-    starts = range(0, len(line), columns)
-    rows = [Row(line[start : start + columns], is_wrapped=True) for start in starts]
-    rows[-1].unwrap()
-    return rows
 
 
 def _without_blank_end(lines: list[Line]) -> list[Line]:

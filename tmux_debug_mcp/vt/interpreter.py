@@ -31,8 +31,8 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "@": Grid.insert_blanks,  # ICH
     "A": Grid.move_up,  # CUU
     "B": Grid.move_down,  # CUD
-    "E": Grid.move_to_line_below,  # CNL
-    "F": Grid.move_to_line_above,  # CPL
+    "E": Grid.move_down,  # CNL, which also returns the carriage
+    "F": Grid.move_up,  # CPL, too
     "L": Grid.insert_rows,  # IL
     "M": Grid.delete_rows,  # DL
     "P": Grid.delete_cells,  # DCH
@@ -41,11 +41,6 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "X": Grid.erase_cells,  # ECH
     "Z": Grid.tab_back,  # CBT
     "d": Grid.move_to_row,  # VPA
-}
-# Control sequences that erase, with what to erase.
-_ERASURES: dict[str, Callable[[Grid, int], None]] = {
-    "J": Grid.erase_in_display,  # ED
-    "K": Grid.erase_in_line,  # EL
 }
 # The highest parameter of these that changes the screen. ED 3 erases the history, which we keep.
 _MAX_ERASURE = 2
@@ -57,14 +52,10 @@ class Interpreter:
     Most output is plain lines. At a new row these are stored as they are, without a look at each
     character; all else is taken apart into characters, control characters and sequences.
 
-    Args:
-        columns: The terminal's width.
-        height: Its number of rows.
-        history: Where lines go that leave the main screen.
-
     Attributes:
-        main: The main screen.
+        main: The main screen, whose lines go to the history when they leave it.
         alternate: The alternate screen, None unless it is on.
+        grid: The screen that is on.
         sets: The character sets in use.
         is_editing: A line editor has switched bracketed paste on.
     """
@@ -74,19 +65,9 @@ class Interpreter:
         self.alternate: Grid | None = None
         self.sets = CharacterSets()
         self.is_editing = False
-        self._grid = self.main  # the screen that is on
+        self.grid = self.main
         self._saved = (0, 0, self.sets)  # what DECSC saved: row, column, sets
         self._last = ""  # the character that REP repeats, empty if the last output is none
-
-    @property
-    def grid(self) -> Grid:
-        """The screen that is on."""
-        return self._grid
-
-    def restore(self, sets: CharacterSets, *, is_editing: bool) -> None:
-        """Set the character sets and the mode of a line editor."""
-        self.sets = sets
-        self.is_editing = is_editing
 
     def switch_screen(self, *, is_alternate: bool) -> None:
         """Switch to the alternate screen, which is empty at first, or back to the main screen.
@@ -95,15 +76,15 @@ class Interpreter:
         """
         if is_alternate == (self.alternate is not None):
             return
-        region = self._grid.scroll_region
+        region = self.grid.scroll_region
         if is_alternate:
             self.main.settle()
-            self._grid = Grid(self.main.columns, self.main.height)
-            self.alternate = self._grid
+            self.grid = Grid(self.main.columns, self.main.height)
+            self.alternate = self.grid
         else:
-            self._grid = self.main
+            self.grid = self.main
             self.alternate = None
-        self._grid.set_scroll_region(region)
+        self.grid.scroll_region = region
 
     def write(self, text: str) -> None:
         """Write text, and settle the rows that it has moved off the screen."""
@@ -115,40 +96,28 @@ class Interpreter:
         for line in lines:
             self._write_line(line)
         self._interpret(rest)
-        self._grid.settle()
+        self.grid.settle()
 
     def _write_line(self, line: str) -> None:
-        """Write a line and the line feed behind it."""
+        """Write a line and the line feed behind it: at once if it is plain and at a new row."""
         self._last = ""
         has_return = line.endswith("\r")
         if has_return:
             line = line.rstrip("\r")
-        if not self._write_plain_line(line):
+        visible = line
+        is_at_new_row = self._is_at_new_row()
+        if is_at_new_row:
+            visible = FRESH_INVISIBLE.sub("", line)
+        if is_at_new_row and _is_plain(visible, self.grid.columns):
+            self.grid.put_line(visible)
+        else:
             self._interpret(line)
         if has_return:
-            self._grid.return_carriage()
-        self._grid.feed_line()
-
-    def _write_plain_line(self, line: str) -> bool:
-        """Write a line at once if it is plain and the cursor is at a new row.
-
-        Returns:
-            Whether the line was written.
-        """
-        if not self._is_at_new_row():
-            return False
-        line = FRESH_INVISIBLE.sub("", line)
-        if not _is_plain(line, self._grid.columns):
-            return False
-        self._grid.put_line(line)
-        return True
+            self.grid.return_carriage()
+        self.grid.feed_line()
 
     def _write_plain_lines(self, text: str) -> str:
-        """Write lines at once if all are plain and fill the screen.
-
-        Returns:
-            The text that is still to be written.
-        """
+        """Write lines at once if all are plain and fill the screen; return what is left."""
         if self.alternate is not None or not self._is_at_new_row():
             return text
         head, line_feed, rest = text.rpartition("\n")
@@ -157,19 +126,17 @@ class Interpreter:
         head = head.replace("\r\n", "\n").removesuffix("\r")
         head = FRESH_INVISIBLE.sub("", head)
         lines = head.split("\n")
-        if len(lines) < self._grid.height or not head.isascii() or _NOT_PLAIN.search(head):
+        if len(lines) < self.grid.height or not head.isascii() or _NOT_PLAIN.search(head):
             return text
-        expanded = lines
-        if "\t" in head:
-            expanded = [line.expandtabs() for line in lines]
-        if max(map(len, expanded)) > self._grid.columns:
+        expanded = head.expandtabs().split("\n") if "\t" in head else lines
+        if max(map(len, expanded)) > self.grid.columns:
             return text
-        self._grid.put_lines(lines)
+        self.grid.put_lines(lines)
         return rest
 
     def _is_at_new_row(self) -> bool:
         """Tell whether the next line, if it is plain, can be stored as it is."""
-        return not self.is_editing and self.sets.is_usual and self._grid.is_at_new_row()
+        return not self.is_editing and self.sets.is_usual and self.grid.is_at_new_row()
 
     def _interpret(self, text: str) -> None:
         """Write text piece by piece."""
@@ -193,35 +160,31 @@ class Interpreter:
     def _print(self, characters: str) -> None:
         if self.sets.is_drawing:
             characters = characters.translate(LINE_DRAWING)
-        self._grid.put(characters, is_edited=self.is_editing)
+        self.grid.put(characters, is_edited=self.is_editing)
 
     def _repeat(self, character: str, parameters: str) -> None:
         """Print a character again, up to the end of its row (REP)."""
         sequence = control_sequence(parameters, "b")
         if character and sequence and sequence.name == "b":
-            _, column = self._grid.cursor
+            _, column = self.grid.cursor
             count = max(sequence.numbers[0], 1)
-            self._print(character * min(count, self._grid.columns - column))
+            self._print(character * min(count, self.grid.columns - column))
 
     def _control_character(self, control: str) -> None:
         if control == "\r":
-            self._grid.return_carriage()
+            self.grid.return_carriage()
         elif control == "\b":
-            self._grid.go_back()
+            self.grid.go_back()
         elif control == "\t":
-            self._grid.tab()
+            self.grid.tab()
         elif control in "\n\v\f":
-            self._grid.feed_line()
+            self.grid.feed_line()
         elif control in (SHIFT_OUT, SHIFT_IN):
             self.sets = self.sets.after(control)
 
     def _escape_sequence(self, sequence: str) -> None:
-        """Do what an escape sequence asks for.
-
-        Args:
-            sequence: What follows ESC: a character, or the designation of a character set.
-        """
-        grid = self._grid
+        """Do what an escape sequence asks for, given what follows ESC."""
+        grid = self.grid
         match sequence:
             case "D":  # IND
                 grid.feed_line()
@@ -236,16 +199,13 @@ class Interpreter:
                 row, column, self.sets = self._saved
                 grid.move_to(row, column)
             case "c":  # RIS
-                self._reset()
+                grid.clear()
+                grid.move_to(0, 0)
+                grid.scroll_region = None
+                self.sets = CharacterSets()
+                self._saved = (0, 0, self.sets)
             case "(0" | "(B" | ")0" | ")B":
                 self.sets = self.sets.after(sequence)
-
-    def _reset(self) -> None:
-        self._grid.clear()
-        self._grid.move_to(0, 0)
-        self._grid.set_scroll_region(None)
-        self.sets = CharacterSets()
-        self._saved = (0, 0, self.sets)
 
     def _control_sequence(self, parameters: str, final: str) -> None:
         """Do what a control sequence asks for."""
@@ -255,16 +215,19 @@ class Interpreter:
         if sequence is None:
             return
         name, numbers = sequence
-        grid = self._grid
+        grid = self.grid
         count = max(numbers[0], 1)
         if name in _MOVES:
             row, column = grid.cursor
             grid.move_to(*_MOVES[name](row, column, count))
         elif name in _EDITS:
+            if name in ("E", "F"):
+                grid.return_carriage()
             _EDITS[name](grid, count)
-        elif name in _ERASURES:
+        elif name in ("J", "K"):
+            erase = grid.erase_in_display if name == "J" else grid.erase_in_line  # ED and EL
             if numbers[0] <= _MAX_ERASURE:
-                _ERASURES[name](grid, numbers[0])
+                erase(numbers[0])
         else:
             self._set(name, numbers)
 
@@ -272,7 +235,8 @@ class Interpreter:
         """Set the cursor, the scroll region or modes."""
         match name:
             case "H" | "f":  # CUP and HVP
-                self._set_cursor(*numbers[:2])
+                row, column = [*numbers, 1][:2]  # they count from 1, and 0 means 1
+                self.grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
             case "r":  # DECSTBM
                 self._set_scroll_region(*numbers[:2])
             case "s":  # SCOSC
@@ -280,35 +244,26 @@ class Interpreter:
             case "u":  # SCORC
                 self._escape_sequence("8")
             case "?h" | "?l":  # DECSET and DECRST
-                self._set_modes(numbers, is_on=name == "?h")
-
-    def _set_cursor(self, row: int, column: int = 1) -> None:
-        """Move the cursor. Rows and columns count from 1, and 0 means 1."""
-        self._grid.move_to(max(row, 1) - 1, max(column, 1) - 1)
+                is_on = name == "?h"
+                for mode in numbers:
+                    if mode in _ALTERNATE_SCREEN:
+                        self.switch_screen(is_alternate=is_on)
+                    elif mode == _BRACKETED_PASTE:
+                        self.is_editing = is_on
 
     def _set_scroll_region(self, first: int, last: int = 0) -> None:
         """Set the rows that scroll, counted from 1; 0 means the first or the last row.
 
         As in tmux, a region of fewer than two rows is ignored.
         """
-        height = self._grid.height
+        height = self.grid.height
         if last == 0:
             last = height
         region = (max(first, 1) - 1, min(last, height) - 1)
         if region[0] >= region[1]:
             return
-        if region == (0, height - 1):
-            self._grid.set_scroll_region(None)
-        else:
-            self._grid.set_scroll_region(region)
-        self._grid.move_to(0, 0)
-
-    def _set_modes(self, modes: list[int], *, is_on: bool) -> None:
-        for mode in modes:
-            if mode in _ALTERNATE_SCREEN:
-                self.switch_screen(is_alternate=is_on)
-            elif mode == _BRACKETED_PASTE:
-                self.is_editing = is_on
+        self.grid.scroll_region = None if region == (0, height - 1) else region
+        self.grid.move_to(0, 0)
 
 
 def _is_plain(line: str, columns: int) -> bool:

@@ -4,6 +4,7 @@ A name has modifiers before its base, such as `C-M-Left` or `Ctrl+c`. Source: tm
 """
 
 import re
+import string
 
 # No key has a longer name.
 _MAX_NAME_CHARACTERS = 40
@@ -29,48 +30,20 @@ _SPELLINGS = {
 }
 _FUNCTION_KEYS = [f"F{number}" for number in range(1, 13)]
 _KEYPAD_KEYS = ["KPEnter", *(f"KP{character}" for character in "0123456789/*-+.")]
-
-
-def _names_by_spelling() -> dict[str, str]:
-    names = {name: name for name in [*_SPELLINGS, *_FUNCTION_KEYS, *_KEYPAD_KEYS]}
-    for name, spellings in _SPELLINGS.items():
-        for spelling in spellings:
-            names[spelling] = name
-    return names
-
-
-_NAMES = _names_by_spelling()
+_NAMES = {name: name for name in [*_SPELLINGS, *_FUNCTION_KEYS, *_KEYPAD_KEYS]} | {
+    spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings
+}
 
 # Modifiers that are written out, to tmux's letters.
-_LONG_MODIFIERS = {
-    "Ctrl": "C",
-    "Control": "C",
-    "ctrl": "C",
-    "control": "C",
-    "Alt": "M",
-    "Meta": "M",
-    "alt": "M",
-    "meta": "M",
-    "Shift": "S",
-    "shift": "S",
-}
+_CAPITALIZED = {"Ctrl": "C", "Control": "C", "Alt": "M", "Meta": "M", "Shift": "S"}
+_LONG_MODIFIERS = _CAPITALIZED | {word.lower(): letter for word, letter in _CAPITALIZED.items()}
 _MAX_MODIFIERS = 3
 # Only a hyphen follows a letter: `C++` is text.
 _MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
 
-# What Ctrl and a character are in a terminal, other than Ctrl and a letter.
-_CONTROL_KEYS = {
-    "[": "Escape",
-    "i": "Tab",
-    "m": "Enter",
-    "?": "BSpace",
-    "@": "C-Space",
-    "/": "C-_",
-    "\\": "C-\\",
-    "]": "C-]",
-    "^": "C-^",
-    "_": "C-_",
-}
+# What Ctrl and a character are in a terminal, where it is not Ctrl and the same character.
+_CONTROL_KEYS = {"[": "Escape", "i": "Tab", "m": "Enter", "?": "BSpace", "@": "C-Space", "/": "C-_"}
+_WITH_CONTROL = frozenset(string.ascii_lowercase + "\\]^_")
 
 # What is meant as a key, though no key may have this name. Words such as `s-expression` and
 # `meta-data` are not.
@@ -117,32 +90,20 @@ def _modified(modifiers: str, base: str) -> str | None:
     if base in _NAMES:
         name = _NAMES[base]
         if name == "Tab" and "S" in modifiers:
-            return _joined(modifiers.replace("S", ""), "BTab")
-        return _joined(modifiers, name)
+            modifiers, name = modifiers.replace("S", ""), "BTab"
+        return "-".join([*modifiers, name])
     is_character = len(base) == 1 and base.isprintable() and base != " "
     if not is_character or "S" in modifiers:
         return None
     if "C" in modifiers:
-        return _control_key(modifiers.replace("C", ""), base)
-    return _joined(modifiers, base)
-
-
-def _control_key(other_modifiers: str, character: str) -> str | None:
-    """Return tmux's name for Ctrl and a character, None if terminals have no such key."""
-    lower = character.lower()
-    if lower in _CONTROL_KEYS:
-        name = _CONTROL_KEYS[lower]
-    elif "a" <= lower <= "z":
-        name = f"C-{lower}"
-    else:
-        return None
-    if name.startswith("C-"):
-        return _joined("C" + other_modifiers, name.removeprefix("C-"))
-    return _joined(other_modifiers, name)
-
-
-def _joined(modifiers: str, name: str) -> str:
-    return "-".join((*modifiers, name))
+        base = base.lower()
+        name = _CONTROL_KEYS.get(base, f"C-{base}")
+        if base not in _CONTROL_KEYS and base not in _WITH_CONTROL:
+            return None
+        base = name.removeprefix("C-")
+        if base == name:
+            modifiers = modifiers.replace("C", "")
+    return "-".join([*modifiers, base])
 
 
 def looks_like_key(word: str) -> bool:

@@ -14,7 +14,6 @@ CRLF counts as a line feed. `steps` makes keystrokes of it, line by line.
 import itertools
 import json
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,21 +35,8 @@ _MAX_CHECKED_CHARACTERS = 2000
 
 # Key names that are English words too, so that a text may begin or end with them.
 _ENGLISH = frozenset(
-    [
-        "Enter",
-        "Return",
-        "Space",
-        "Delete",
-        "Insert",
-        "Up",
-        "Down",
-        "Left",
-        "Right",
-        "Home",
-        "End",
-        "DC",
-        "IC",
-    ]
+    {"Enter", "Return", "Space", "Delete", "Insert", "DC", "IC"}
+    | {"Up", "Down", "Left", "Right", "Home", "End"}
 )
 
 # Keys that the terminal turns into signals.
@@ -96,12 +82,9 @@ INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="pressed C-c")
 
 
 class Reading(NamedTuple):
-    """What a `keys` string means: key names, or a text.
+    """What a `keys` string means: tmux's names of keys; or a text if there are none.
 
-    Attributes:
-        names: tmux's names of the keys; empty if the string is a text.
-        text: The text, without what presses Enter at its end.
-        enters: How often Enter is pressed behind the text.
+    The text is without what presses Enter behind it, `enters` times.
     """
 
     names: tuple[str, ...]
@@ -149,12 +132,16 @@ def read(keys: str) -> Reading:
         _check_pressed(len(names) + enters)
         return Reading((*names, *["Enter"] * enters))
     _reject_wrong_keys(body)
-    text = body
-    words = _count_enter_words(body, enters)
+    end = len(body)
+    words = 0
+    while body.endswith((" Enter", "\nEnter"), 0, end):
+        end -= len(" Enter")
+        words += 1
+        _check_pressed(enters + words)
     if words:
-        text = body[: -words * len(" Enter")]
         # The last word and the line feed behind it mean the same Enter.
         enters = words + max(enters - 1, 0)
+    text = body[:end]
     _reject_mixture(text, enters)
     return Reading((), text, enters)
 
@@ -196,98 +183,40 @@ def _reject_wrong_keys(body: str) -> None:
         )
 
 
-def _count_enter_words(body: str, enters: int) -> int:
-    """Return how often the word Enter stands at the end of a string, before line feeds.
-
-    Raises:
-        KeysError: The words and the line feeds press too many keys.
-    """
-    count = 0
-    end = len(body)
-    while body.endswith((" Enter", "\nEnter"), 0, end):
-        end -= len(" Enter")
-        count += 1
-        _check_pressed(enters + count)
-    return count
-
-
 def _reject_mixture(text: str, enters: int) -> None:
     """Refuse text that begins or ends with keys, unless their names are English words."""
-    matches = _outer_words(text)
+    # Of a long text, the first and the last words.
+    first = _OUTER_WORD.finditer(text, 0, _MAX_CHECKED_CHARACTERS)
+    last = _OUTER_WORD.finditer(text, max(0, len(text) - _MAX_CHECKED_CHARACTERS))
+    by_start = {match.start(): match for match in itertools.chain(first, last)}
+    matches = [by_start[start] for start in sorted(by_start)]
     words = [match[0] for match in matches]
-    head = _count_keys_before(words)
-    tail = _count_keys_behind(words)
+    are_keys = [key_name(word) is not None for word in words]
+    if all(are_keys):
+        return
+    head = tail = 0
+    # Several words, all keys or single characters, as in `Up j`.
+    are_short = len(words) > 1 and all(
+        is_key or len(word) == 1 for word, is_key in zip(words, are_keys, strict=True)
+    )
+    if are_keys[0] and (are_short or words[0] not in _ENGLISH):
+        head = are_keys.index(False)
+    if are_keys[-1] and words[-1] not in _ENGLISH:
+        tail = are_keys[::-1].index(False)
     if not head and not tail:
         return
-    key = words[-1]
-    start, end = 0, len(text)
-    if head:
-        key = words[0]
-        start = matches[head].start()
-    if tail:
-        end = matches[-tail - 1].end()
+    start = matches[head].start() if head else 0
+    end = matches[-tail - 1].end() if tail else len(text)
     parts = [" ".join(words[:head]), text[start:end], " ".join(words[len(words) - tail :])]
     steps = [part for part in parts if part]
     steps[-1] += " Enter" * enters
     if sum(map(len, steps)) > _MAX_CHECKED_CHARACTERS:
-        steps = [_shortened_step(step) for step in steps]
-    raise MixedKeysError(key, json.dumps(steps, ensure_ascii=False))
-
-
-def _outer_words(text: str) -> list[re.Match[str]]:
-    """Return the words of a text in order: of a long text, the first and the last words."""
-    first = _OUTER_WORD.finditer(text, 0, _MAX_CHECKED_CHARACTERS)
-    last = _OUTER_WORD.finditer(text, max(0, len(text) - _MAX_CHECKED_CHARACTERS))
-    by_start = {match.start(): match for match in itertools.chain(first, last)}
-    return [by_start[start] for start in sorted(by_start)]
-
-
-def _count_keys_before(words: Sequence[str]) -> int:
-    """Return the number of keys that a text begins with, 0 if they may be part of the text."""
-    if not words:
-        return 0
-    is_key = key_name(words[0]) is not None
-    if _is_meant_as_key(words[0]) or (is_key and _are_keys_or_characters(words)):
-        return _count_keys(words)
-    return 0
-
-
-def _count_keys_behind(words: Sequence[str]) -> int:
-    """Return the number of keys that a text ends with, 0 if they may be part of the text."""
-    if words and _is_meant_as_key(words[-1]):
-        return _count_keys(reversed(words))
-    return 0
-
-
-def _count_keys(words: Iterable[str]) -> int:
-    """Return the number of keys before the first other word, 0 if there is no other word."""
-    for number, word in enumerate(words):
-        if key_name(word) is None:
-            return number
-    return 0
-
-
-def _is_meant_as_key(word: str) -> bool:
-    return word not in _ENGLISH and key_name(word) is not None
-
-
-def _are_keys_or_characters(words: Sequence[str]) -> bool:
-    """Tell whether there are several words, all keys or single characters, as in `Up j`."""
-    return len(words) > 1 and all(len(word) == 1 or key_name(word) for word in words)
-
-
-def _shortened_step(step: str) -> str:
-    if len(step) > _MAX_SHOWN_CHARACTERS:
-        return "the text"
-    return step
+        steps = [step if len(step) <= _MAX_SHOWN_CHARACTERS else "the text" for step in steps]
+    raise MixedKeysError(words[0 if head else -1], json.dumps(steps, ensure_ascii=False))
 
 
 def pressed(names: tuple[str, ...]) -> Keystrokes:
-    """Return the keystrokes that press keys.
-
-    Args:
-        names: tmux's names of the keys.
-    """
+    """Return the keystrokes that press keys, given tmux's names of them."""
     shown = " ".join(names[:_MAX_SHOWN_KEYS])
     hidden = len(names) - _MAX_SHOWN_KEYS
     if hidden > 0:
@@ -296,13 +225,7 @@ def pressed(names: tuple[str, ...]) -> Keystrokes:
 
 
 def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line.
-
-    Args:
-        text: The line.
-        enters: How often Enter is pressed behind it.
-        hint: Something to add to the confirmation.
-    """
+    """Return the keystrokes that type a line, and what the confirmation says with the hint."""
     done = typing_done(len(text), enters) + hint
     return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, done=done)
 
@@ -320,11 +243,7 @@ def typed_at_once(text: str) -> Keystrokes:
 
 
 def pasted(text: str, enters: int = 0) -> Keystrokes:
-    """Return the keystrokes that paste a text.
-
-    Args:
-        text: The text.
-        enters: How often Enter is pressed behind it.
+    """Return the keystrokes that paste a text, and press Enter behind it.
 
     Raises:
         KeysError: The text has the sequence that ends a paste.
@@ -335,18 +254,14 @@ def pasted(text: str, enters: int = 0) -> Keystrokes:
             "the rest is run. Leave it out, or set literal to type the lines one by one."
         )
     lines = text.count("\n") + 1
-    verb = "pasted"
-    if lines > 1:
-        verb = f"pasted {lines} lines,"
+    verb = f"pasted {lines} lines," if lines > 1 else "pasted"
     done = typing_done(len(text), enters, verb)
     return Keystrokes(text, is_paste=True, keys=("Enter",) * enters, done=done)
 
 
 def typing_done(characters: int, enters: int, verb: str = "typed") -> str:
     """Return the confirmation for a text."""
-    plural = ""
-    if characters != 1:
-        plural = "s"
+    plural = "" if characters == 1 else "s"
     done = f"{verb} {characters} character{plural}"
     if enters == 0:
         return f"{done}; Enter not pressed"

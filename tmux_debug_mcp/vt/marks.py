@@ -87,18 +87,11 @@ def encoded(command: str) -> str:
     """Return a command as a mark has it: in one line, shortened, percent-encoded."""
     line = _joined(command)
     shown = line[:_MAX_SHOWN_CHARACTERS]
-    text = _quoted(shown, line)
-    while len(text) > _MAX_ENCODED_BYTES:
+    while True:
+        text = quote(shown if shown == line else f"{shown}…", safe=_SAFE)
+        if len(text) <= _MAX_ENCODED_BYTES:
+            return text
         shown = shown[: len(shown) * 3 // 4]
-        text = _quoted(shown, line)
-    return text
-
-
-def _quoted(shown: str, line: str) -> str:
-    """Return the part of a line that is shown, percent-encoded."""
-    if shown != line:
-        shown += "…"
-    return quote(shown, safe=_SAFE)
 
 
 def _joined(command: str) -> str:
@@ -120,14 +113,9 @@ def one_line(command: str) -> str:
 
 
 def with_command(line: str, text: str) -> str | None:
-    """Return a line with the command of a mark in the place of what was typed for it.
+    """Return a line with the command of a mark, encoded, in the place of what was typed for it.
 
-    Args:
-        line: The line.
-        text: The command, as the mark has it.
-
-    Returns:
-        None if nothing was typed for a command in this line.
+    None if nothing was typed for a command in this line.
     """
     matches = list(_TYPED.finditer(line))
     if not matches:
@@ -162,9 +150,7 @@ def without_paths(text: str) -> str:
 def with_commands(text: str, commands: Mapping[str, str]) -> str:
     """Return a text with commands in the place of what was typed for them.
 
-    Args:
-        text: The text.
-        commands: Commands by the names of their files. Others are shown as `command`.
+    `commands` has them by the names of their files. Others are shown as `command`.
     """
     if FILES not in text:
         return text
@@ -174,6 +160,13 @@ def with_commands(text: str, commands: Mapping[str, str]) -> str:
         return commands.get(name, "command")
 
     return without_paths(_TYPED.sub(command_of, text))
+
+
+def without_marks(data: bytes) -> tuple[bytes, bytes]:
+    """Return data without marks, and the beginning of a mark at its end, which is left out."""
+    part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
+    end = part.start() if part else len(data)
+    return JOB_MARK.sub(b"", PANE_MARK.sub(b"", data[:end])), data[end:]
 
 
 def is_typed(data: bytes | bytearray) -> bool:
@@ -195,10 +188,7 @@ def readable(data: bytes) -> str:
         before = text[position : mark.start()]
         start = max(0, len(before) - MAX_TO_MARK)
         near = before[start:]
-        shown = with_command(near, mark[1])
-        if not shown:
-            shown = near
-        parts += [before[:start], shown]
+        parts += [before[:start], with_command(near, mark[1]) or near]
         position = mark.end()
     parts.append(text[position:])
     without_begins = "".join(parts).encode(errors="replace")

@@ -19,11 +19,7 @@ def visible(text: str, keep: str = "") -> str:
 
     Not printable are control characters, characters that only direct others (such as overrides of
     the direction of writing), separators of lines, halves of surrogate pairs, private and
-    unassigned characters. Blanks of every width are left.
-
-    Args:
-        text: The text.
-        keep: Control characters that stay as they are.
+    unassigned characters. Blanks of every width are left, and the control characters to keep.
     """
     if text.isprintable():
         return text
@@ -40,21 +36,18 @@ def visible(text: str, keep: str = "") -> str:
 def visible_json(text: str) -> str:
     r"""Return JSON that means the same, with escapes such as `\u009b` for what is not printable.
 
-    Args:
-        text: Valid JSON in one line. Its control characters below U+0020 are blanks between tokens.
+    The JSON is in one line: control characters below U+0020 are blanks between tokens.
     """
-    if text.isprintable():
-        return text
-    return _SPECIAL.sub(_shown_in_json, text)
 
+    def shown(found: re.Match[str]) -> str:
+        character = found[0]
+        if character < " ":
+            return " "
+        if character == "\x7f":
+            return r"\u007f"  # which `dumps` leaves as it is
+        return character if character.isprintable() else json.dumps(character)[1:-1]
 
-def _shown_in_json(found: re.Match[str]) -> str:
-    character = found[0]
-    if character < " ":
-        return " "
-    if character == "\x7f":
-        return r"\u007f"  # which `dumps` leaves as it is
-    return character if character.isprintable() else json.dumps(character)[1:-1]
+    return _SPECIAL.sub(shown, text)
 
 
 def plain_name(name: str) -> str:

@@ -43,10 +43,9 @@ _MAX_CACHED_WIDTHS = 1 << 12
 
 
 class Line(NamedTuple):
-    """A line of the transcript.
+    """A line of the transcript, without a line feed.
 
     Attributes:
-        text: The text, without a line feed.
         is_edited: A line editor wrote in the line.
         is_command: Keys were sent while a line editor had its cursor in the line, so the line shows
             their echo.
@@ -107,26 +106,19 @@ class Row:
             self.cells = _cells_of(self.text)
         return self.cells
 
-    def start_writing(self, column: int, *, is_edited: bool) -> list[str]:
-        """Prepare the row for text at a column, and return the row's own list of cells.
-
-        Args:
-            column: The cursor's column.
-            is_edited: A line editor writes the text.
-        """
+    def start_writing(self, column: int, *, is_edited: bool) -> None:
+        """Prepare the row for text at the cursor's column, which a line editor may write."""
         if is_edited:
             self.is_edited = True
         elif self.is_command and column == 0 and not str(self).strip(" "):
             # The line editor left its line empty, so program output begins here.
             self.is_command = False
         self.is_old = False
-        return self.edit()
+        self.edit()
 
     def put(self, column: int, characters: Sequence[str]) -> None:
         """Overwrite cells from a column on."""
-        cells = self.cells
-        if cells is None:
-            cells = self.edit()
+        cells = self.edit()
         end = column + len(characters)
         if column < len(cells):
             _split(cells, column)
@@ -137,9 +129,7 @@ class Row:
 
     def join(self, column: int, character: str) -> None:
         """Join a character of width 0 to the character before a column."""
-        cells = self.cells
-        if cells is None:
-            cells = self.edit()
+        cells = self.edit()
         index = min(column, len(cells)) - 1
         if index >= 0:
             _join(cells, index, character)
@@ -174,36 +164,16 @@ class Row:
         del cells[width:]
         self._fill(width)
 
-    def clear(self) -> None:
-        """Remove all cells."""
-        self.edit().clear()
-
     def replace(self, text: str) -> None:
         """Replace the content of the row."""
         self.text = text
         self.cells = None
-
-    def wrap(self) -> None:
-        """Note that the line continues in the next row."""
-        self.is_wrapped = True
-
-    def unwrap(self) -> None:
-        """Note that the line ends with the row."""
-        self.is_wrapped = False
-
-    def mark_command(self) -> None:
-        """Note that keys were sent while a line editor had its cursor in the row."""
-        self.is_command = True
 
     def forget(self) -> None:
         """Blank out the content, which keeps its place, until something is written to the row."""
         cells = self.edit()
         cells[:] = [cell and FORGOTTEN for cell in cells]
         self.is_old = True
-
-    def renew(self) -> None:
-        """Note that the row belongs to new output again."""
-        self.is_old = False
 
     def _fill(self, width: int) -> None:
         if self.is_wrapped:
@@ -283,35 +253,10 @@ def new_at_start(rows: Sequence[Row]) -> list[Row]:
     return list(itertools.takewhile(operator.attrgetter("is_new"), rows))
 
 
-def lines_of(begun: Sequence[Row], rows: Sequence[Row], cursor_row: int) -> list[Line]:
-    """Return the lines of a screen.
-
-    Args:
-        begun: The rows above the screen that the first line begins in.
-        rows: The rows of the screen.
-        cursor_row: The index of the cursor's row. Empty lines below the cursor are left out.
-    """
-    lines: list[Line] = []
-    if not begun:
-        lines = [EMPTY_LINE] * len(new_at_start(rows))
-    line_rows = list(begun)
-    for row in rows[len(lines) :]:
-        line_rows.append(row)
-        if not row.is_wrapped:
-            lines += joined(line_rows)
-            line_rows = []
-    lines += joined(line_rows)
-    while len(lines) > max(cursor_row + 1, 1) and not lines[-1].text:
-        lines.pop()
-    return lines
-
-
 def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
     """Return the line that rows make up, in a list; an empty list if all rows are forgotten.
 
-    Args:
-        rows: The rows.
-        goes_on: The line continues in more rows.
+    `goes_on` tells that the line continues in more rows.
     """
     if len(rows) == 1:  # the usual case, in half the time of the general one
         [row] = rows
@@ -328,54 +273,34 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
 
 
 class History:
-    """Settled lines, until they are taken."""
+    """Settled lines, until they are taken.
+
+    `begun` has the settled rows of a line that continues in rows that are not settled.
+    """
 
     def __init__(self) -> None:
-        self._lines: list[Line] = []
-        self._begun: list[Row] = []
-
-    @property
-    def lines(self) -> Sequence[Line]:
-        """The lines that have been settled since the last `take`."""
-        return self._lines
-
-    @property
-    def begun(self) -> Sequence[Row]:
-        """The settled rows of a line that continues in rows that are not settled."""
-        return self._begun
+        self.lines: list[Line] = []
+        self.begun: list[Row] = []
 
     def add_rows(self, rows: Iterable[Row]) -> None:
         """Settle rows; the first one continues the line that has begun."""
         for row in rows:
-            if row.cells is None and not row.is_wrapped and not self._begun:
-                self._lines.append(Line(row.text))
+            if row.cells is None and not row.is_wrapped and not self.begun:
+                self.lines.append(Line(row.text))
                 continue
-            self._begun.append(row)
-            if not row.is_wrapped or len(self._begun) == _MAX_LINE_ROWS:
-                self._lines += joined(self._begun, goes_on=row.is_wrapped)
-                self._begun = []
-
-    def add_lines(self, lines: Iterable[Line]) -> None:
-        """Settle lines."""
-        self._lines += lines
+            self.begun.append(row)
+            if not row.is_wrapped or len(self.begun) == _MAX_LINE_ROWS:
+                self.lines += joined(self.begun, goes_on=row.is_wrapped)
+                self.begun = []
 
     def end_begun(self) -> None:
         """Settle the line that has begun: it does not continue in the next row any more."""
-        if self._begun:
-            self._lines += joined(self._begun)
-            self._begun = []
-
-    def drop_begun(self) -> None:
-        """Drop the rows of the line that has begun."""
-        self._begun = []
+        if self.begun:
+            self.lines += joined(self.begun)
+            self.begun = []
 
     def take(self) -> list[Line]:
         """Return the lines that have been settled since the last call."""
-        lines = self._lines
-        self._lines = []
+        lines = self.lines
+        self.lines = []
         return lines
-
-    def clear(self) -> None:
-        """Drop all lines and rows."""
-        self._lines = []
-        self._begun = []

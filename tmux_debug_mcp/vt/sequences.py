@@ -5,6 +5,7 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 `CSI u` restores the cursor; `CSI > 5 u` and `CSI 2 SP u` are other sequences.
 """
 
+import codecs
 import re
 from typing import NamedTuple
 
@@ -105,16 +106,11 @@ _UNFINISHED = re.compile(
     re.VERBOSE,
 )
 
-# The lowest lead byte of characters in UTF-8, to their number of bytes. Source: RFC 3629.
-_CHARACTER_BYTES = ((0xF0, 4), (0xE0, 3), (0xC0, 2))
-
 
 class ControlSequence(NamedTuple):
-    """A control sequence.
+    """A control sequence by its name, such as `H`, `?h` or ` q`, and its parameters.
 
-    Attributes:
-        name: Its prefix, intermediate characters and final character, such as `H`, `?h` or ` q`.
-        numbers: Its parameters, at least one; 0 stands for one that is left out.
+    There is at least one parameter; 0 stands for one that is left out.
     """
 
     name: str
@@ -122,11 +118,9 @@ class ControlSequence(NamedTuple):
 
 
 def control_sequence(parameters: str, final: str) -> ControlSequence | None:
-    """Return the control sequence `CSI parameters final`.
+    """Return the control sequence `CSI parameters final`, None if it is malformed or too long.
 
-    Returns:
-        None if it is malformed or too long, or if a parameter has subparameters, as those of
-        colours may have.
+    None also if a parameter has subparameters, as those of colours may have.
     """
     match = _PARAMETERS.fullmatch(parameters)
     if match is None or len(parameters) > _MAX_PARAMETERS:
@@ -160,22 +154,7 @@ def unfinished_sequence(data: bytes) -> bytes:
 
 def unfinished_character_bytes(data: bytes) -> int:
     """Return the number of bytes at the end that begin a character of UTF-8 without ending it."""
-    for count in (1, 2, 3):
-        if len(data) < count:
-            break
-        byte = data[-count]
-        is_continuation = 0x80 <= byte < 0xC0  # noqa: PLR2004
-        if is_continuation:
-            continue
-        if count < _character_bytes(byte):
-            return count
-        break
-    return 0
-
-
-def _character_bytes(lead: int) -> int:
-    """Return the number of bytes of a character, from its first byte."""
-    for lowest_lead, count in _CHARACTER_BYTES:
-        if lead >= lowest_lead:
-            return count
-    return 1
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data[-3:])
+    held, _ = decoder.getstate()
+    return len(held)

@@ -34,28 +34,33 @@ def steps(
 ) -> list[Keystrokes]:
     """Return what the steps type and press, in order.
 
-    Args:
-        keys: A string, or an array of strings.
-        literal: Take no word for a key or a signal; a line feed is Enter.
-        paste: Paste each string as it is.
+    In literal strings no word is a key or a signal, and a line feed is Enter. Strings to paste are
+    left as they are.
 
     Raises:
         KeysError: A string is not valid, as for `keys.read`, or looks like a signal but is none;
             or there are more than 1,000 steps.
     """
-    strings = keys
-    if isinstance(keys, str):
-        strings = [keys]
+    strings = [keys] if isinstance(keys, str) else keys
     result: list[Keystrokes] = []
     for string in strings:
         check(string)
         if isinstance(keys, str) and not literal and not paste:
             _reject_json(string)
-        _check_count(len(result) + _count_lines(string, literal=literal, paste=paste))
+        has_only_enters = not literal and not string.strip("\n")
+        lines = 1 if paste or has_only_enters else string.count("\n")
+        if len(result) + lines > MAX_STEPS:
+            raise KeysError(
+                f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. "
+                "Send them in parts, or write the text to a file."
+            )
         if paste:
             result.append(pasted(string))
         elif literal:
-            result += _literal_steps(string)
+            result += [typed(line, 1) for line in string.split("\n")]
+            last = result.pop().text
+            if last:
+                result.append(typed(last, 0))
         else:
             result += _steps(string)
     return result
@@ -64,11 +69,8 @@ def steps(
 def command_lines(text: str, enters: int) -> list[Keystrokes]:
     """Return the steps that type a command at the prompt of a shell, line by line.
 
-    A line editor takes a tab for one only in a paste, and so control characters.
-
-    Args:
-        text: The command. It has no key names.
-        enters: How often Enter is pressed behind its last line.
+    A line editor takes a tab for one only in a paste, and so control characters. Enter is pressed
+    behind each line, and `enters` times behind the last one.
     """
     *lines, last = text.split("\n")
     counts = [*[1] * len(lines), enters]
@@ -76,22 +78,6 @@ def command_lines(text: str, enters: int) -> list[Keystrokes]:
         typed(line, count) if line.isprintable() else pasted(line, count)
         for line, count in zip([*lines, last], counts, strict=True)
     ]
-
-
-def _count_lines(string: str, *, literal: bool, paste: bool) -> int:
-    """Return the number of lines with Enter, each of which is a step."""
-    has_only_enters = not literal and not string.strip("\n")
-    if paste or has_only_enters:
-        return 1
-    return string.count("\n")
-
-
-def _check_count(count: int) -> None:
-    if count > MAX_STEPS:
-        raise KeysError(
-            f"Parameter 'keys' has more than {MAX_STEPS} steps, of which each line is one. "
-            "Send them in parts, or write the text to a file."
-        )
 
 
 def _reject_json(string: str) -> None:
@@ -110,20 +96,16 @@ def _reject_json(string: str) -> None:
         )
 
 
-def _literal_steps(string: str) -> list[Keystrokes]:
-    *lines, last = string.split("\n")
-    result = [typed(line, 1) for line in lines]
-    if last:
-        result.append(typed(last, 0))
-    return result
-
-
 def _steps(string: str) -> list[Keystrokes]:
     words = string[:_MAX_SIGNALS_CHARACTERS].replace("\n", " Enter ").split()
-    if len(words) == 1:
-        _reject_wrong_signal(words[0])
-    if len(string) <= _MAX_SIGNALS_CHARACTERS and _are_signals_and_keys(words):
-        return [_signal_or_key(word) for word in words]
+    if len(words) == 1 and _LIKE_A_SIGNAL.fullmatch(words[0]) and words[0] not in _SIGNALS:
+        raise KeysError(
+            f"'{words[0]}' looks like a signal and is none. Set literal to type it as text."
+        )
+    if len(string) <= _MAX_SIGNALS_CHARACTERS and not _SIGNALS.isdisjoint(words):
+        signals_and_keys = [_signal_or_key(word) for word in words]
+        if all(signals_and_keys):
+            return [step for step in signals_and_keys if step]
     reading = read(string)
     if reading.names:
         return [pressed(reading.names)]
@@ -133,25 +115,13 @@ def _steps(string: str) -> list[Keystrokes]:
     return result
 
 
-def _reject_wrong_signal(word: str) -> None:
-    if _LIKE_A_SIGNAL.fullmatch(word) and word not in _SIGNALS:
-        raise KeysError(
-            f"'{word}' looks like a signal and is none. Set literal to type it as text."
-        )
-
-
-def _are_signals_and_keys(words: Sequence[str]) -> bool:
-    """Tell whether all words are signals or keys, and at least one is a signal."""
-    has_signal = not _SIGNALS.isdisjoint(words)
-    return has_signal and all(word in _SIGNALS or key_name(word) for word in words)
-
-
-def _signal_or_key(word: str) -> Keystrokes:
+def _signal_or_key(word: str) -> Keystrokes | None:
     if word in _SIGNALS:
         return Keystrokes(
             "", is_paste=False, keys=(), done=f"sent {word}", signal=word, is_text=False
         )
-    return pressed((key_name(word) or word,))
+    name = key_name(word)
+    return pressed((name,)) if name else None
 
 
 def _hint(string: str) -> str:
@@ -195,8 +165,8 @@ def confirmation(
 
     Args:
         pane: The pane, as the call names it.
-        steps: The steps.
-        done: The number of steps that were sent.
+        steps: All steps.
+        done: How many of them were sent.
         why_not: Why the next step was not sent; None when all were.
         signalled: The number of processes that got the last signal; 0 when none was sent.
     """

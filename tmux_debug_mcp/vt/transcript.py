@@ -36,13 +36,8 @@ _MAX_TYPED_ROWS = 6
 class Transcript:
     """The lines of a terminal's output, which is fed in pieces of any size.
 
-    Args:
-        columns: The terminal's width.
-        rows: Its height.
-
-    Attributes:
-        shows_commands: Show the command that a shell was given in the place of the line that was
-            typed for it.
+    Once it `shows_commands`, the command that a shell is given stands in the place of the line that
+    was typed for it.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
@@ -71,20 +66,11 @@ class Transcript:
     def restore(
         self, *, sets: CharacterSets, is_editing: bool = False, sequence: bytes = b""
     ) -> None:
-        """Set the state that earlier output has left.
-
-        Args:
-            sets: The character sets in use.
-            is_editing: A line editor is at work.
-            sequence: The part of a sequence that the output ended with.
-        """
-        self._interpreter.restore(sets, is_editing=is_editing)
+        """Set the state that earlier output has left, which ended with a part of a sequence."""
+        self._interpreter.sets = sets
+        self._interpreter.is_editing = is_editing
         self._hold(sequence)
         self._held_before = len(self._held)
-
-    def show_commands(self) -> None:
-        """Show commands, from now on, in the place of the lines that were typed for them."""
-        self.shows_commands = True
 
     def feed(self, data: bytes | bytearray) -> None:
         """Write the next bytes to the terminal."""
@@ -120,11 +106,7 @@ class Transcript:
         self._interpreter.write(text)
 
     def _show_command(self, command: str) -> None:
-        """Replace the nearest line that was typed for a command, if there is one, by the command.
-
-        Args:
-            command: The command, as the mark has it.
-        """
+        """Replace the nearest line that was typed for a command by the one in its mark."""
         for rows in self._interpreter.grid.lines_above_cursor(_MAX_TYPED_ROWS):
             line = with_command("".join(map(str, rows)), command)
             if line is None:
@@ -146,7 +128,7 @@ class Transcript:
 
     def forget(self) -> None:
         """Show nothing of what was fed so far. Later output stands where it would have stood."""
-        self._history.clear()
+        self._history.lines, self._history.begun = [], []
         self._held_before = len(self._held)
         terminal = self._interpreter
         terminal.main.forget(has_cursor=terminal.alternate is None)
