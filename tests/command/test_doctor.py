@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_runtime_directory_that_is_missing(shell: Shell, tmp_path: Path) -> None
 
 
 def test_machine_without_a_runtime_directory_is_well(shell: Shell) -> None:
-    report = examine(Shell({**shell.env, "XDG_RUNTIME_DIR": ""}, shell.cwd))
+    report = examine(replace(shell, env={**shell.env, "XDG_RUNTIME_DIR": ""}))
 
     assert report.status == 0
     assert report.named("runtime directory") == []

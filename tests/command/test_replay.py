@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -285,7 +286,7 @@ def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     before = shell.left()
-    own = Shell(shell.env | {"TMPDIR": str(temporary)}, shell.cwd)
+    own = replace(shell, env=shell.env | {"TMPDIR": str(temporary)})
     with closing(Person(own, "replay", pane, "--speed", "2")) as person:
         person.sees("three")
         person.process.kill()

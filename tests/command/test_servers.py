@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -138,7 +139,7 @@ def test_process_1_is_nobodys_client(shell: Shell, tmp_path: Path) -> None:
     """It adopts a server whose client has ended, and is the ancestor of every caller."""
     (tmp_path / "other").mkdir()
     shell.out("start")
-    Shell(shell.env, tmp_path / "other").out("start")
+    replace(shell, cwd=tmp_path / "other").out("start")
     facts = Path(shell.servers()[0].directory, "server.json")
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"clients": [1]}))
 
