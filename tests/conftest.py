@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from clocks import TIMES
+from nursery import Nursery
 from support import Gate, Tools, User, ask_until, in_process, marked, run_directories
 
 from tmux_debug_mcp.clock import Clock
@@ -26,6 +27,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("same examples")
 
+# Variables whose values would make another test of a test.
+_NOT_FOR_TESTS = ("TMUX", "LC_", "LANG")
+
 # Who started us in the background or with nohup had these ignored, which servers would inherit.
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
@@ -37,6 +41,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Return what starts programs of ours without their imports, as often as tests like."""
+    nursery = Nursery(
+        {name: value for name, value in os.environ.items() if not name.startswith(_NOT_FOR_TESTS)}
+    )
+    yield nursery
+    nursery.close()
+
+
 @pytest.fixture(autouse=True)
 def census(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
@@ -45,7 +59,7 @@ def census(
     tag = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
     name, value = tag.split("=")
     for variable in list(os.environ):
-        if variable.startswith(("TMUX", "LC_", "LANG")):
+        if variable.startswith(_NOT_FOR_TESTS):
             monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("SHELL", shutil.which("bash") or "/bin/sh")

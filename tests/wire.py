@@ -8,22 +8,24 @@ from functools import partial
 from typing import IO, Any
 
 import orjson
+from nursery import Copy
 from support import ask_until
 
 SERVER = [sys.executable, "-m", "tmux_debug_mcp"]
 
 
 class Server:
-    """A server process with pipes; `ask` speaks JSON-RPC."""
+    """A server process with pipes, started here or by a nursery; `ask` speaks JSON-RPC."""
 
     def __init__(
         self,
-        env: Mapping[str, str] | None,
+        env: Mapping[str, str] | None = None,
         *arguments: str,
         command: Sequence[str] = SERVER,
         stdout: IO[bytes] | int = subprocess.PIPE,
+        process: Copy | None = None,
     ) -> None:
-        self.process = subprocess.Popen(
+        self.process = process or subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=stdout,

@@ -8,10 +8,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from nursery import Copy, Nursery
 from support import ask_until
 from wire import Server
 
@@ -26,35 +28,38 @@ CHROMIUM = next(
 PROGRAM = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
 
 
+@dataclass
 class Shell:
     """A shell that calls `tmux-debug`.
 
-    Args:
+    Attributes:
+        nursery: Where the programs come from.
         env: Its environment.
         cwd: Its directory.
     """
 
-    def __init__(self, env: dict[str, str], cwd: Path) -> None:
-        self.env = env
-        self.cwd = cwd
+    nursery: Nursery
+    env: dict[str, str]
+    cwd: Path
 
-    def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
-        """Start a command line."""
-        return subprocess.Popen(
-            [*PROGRAM, *words],
-            env=self.env | env,
-            cwd=self.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    def start(self, *words: str, **env: str) -> Copy:
+        """Start a command line, without input."""
+        return self.nursery.start(
+            "tmux-debug", words, env=self.env | env, cwd=self.cwd, encoding="utf-8"
         )
+
+    def launch(self, *arguments: str) -> Server:
+        """Start a server as an MCP client does, in the directory of the tests."""
+        process = self.nursery.start(
+            "tmux-debug-mcp", arguments, env=self.env, cwd=Path.cwd(), has_input=True
+        )
+        return Server(process=process).start()
 
     def run(self, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         """Run a command line to its end."""
         process = self.start(*words, **env)
         out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
+        return subprocess.CompletedProcess(words, process.wait(), out, err)
 
     def out(self, *words: str) -> str:
         """Return what a command line prints that succeeds."""
@@ -79,9 +84,11 @@ class Shell:
 
 
 @contextmanager
-def shell_in(environment: dict[str, str], runtime: Path, cwd: Path) -> Iterator[Shell]:
+def shell_in(
+    nursery: Nursery, environment: dict[str, str], runtime: Path, cwd: Path
+) -> Iterator[Shell]:
     """Give a shell without a server; the servers that it starts end with the block."""
-    shell = Shell(environment | {"XDG_RUNTIME_DIR": str(runtime)}, cwd)
+    shell = Shell(nursery, environment | {"XDG_RUNTIME_DIR": str(runtime)}, cwd)
     yield shell
     for server in shell.servers():
         shell.run("--server", str(server.pid), "stop")
@@ -92,19 +99,21 @@ def shell_in(environment: dict[str, str], runtime: Path, cwd: Path) -> Iterator[
 
 
 @pytest.fixture
-def shell(environment: dict[str, str], short_path: Path, tmp_path: Path) -> Iterator[Shell]:
-    with shell_in(environment, short_path, tmp_path) as shell:
+def shell(
+    nursery: Nursery, environment: dict[str, str], short_path: Path, tmp_path: Path
+) -> Iterator[Shell]:
+    with shell_in(nursery, environment, short_path, tmp_path) as shell:
         yield shell
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shared(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Return a shell for those tests of a file that leave its servers and panes as they are."""
     directory = tmp_path_factory.mktemp("shared")
     env = {"HOME": str(directory), "PATH": os.environ["PATH"], "SHELL": shutil.which("bash") or ""}
     with (
         tempfile.TemporaryDirectory(prefix="mcp-", dir="/tmp") as runtime,
-        shell_in(env, Path(runtime), directory) as shell,
+        shell_in(nursery, env, Path(runtime), directory) as shell,
     ):
         yield shell
 
@@ -125,7 +134,7 @@ def launch(shell: Shell) -> Iterator[Callable[..., Server]]:
     started: list[Server] = []
 
     def launch(*arguments: str) -> Server:
-        started.append(Server(shell.env, *arguments).start())
+        started.append(shell.launch(*arguments))
         return started[-1]
 
     yield launch

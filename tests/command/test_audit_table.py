@@ -16,6 +16,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from nursery import Copy
 from sessions import fenced
 from support import PATIENCE_S, ask_until
 from wire import Server
@@ -95,13 +96,13 @@ def audit(shell: Shell) -> Path:
 
 
 @pytest.fixture
-def follow(shell: Shell) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def follow(shell: Shell) -> Iterator[Callable[..., Copy]]:
     """Return what starts `audit --follow` with these words."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Copy] = []
     # What waits for a line that does not come gets the end instead.
     ends: list[threading.Timer] = []
 
-    def follow(*words: str) -> "subprocess.Popen[str]":
+    def follow(*words: str) -> Copy:
         process = shell.start("audit", "--follow", *words)
         started.append(process)
         ends.append(threading.Timer(PATIENCE_S, process.kill))
@@ -118,7 +119,7 @@ def follow(shell: Shell) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
             stream.close()
 
 
-def read_line(process: "subprocess.Popen[str]") -> str:
+def read_line(process: "Copy | subprocess.Popen[str]") -> str:
     assert process.stdout
     return process.stdout.readline()
 
@@ -355,7 +356,7 @@ def test_standard_input_is_shown_as_it_comes(shell: Shell, audit: Path) -> None:
 
 class TestFollowing:
     def test_records_are_shown_as_they_are_written(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         audit.write_text(record(1, command="a"))
         process = follow("audit.log")
@@ -369,7 +370,7 @@ class TestFollowing:
         assert read_line(process) == ran(3, "c")
 
     def test_audit_that_is_moved_away_is_followed_where_it_is_made_anew(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         audit.write_text(record(1))
         process = follow("--json", "audit.log")
@@ -383,7 +384,7 @@ class TestFollowing:
             assert [read_line(process), read_line(process)] == [record(number), record(number + 1)]
 
     def test_audit_that_is_truncated_is_followed_from_its_beginning(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         audit.write_text(record(1, command="a long one") + record(2)[:20])
         process = follow("--json", "audit.log")
@@ -393,7 +394,7 @@ class TestFollowing:
         assert read_line(process) == record(3)
 
     def test_several_audits_are_followed_and_filtered(
-        self, shell: Shell, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, shell: Shell, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         other = shell.cwd / "other"
         audit.write_text(record(2))
@@ -406,7 +407,7 @@ class TestFollowing:
         assert read_line(process) == record(5)
 
     def test_damaged_line_is_reported_once_it_is_whole(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         audit.write_text("junk")
         process = follow("--json", "audit.log")
@@ -421,7 +422,7 @@ class TestFollowing:
         self,
         launch: Callable[..., Server],
         audit: Path,
-        follow: Callable[..., "subprocess.Popen[str]"],
+        follow: Callable[..., Copy],
     ) -> None:
         server = launch("--audit", str(audit))
         process = follow("audit.log")
@@ -433,9 +434,7 @@ class TestFollowing:
         server.call("run", command="echo two")
         assert read_line(process).endswith("  ok         run echo two\n")
 
-    def test_interrupt_ends_it_quietly(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
-    ) -> None:
+    def test_interrupt_ends_it_quietly(self, audit: Path, follow: Callable[..., Copy]) -> None:
         audit.write_text(record(1))
         process = follow("--json", "audit.log")
         read_line(process)
@@ -445,7 +444,7 @@ class TestFollowing:
         assert process.returncode == -signal.SIGINT
 
     def test_it_ends_when_nobody_reads_any_more(
-        self, audit: Path, follow: Callable[..., "subprocess.Popen[str]"]
+        self, audit: Path, follow: Callable[..., Copy]
     ) -> None:
         audit.write_text(record(1))
         process = follow("--json", "audit.log")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
     assert server.cwd == str(tmp_path)
 
     (tmp_path / "other").mkdir()
-    other = Shell(shell.env, tmp_path / "other")
+    other = replace(shell, cwd=tmp_path / "other")
     other.out("start")
     other.out("start", "--toolsets", "tabs")
 
@@ -367,7 +368,7 @@ class TestKeep:
 
     def test_killed_clients_lose_nothing(self, shell: Shell, launch: Callable[..., Server]) -> None:
         """Each client is killed within a call, at a moment that nobody chose."""
-        count = 200
+        count = 60
         first = launch("--keep", "60s")
         first.call("create_pane", command="cat", name="log")
         moments = random.Random(1)  # noqa: S311

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,18 @@ def examine(shell: Shell, *words: str, **env: str) -> Report:
         assert finding["found"]
         assert finding["state"] == "ok" or finding["advice"], finding
     return report
+
+
+def examine_without_server(shell: Shell, *words: str, **env: str) -> Report:
+    """Run `doctor` where tmux is missing, so that it starts no server of its own.
+
+    Returns:
+        What else it has found.
+    """
+    report = examine(shell, "--tmux", "/nonexistent", *words, **env)
+    assert report["tmux"]["state"] == "problem"
+    found = [one for one in report.findings if one["name"] not in ("tmux", "server start")]
+    return Report(report.status, found)
 
 
 def script(path: Path, text: str) -> Path:
@@ -236,26 +249,26 @@ def test_variables_with_typos_and_wrong_values(shell: Shell) -> None:
 
 
 def test_runtime_directory_that_is_missing(shell: Shell, tmp_path: Path) -> None:
-    report = examine(shell, XDG_RUNTIME_DIR=f"{tmp_path}/missing")
+    report = examine_without_server(shell, XDG_RUNTIME_DIR=f"{tmp_path}/missing")
 
-    assert report.status == 0
+    assert report.problems == []
     assert report["runtime directory"]["state"] == "warning"
     assert "missing" in report["runtime directory"]["found"]
 
 
 def test_machine_without_a_runtime_directory_is_well(shell: Shell) -> None:
-    report = examine(Shell({**shell.env, "XDG_RUNTIME_DIR": ""}, shell.cwd))
+    report = examine_without_server(replace(shell, env={**shell.env, "XDG_RUNTIME_DIR": ""}))
 
-    assert report.status == 0
+    assert report.problems == []
     assert report.named("runtime directory") == []
 
 
 def test_runtime_directory_with_a_path_too_long_for_sockets(shell: Shell, tmp_path: Path) -> None:
     long = tmp_path / ("x" * 80)
     long.mkdir(mode=0o700)
-    report = examine(shell, XDG_RUNTIME_DIR=str(long))
+    report = examine_without_server(shell, XDG_RUNTIME_DIR=str(long))
 
-    assert report.status == 0
+    assert report.problems == []
     assert "too long" in report["runtime directory"]["found"]
     assert list(long.iterdir()) == []
 
@@ -263,8 +276,9 @@ def test_runtime_directory_with_a_path_too_long_for_sockets(shell: Shell, tmp_pa
 def test_state_directory_below_a_file(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     env = {"XDG_STATE_HOME": f"{tmp_path}/file", "TMUX_DEBUG_AUDIT": f"{tmp_path}/file/audit"}
-    by_default = examine(shell, **env)
-    report = examine(shell, TMUX_DEBUG_LOG_DIR=f"{tmp_path}/file/logs", **env)
+    by_default = examine_without_server(shell, **env)
+    logs = f"{tmp_path}/file/logs"
+    report = examine_without_server(shell, TMUX_DEBUG_LOG_DIR=logs, **env)
 
     assert by_default["kept logs"]["state"] == "warning"
     assert "XDG_STATE_HOME" in by_default["kept logs"]["advice"]
@@ -277,7 +291,9 @@ def test_directories_without_rights(shell: Shell, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(0o500)
-    report = examine(shell, XDG_STATE_HOME=str(closed), TMUX_DEBUG_AUDIT=f"{closed}/audit.jsonl")
+    report = examine_without_server(
+        shell, XDG_STATE_HOME=str(closed), TMUX_DEBUG_AUDIT=f"{closed}/audit.jsonl"
+    )
 
     assert "can't be written" in report["kept logs"]["found"]
     assert report.problems == ["audit"]
@@ -374,7 +390,7 @@ class TestClients:
         path = configure(
             home, command=str(ours), args=["--toolsets", "terminal", "--size", "100x40"]
         )
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert report["cursor"]["state"] == "ok"
         assert f"works: version {__version__}" in report["cursor"]["found"]
@@ -384,14 +400,14 @@ class TestClients:
         configure(home, command=str(ours))
         (home / ".codex").mkdir()
         (home / ".codex/config.toml").write_text(f'[mcp_servers.t]\ncommand = "{ours}"\n')
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         for name in ("codex", "cursor"):
             assert "works" in report[name]["found"]
 
     def test_configuration_whose_command_is_missing(self, shell: Shell, home: Path) -> None:
         configure(home, command="/nonexistent/tmux-debug-mcp")
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert report.problems == ["cursor"]
         assert "/nonexistent/tmux-debug-mcp" in report["cursor"]["found"]
@@ -401,28 +417,33 @@ class TestClients:
         self, shell: Shell, home: Path, ours: Path
     ) -> None:
         configure(home, command=str(ours), args=["--toolset", "debug"])
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert report.problems == ["cursor"]
         assert report["cursor"]["advice"] == "Did you mean --toolsets?"
 
-    @pytest.mark.parametrize(
-        ("text", "found"),
-        [
-            ("echo 'no module: \033]0;evil\a' >&2; exit 3", "no module"),
-            ("echo hello; exec cat", "prints something other than MCP: hello"),
-            (f"read -r line; echo '{REFUSAL}'; exec cat >/dev/null", "with an error: no luck"),
-        ],
-    )
-    def test_command_that_does_not_serve(
-        self, shell: Shell, home: Path, tmp_path: Path, text: str, found: str
-    ) -> None:
-        configure(home, command=str(script(tmp_path / "broken/tmux-debug-mcp", text)))
-        report = examine(shell)
+    def test_command_that_does_not_serve(self, shell: Shell, home: Path, tmp_path: Path) -> None:
+        texts = {
+            "cursor": ("echo 'no module: \033]0;evil\a' >&2; exit 3", "no module"),
+            "gemini": ("echo hello; exec cat", "prints something other than MCP: hello"),
+            "zed": (f"read -r line; echo '{REFUSAL}'; exec cat >/dev/null", "an error: no luck"),
+        }
+        files = {
+            "cursor": (".cursor/mcp.json", "mcpServers"),
+            "gemini": (".gemini/settings.json", "mcpServers"),
+            "zed": (".config/zed/settings.json", "context_servers"),
+        }
+        for client, (text, _) in texts.items():
+            command = script(tmp_path / client / "tmux-debug-mcp", text)
+            path, key = files[client]
+            (home / path).parent.mkdir(parents=True)
+            (home / path).write_text(json.dumps({key: {"tmux-debug": {"command": str(command)}}}))
+        report = examine_without_server(shell)
 
-        assert report.problems == ["cursor"]
-        assert found in report["cursor"]["found"]
-        assert report["cursor"]["advice"].endswith("tmux-debug-mcp --version")
+        assert sorted(report.problems) == sorted(texts)
+        for client, (_, found) in texts.items():
+            assert found in report[client]["found"]
+            assert report[client]["advice"].endswith("tmux-debug-mcp --version")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
 
     @pytest.mark.alone  # it has to start in time
@@ -442,7 +463,7 @@ class TestClients:
         evil = script(tmp_path / "tmux-debug-mcp", f"touch {tmp_path}/started")
         server = {"command": str(evil)}
         (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"t": server}}))
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert "not tried" in report["claude"]["found"]
         assert not (tmp_path / "started").exists()
@@ -450,7 +471,7 @@ class TestClients:
     def test_launcher_is_not_started(self, shell: Shell, home: Path, tmp_path: Path) -> None:
         launcher = script(tmp_path / "bin/uvx", f"touch {tmp_path}/started")
         configure(home, command=str(launcher), args=["tmux-debug-mcp"])
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert "not tried" in report["cursor"]["found"]
         assert not (tmp_path / "started").exists()
@@ -465,7 +486,7 @@ class TestClients:
             args=["--audit", str(audit)],
             env={"TMUX_DEBUG_LOG_DIR": str(logs)},
         )
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         assert "works" in report["cursor"]["found"]
         assert not audit.exists()
@@ -473,9 +494,9 @@ class TestClients:
 
     def test_client_that_is_not_set_up(self, shell: Shell, tmp_path: Path) -> None:
         path = script(tmp_path / "clients/goose", f"touch {tmp_path}/started").parent
-        report = examine(shell, PATH=f"{path}:{shell.env['PATH']}")
+        report = examine_without_server(shell, PATH=f"{path}:{shell.env['PATH']}")
 
-        assert report.status == 0
+        assert report.problems == []
         assert "not set up" in report["goose"]["found"]
         assert not (tmp_path / "started").exists()
 

@@ -31,6 +31,7 @@ def here(shell: Shell, on_path: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", str(on_path), prepend=":")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(shell.runtime))
     monkeypatch.chdir(tmp_path)
+    shell.out("start")
 
 
 def test_terminal_of_a_benchmark(gate: Gate) -> None:

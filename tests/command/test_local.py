@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from wire import SERVER, Server
 from tmux_debug_mcp import __version__, demo
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.verbs import help as texts
-from tmux_debug_mcp.verbs.parsing import parser_of
+from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool, parser_of
 from tmux_debug_mcp.verbs.registry import TOOLS, VERBS
 
 from .conftest import PROGRAM, Shell
@@ -91,6 +92,15 @@ def test_each_verb_has_help_with_an_example_that_it_takes(shell: Shell, name: st
         parser_of(VERBS[name]).parse_args(words)
 
 
+@pytest.mark.parametrize("verb", [verb.name for verb in TOOLS])
+def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
+    text = shell.out(verb, "--help")
+
+    for parameter in parameters_of_tool(VERBS[verb]):
+        assert parameter.is_required or flag_of(parameter.name) in text
+        assert str(parameter.schema.get("description", ""))[:20] in text
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -158,7 +168,7 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
 def test_ps_shows_escape_sequences_and_does_not_send_them(shell: Shell, tmp_path: Path) -> None:
     directory = tmp_path / "\x1b]0;title\a"
     directory.mkdir()
-    Shell(shell.env, directory).out("create", "cat # \x1b[2J\nnext")
+    replace(shell, cwd=directory).out("create", "cat # \x1b[2J\nnext")
 
     text = shell.out("ps")
 

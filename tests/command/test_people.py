@@ -477,7 +477,7 @@ def test_people_and_callers_are_on_record(
     records = tmp_path / "audit.jsonl"
     server = launch("--audit", str(records))
     server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
-    shell.out("list")
+    subprocess.run([*PROGRAM, "list"], env=shell.env, check=True)
     subprocess.run(
         [*PROGRAM, "secret", "login"], env=shell.env, input="hunter2\n", text=True, check=True
     )

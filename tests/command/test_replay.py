@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,14 +30,14 @@ THREE = "for word in one two three; do echo $word; read; done"
 TWO = "echo first; sleep 1; echo second; sleep 100"
 
 
-@pytest.fixture
-def pane(shell: Shell) -> str:
-    """Return the name of a pane whose program has printed three words, one after the other."""
-    shell.out("create", "--name", "words", THREE)
+@pytest.fixture(scope="module")
+def with_words(shared: Shell) -> Shell:
+    """Return a shell whose pane `words` has printed three, one after the other."""
+    shared.out("create", "--name", "words", THREE)
     for _ in range(2):
         time.sleep(0.8)
-        shell.out("send", "words", "Enter")
-    return "words"
+        shared.out("send", "words", "Enter")
+    return shared
 
 
 @pytest.fixture
@@ -72,31 +73,35 @@ def at(shell: Shell, *words: str) -> list[str]:
     return shell.out("replay", *words).split()
 
 
-def test_pane_as_it_was_at_a_cursor(shell: Shell, pane: str) -> None:
-    done = shell.run("replay", pane, "--at", "5")
+def test_pane_as_it_was_at_a_cursor(with_words: Shell) -> None:
+    done = with_words.run("replay", "words", "--at", "5")
 
     assert done.stdout == "one\n"
     assert done.stderr.startswith("[debug-1 words at cursor 5 of ")
     assert done.stderr.endswith("; screen 200x50]\n")
-    assert at(shell, pane) == ["one", "two", "three"]
-    assert at(shell, pane, "--at", "999999") == ["one", "two", "three"]
-    assert at(shell, pane, "--at", "0") == []
+    assert at(with_words, "words") == ["one", "two", "three"]
+    assert at(with_words, "words", "--at", "999999") == ["one", "two", "three"]
+    assert at(with_words, "words", "--at", "0") == []
 
 
-def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
+def test_pane_as_it_was_at_a_moment(with_words: Shell) -> None:
     began, first = (
         datetime.fromisoformat(
-            json.loads(shell.out("replay", pane, "--at", cursor, "--json"))["ts"]
+            json.loads(with_words.out("replay", "words", "--at", cursor, "--json"))["ts"]
         )
         for cursor in ("0", "5")
     )
     since_s = (first - began).total_seconds()
-    assert at(shell, pane, "--at", f"{since_s + 0.4:.2f}s") == ["one"]
-    assert at(shell, pane, "--at", "-0.4s") == ["one", "two"]
-    assert at(shell, pane, "--at", "1h2m3s") == ["one", "two", "three"]
-    assert at(shell, pane, "--at", "2000-01-01T00:00:00Z") == []
+    assert at(with_words, "words", "--at", f"{since_s + 0.4:.2f}s") == ["one"]
+    assert at(with_words, "words", "--at", "-0.4s") == ["one", "two"]
+    assert at(with_words, "words", "--at", "1h2m3s") == ["one", "two", "three"]
+    assert at(with_words, "words", "--at", "2000-01-01T00:00:00Z") == []
     soon = time.localtime(time.time() + 1)
-    assert at(shell, pane, "--at", time.strftime("%H:%M:%S", soon)) == ["one", "two", "three"]
+    assert at(with_words, "words", "--at", time.strftime("%H:%M:%S", soon)) == [
+        "one",
+        "two",
+        "three",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,13 +113,13 @@ def test_pane_as_it_was_at_a_moment(shell: Shell, pane: str) -> None:
     ],
 )
 def test_moment_at_which_there_was_nothing_is_told(
-    shell: Shell, pane: str, moment: str, words: list[str], remark: str
+    with_words: Shell, moment: str, words: list[str], remark: str
 ) -> None:
-    done = shell.run("replay", pane, "--at", moment)
+    done = with_words.run("replay", "words", "--at", moment)
 
     assert done.stdout.split() == words
     assert done.stderr.splitlines()[0] == f"tmux-debug: --at {moment} {remark}"
-    assert "This is" not in shell.run("replay", pane, "--at", "5").stderr
+    assert "This is" not in with_words.run("replay", "words", "--at", "5").stderr
 
 
 @pytest.mark.parametrize("given", ["9:05:30", "09:05:30", "9:05:30.5", "9:05"])
@@ -125,27 +130,26 @@ def test_hour_of_a_time_of_day_may_have_one_digit(given: str) -> None:
     assert cursor_of(given, timing, 4) == (2 if given == "9:05" else 3, "")
 
 
-def test_capture_shows_earlier_moments_too(shell: Shell, pane: str) -> None:
-    assert shell.out("capture", pane, "--at", "5") == "one\n"
-    assert shell.out("capture", "--at=5", pane) == "one\n"
+def test_capture_shows_earlier_moments_too(with_words: Shell) -> None:
+    assert with_words.out("capture", "words", "--at", "5") == "one\n"
+    assert with_words.out("capture", "--at=5", "words") == "one\n"
 
 
-@pytest.mark.usefixtures("pane")
-def test_only_pane_need_not_be_named(shell: Shell) -> None:
-    assert at(shell) == ["one", "two", "three"]
+def test_only_pane_need_not_be_named(with_words: Shell) -> None:
+    assert at(with_words) == ["one", "two", "three"]
 
 
-def test_json_has_the_screen_and_the_moment(shell: Shell, pane: str) -> None:
-    facts = json.loads(shell.out("replay", pane, "--at", "5", "--json"))
+def test_json_has_the_screen_and_the_moment(with_words: Shell) -> None:
+    facts = json.loads(with_words.out("replay", "words", "--at", "5", "--json"))
 
     assert facts.pop("ts").startswith("20")
     assert facts == {"pane": "debug-1", "cursor": 5, "columns": 200, "rows": 50, "text": "one"}
 
 
-def test_files(shell: Shell, pane: str, tmp_path: Path) -> None:
-    shell.out("replay", pane, "--cast", str(tmp_path / "words.cast"))
-    shell.out("replay", pane, "--png", str(tmp_path / "words.png"))
-    shell.out("replay", pane, "--svg", str(tmp_path / "words.svg"))
+def test_files(with_words: Shell, tmp_path: Path) -> None:
+    with_words.out("replay", "words", "--cast", str(tmp_path / "words.cast"))
+    with_words.out("replay", "words", "--png", str(tmp_path / "words.png"))
+    with_words.out("replay", "words", "--svg", str(tmp_path / "words.svg"))
 
     header, *events = (tmp_path / "words.cast").read_text().splitlines()
     assert json.loads(header)["title"] == "words"
@@ -154,8 +158,8 @@ def test_files(shell: Shell, pane: str, tmp_path: Path) -> None:
     animation = (tmp_path / "words.svg").read_text()
     assert animation.index(">one<") < animation.index(">two<") < animation.index(">three<")
     assert "@keyframes" in animation
-    assert "three" in shell.out("replay", pane, "--at", "-0s", "--svg", "-")
-    assert shell.out("replay", pane, "--cast", "-").splitlines()[0] == header
+    assert "three" in with_words.out("replay", "words", "--at", "-0s", "--svg", "-")
+    assert with_words.out("replay", "words", "--cast", "-").splitlines()[0] == header
 
 
 # The text that a picture shows, each character in the column and the row where it is drawn.
@@ -239,18 +243,17 @@ def test_times_of_a_kept_log_are_those_of_script(
         (["words", "--cast", "/nope/x"], "/nope/x can't be written (No such file or directory)."),
     ],
 )
-@pytest.mark.usefixtures("pane")
 def test_what_can_not_be_shown_is_refused_with_a_sentence(
-    shell: Shell, words: list[str], complaint: str
+    with_words: Shell, words: list[str], complaint: str
 ) -> None:
-    done = shell.run("replay", *words)
+    done = with_words.run("replay", *words)
 
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.startswith(f"tmux-debug: {complaint}")
 
 
-def test_replay_without_tmux_says_so(shell: Shell, pane: str) -> None:
-    done = shell.run("replay", pane, "--at", "1", TMUX_DEBUG_TMUX="/nonexistent")
+def test_replay_without_tmux_says_so(with_words: Shell) -> None:
+    done = with_words.run("replay", "words", "--at", "1", TMUX_DEBUG_TMUX="/nonexistent")
 
     assert done.returncode == 125
     assert done.stderr.startswith("tmux-debug: tmux did not start: /nonexistent: No such file")
@@ -268,34 +271,34 @@ def test_replay_is_on_record(shell: Shell, tmp_path: Path) -> None:
     assert record["ok"] is True
 
 
-def test_nothing_is_left_of_a_killed_replay(shell: Shell, pane: str) -> None:
-    before = shell.left()
+def test_nothing_is_left_of_a_killed_replay(with_words: Shell) -> None:
+    before = with_words.left()
     for after_s in (0.0, 0.2, 0.4, 0.6):
-        process = shell.start("replay", pane, "--at", "5")
+        process = with_words.start("replay", "words", "--at", "5")
         time.sleep(after_s)
         process.kill()
         process.communicate()
 
-    ask_until(shell.left, lambda left: left == before)
+    ask_until(with_words.left, lambda left: left == before)
 
 
 def test_nothing_is_left_of_a_replay_that_is_killed_while_it_shows(
-    shell: Shell, pane: str, tmp_path: Path
+    with_words: Shell, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    before = shell.left()
-    own = Shell(shell.env | {"TMPDIR": str(temporary)}, shell.cwd)
-    with closing(Person(own, "replay", pane, "--speed", "2")) as person:
+    before = with_words.left()
+    own = replace(with_words, env=with_words.env | {"TMPDIR": str(temporary)})
+    with closing(Person(own, "replay", "words", "--speed", "2")) as person:
         person.sees("three")
         person.process.kill()
 
-    ask_until(shell.left, lambda left: left == before)
+    ask_until(with_words.left, lambda left: left == before)
     assert list(temporary.iterdir()) == []
 
 
-def test_pane_is_played_in_a_terminal(shell: Shell, pane: str) -> None:
-    with closing(Person(shell, "replay", pane, "--speed", "2")) as person:
+def test_pane_is_played_in_a_terminal(with_words: Shell) -> None:
+    with closing(Person(with_words, "replay", "words", "--speed", "2")) as person:
         person.sees("three")
         assert person.leaves() == 0
 

@@ -9,14 +9,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import pytest
-from support import ask_until, eventually
+from support import PATIENCE_S, ask_until, eventually
 from wire import SERVER, Server
 
 from tmux_debug_mcp.command.starting import directory_for
@@ -114,23 +114,26 @@ class Client:
         self.process.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("launcher", [None, "/bin/sh -c", "timeout 100"])
-def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell, launcher: str | None) -> None:
+def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell) -> None:
     """Also where a launcher, such as `uvx`, stays as the server's parent."""
-    command = SERVER
-    if launcher == "/bin/sh -c":
-        command = ["/bin/sh", "-c", f"{shlex.join(SERVER)}; true"]
-    elif launcher:
-        command = [*launcher.split(), *SERVER]
-    clients = [Client(shell, *command) for _ in range(2)]
-    ask_until(shell.servers, lambda found: len(found) == 2)
+    commands = {
+        "none": SERVER,
+        "shell": ["/bin/sh", "-c", f"{shlex.join(SERVER)}; true"],
+        "timeout": ["timeout", "100", *SERVER],
+    }
+    clients: dict[str, Client] = {}
+    for launcher, command in commands.items():
+        clients[launcher] = Client(shell, *command)
+        ask_until(shell.servers, lambda found: len(found) == len(clients))
 
-    for number, client in enumerate(clients):
-        client.call(f"create --name pane-{number} cat")
-    for number, client in enumerate(clients):
-        assert json.loads(client.call("list"))[0]["name"] == f"pane-{number}"
+    for launcher, client in clients.items():
+        client.call(f"create --name {launcher} cat")
+    listed = {launcher: json.loads(client.call("list")) for launcher, client in clients.items()}
 
-    for client in clients:
+    assert {launcher: [pane["name"] for pane in panes] for launcher, panes in listed.items()} == {
+        launcher: [launcher] for launcher in clients
+    }
+    for client in clients.values():
         client.end()
 
 
@@ -138,7 +141,7 @@ def test_process_1_is_nobodys_client(shell: Shell, tmp_path: Path) -> None:
     """It adopts a server whose client has ended, and is the ancestor of every caller."""
     (tmp_path / "other").mkdir()
     shell.out("start")
-    Shell(shell.env, tmp_path / "other").out("start")
+    replace(shell, cwd=tmp_path / "other").out("start")
     facts = Path(shell.servers()[0].directory, "server.json")
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"clients": [1]}))
 
@@ -257,10 +260,12 @@ def test_socket_that_another_user_listens_on_is_told_nothing(
         directory.chmod(0o700)
         shell.runtime.chmod(0o700)
 
-        answers = [shell.run("--server", str(pid), *words), shell.run(*words)]
+        # At once, since `start` tries for ten seconds.
+        callers = [shell.start("--server", str(pid), *words), shell.start(*words)]
+        answers = [caller.communicate(timeout=60) for caller in callers]
 
         assert set(heard()) == {"b''"}
-    assert not any("forged" in done.stdout + done.stderr for done in answers)
+    assert not any("forged" in out + err for out, err in answers)
 
 
 @only_root
@@ -271,7 +276,8 @@ def test_socket_that_another_user_listens_on_is_told_nothing(
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("tmux-debug", ["run", "mysql -psecret"]),
+        # It would reach another test's only server in /tmp.
+        pytest.param("tmux-debug", ["run", "mysql -psecret"], marks=pytest.mark.alone),
         ("tmux-debug", ["start"]),
         ("tmux-debug-mcp", ["--keep", "60m"]),
     ],
@@ -283,22 +289,14 @@ def test_another_user_can_not_take_the_place_of_a_detached_server(
     env = {name: value for name, value in shell.env.items() if name != "XDG_RUNTIME_DIR"}
     monkeypatch.chdir(shell.cwd)
     directory = directory_for(parse_all([], env), "")
-    command = PROGRAM if program == "tmux-debug" else SERVER
     with impostor(directory) as (_, heard):
-        done = subprocess.run(
-            [*command, *words],
-            env=env,
-            cwd=shell.cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        caller = shell.nursery.start(program, words, env=env, cwd=shell.cwd, encoding="utf-8")
+        out, err = caller.communicate(timeout=60)
 
         assert heard() == []
     shutil.rmtree(directory)
-    assert (done.returncode, done.stdout) == (125 if program == "tmux-debug" else 1, "")
-    assert done.stderr == (
+    assert (caller.returncode, out) == (125 if program == "tmux-debug" else 1, "")
+    assert err == (
         f"{program}: The socket's directory '{directory}' belongs to another user. "
         "Set XDG_RUNTIME_DIR to a directory of your own, of mode 0700.\n"
     )
@@ -319,6 +317,18 @@ def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:
 
     assert shell.run("list").stderr.startswith("tmux-debug: No server is running.")
     shutil.rmtree(fake)
+
+
+@pytest.fixture
+def listening(short_path: Path) -> Iterator[listener.Listener]:
+    listening = listener.Listener(str(short_path / "server"))
+    yield listening
+    listening.close()
+    assert not (short_path / "server").exists()
+
+
+def path_of(listening: listener.Listener) -> str:
+    return f"{listening.directory}/{servers.SOCKET}"
 
 
 GARBAGE = [
@@ -347,13 +357,22 @@ def test_garbage_is_sent_away_and_harms_nobody(shell: Shell, server: Server) -> 
     server.finish()
 
 
-def test_caller_that_says_nothing_is_sent_away(shell: Shell, server: Server) -> None:
-    begin = time.monotonic()
-    with connected(shell) as peer:
-        assert peer.recv(100) == b""
+async def test_caller_that_says_nothing_is_sent_away(
+    listening: listener.Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_GREETING_S", 0.05)
 
-    assert time.monotonic() - begin > 1
-    assert server.text("list_panes")
+    async def answer(_caller: listener.Caller, _greeting: listener.Greeting) -> None:
+        pytest.fail("It has said nothing.")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listening.serve, answer)
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(path_of(listening))
+            with anyio.fail_after(PATIENCE_S):
+                await anyio.wait_readable(caller)
+            assert caller.recv(100) == b""
+        tasks.cancel_scope.cancel()
 
 
 def test_caller_that_reads_nothing_holds_up_nobody(shell: Shell, server: Server) -> None:
@@ -454,13 +473,11 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
     assert server.process.wait(20) == 0
 
 
-def test_long_runtime_directory_is_passed_over(
-    environment: dict[str, str], tmp_path: Path, shell: Shell
-) -> None:
+def test_long_runtime_directory_is_passed_over(shell: Shell, tmp_path: Path) -> None:
     """The path of a socket has at most 107 bytes."""
     long = tmp_path / ("x" * 100)
     long.mkdir(mode=0o700)
-    server = Server(environment | {"XDG_RUNTIME_DIR": str(long)}).start()
+    server = replace(shell, env=shell.env | {"XDG_RUNTIME_DIR": str(long)}).launch()
 
     assert list(long.iterdir()) == []
     assert shell.out("--server", str(server.pid), "run", "echo on") == "on\n"
@@ -504,31 +521,20 @@ class TestEndOfALease:
             await lease.wait_until_over()
         assert scope.cancelled_caught
 
-    @pytest.fixture
-    def listening(self, short_path: Path) -> Iterator[listener.Listener]:
-        listening = listener.Listener(str(short_path / "server"))
-        yield listening
-        listening.close()
-        assert not (short_path / "server").exists()
-
-    @staticmethod
-    def path(listening: listener.Listener) -> str:
-        return f"{listening.directory}/{servers.SOCKET}"
-
     def test_server_that_nobody_waits_for_is_reached_no_more(
         self, listening: listener.Listener
     ) -> None:
         assert listening.withdraw()
 
         with pytest.raises(ServerGoneError):
-            Connection(self.path(listening))
+            Connection(path_of(listening))
 
     def test_caller_who_waits_is_served_first(self, listening: listener.Listener) -> None:
-        waiting = Connection(self.path(listening))
+        waiting = Connection(path_of(listening))
 
         assert not listening.withdraw()
 
-        another = Connection(self.path(listening))
+        another = Connection(path_of(listening))
         waiting.close()
         another.close()
 
@@ -543,7 +549,7 @@ class TestEndOfALease:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listening.serve, answer)
-            caller = Connection(self.path(listening))
+            caller = Connection(path_of(listening))
             await eventually(lambda: listening._connected == 1)
             assert not listening.withdraw()
             caller.send({"want": "nothing"})

@@ -41,6 +41,7 @@ def script_of(story: Story) -> list[str]:
 def test_story_is_debugged_by_a_shell_script(shell: Shell, on_path: Path, name: str) -> None:
     story = stories()[name]
     env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
+    shell.out("start")
     pid = ""
     for number, line in enumerate(script_of(story)):
         done = subprocess.run(

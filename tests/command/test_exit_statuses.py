@@ -1,0 +1,52 @@
+"""The exit statuses of the verbs that call tools."""
+
+import pytest
+
+from .conftest import Shell
+
+
+@pytest.fixture(scope="module")
+def with_panes(shared: Shell) -> Shell:
+    """Return a shell whose server has panes."""
+    shared.out("create", "--name", "cat", "echo hello; exec cat")
+    shared.out("create", "--name", "ended", "exit 7")
+    shared.out("create", "--name", "to kill", "exec cat")
+    return shared
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["run", "true"], 0),
+        (["run", "exit 3"], 3),
+        (["run", "kill -9 $$"], 137),
+        (["run", "--timeout", "0.3", "sleep 100"], 124),
+        (["run", "read x"], 126),
+        (["run", "--pane", "nope", "true"], 125),
+        (["run", "--nope", "true"], 125),
+        (["create", "exit 5"], 0),
+        (["create", "--wait-for", "up", "echo up; sleep 100"], 0),
+        (["create", "--wait-for", "up", "exit 5"], 1),
+        (["create", "--wait-for", "up", "--timeout", "0.2", "sleep 100"], 124),
+        (["create", "--timeout", "0.2", "while :; do echo; sleep 0.01; done"], 0),
+        (["wait", "cat", "--timeout", "0"], 0),
+        (["wait", "cat", "--pattern", "x", "--timeout", "0.1"], 124),
+        (["wait", "cat", "--stop-pattern", "hello", "--since", "0"], 1),
+        (["wait", "ended"], 0),
+        (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
+        (["capture", "cat", "--lines", "0"], 125),
+        (["send", "ended", "x"], 125),
+        (["call", "tmux_kill_pane", "pane_id=to kill"], 0),
+        (["call", "tmux_kill_pane"], 125),
+        (["call", "nope"], 125),
+        (["nope"], 125),
+        ([], 125),
+    ],
+)
+def test_exit_statuses(with_panes: Shell, words: list[str], status: int) -> None:
+    done = with_panes.run(*words)
+
+    assert done.returncode == status, done
+    if status == 125:
+        assert done.stdout == ""
+        assert done.stderr
