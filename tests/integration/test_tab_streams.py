@@ -23,7 +23,7 @@ async def test_chunks_in_a_row_are_the_log_without_gaps(tabs: Tabs, tab: str) ->
             assert len(chunk["chunk"].encode()) == chunk["next_byte"] - at <= max(max_bytes, 4)
             assert "\ufffd" not in chunk["chunk"]
             text, at, is_end = text + chunk["chunk"], chunk["next_byte"], chunk["eof"]
-            if max_bytes < 7 and at > 400:
+            if max_bytes < 7 and at > 150:
                 break
         assert text.encode() == log.read(0, at)
     assert at == log.size
