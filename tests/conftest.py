@@ -1,5 +1,6 @@
 """Fixtures: servers of every kind, and the census that nothing survives a test."""
 
+import itertools
 import os
 import secrets
 import shutil
@@ -36,6 +37,10 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, signal.SIG_DFL)
 
 
+# The numbers of home directories. Where pytest gives them, it reads the names of all others.
+HOMES = itertools.count()
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
@@ -63,7 +68,7 @@ def census(
             monkeypatch.delenv(variable)
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("SHELL", shutil.which("bash") or "/bin/sh")
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.mktemp(f"home{next(HOMES)}", numbered=False)
     (home / ".zshrc").touch()  # zsh asks who has none what to put there
     monkeypatch.setenv("HOME", str(home))
     yield tag

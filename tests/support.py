@@ -40,8 +40,9 @@ T = TypeVar("T")
 RUN = "20260130T101546-4711"
 # Everything here takes milliseconds. A test that waits this long has failed.
 PATIENCE_S = 20.0
-# Between two looks at something that no event tells of.
-POLL_S = 0.005
+# Between two looks at something that no event tells of: at first, and at most. A look takes
+# processor time, which may be what the other side waits for.
+POLL_S, MAX_POLL_S = 0.005, 0.03
 
 # The shells in which commands can be run, each without its user's settings.
 SHELLS = {
@@ -251,6 +252,14 @@ def run_of(tools: Caller) -> str:
     return tools.engine.archive.run
 
 
+def pauses() -> Iterator[float]:
+    """Yield how long to wait between two looks, each time a little longer."""
+    pause_s = POLL_S
+    while True:
+        yield pause_s
+        pause_s = min(1.5 * pause_s, MAX_POLL_S)
+
+
 async def begun(pane: Pane) -> None:
     """Wait until the command of a pane has begun."""
     with anyio.fail_after(PATIENCE_S):
@@ -264,8 +273,10 @@ async def begun(pane: Pane) -> None:
 async def eventually(is_so: Callable[[], bool]) -> None:
     """Wait until something is so."""
     with anyio.fail_after(PATIENCE_S):
-        while not is_so():
-            await anyio.sleep(POLL_S)
+        for pause_s in pauses():
+            if is_so():
+                return
+            await anyio.sleep(pause_s)
 
 
 async def until(ask: Callable[[], Awaitable[T]], is_wanted: Callable[[T], bool]) -> T:
@@ -273,24 +284,27 @@ async def until(ask: Callable[[], Awaitable[T]], is_wanted: Callable[[T], bool])
     answers: list[T] = []
     try:
         with anyio.fail_after(PATIENCE_S):
-            while True:
+            for pause_s in pauses():
                 answers[:] = [await ask()]
                 if is_wanted(answers[0]):
-                    return answers[0]
-                await anyio.sleep(POLL_S)
+                    break
+                await anyio.sleep(pause_s)
     except TimeoutError:
         raise AssertionError(f"this is the last answer: {answers!r}") from None
+    return answers[0]
 
 
 def ask_until(ask: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
     """Ask again until the answer is as wanted, and return it, where no event loop runs."""
     deadline = time.monotonic() + PATIENCE_S
-    while True:
-        answer = ask()
+    answer = ask()
+    for pause_s in pauses():
         if is_wanted(answer):
-            return answer
+            break
         assert time.monotonic() < deadline, f"this is the last answer: {answer!r}"
-        time.sleep(POLL_S)
+        time.sleep(pause_s)
+        answer = ask()
+    return answer
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -327,7 +341,7 @@ def own_tmux(*words: str) -> str:
 def marked(tag: str) -> Iterator[str]:
     """Yield the processes, other than this one, that have the marker in their environment."""
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
-        if pid != os.getpid() and processes.is_alive(pid) and tag.encode() in environ_of(pid):
+        if pid != os.getpid() and tag.encode() in environ_of(pid) and processes.is_alive(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
 

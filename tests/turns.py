@@ -120,10 +120,11 @@ STREAMS = {
 }
 
 
-async def _output(text: str, settings: Settings) -> None:
+async def _output(text: str, max_bytes: int, settings: Settings) -> None:
     """Print a text, which is waited for, read, captured, and the output of a run."""
     program = (
-        f"import sys; sys.stdout.buffer.write(({text}).encode(errors='surrogateescape')); print()"
+        f"import sys; data = ({text}).encode(errors='surrogateescape'); "
+        f"sys.stdout.buffer.write(data[:{max_bytes}]); print()"
     )
     async with in_process(settings) as tools:
         pane = await tools.create(python(f"{program}; print('the' + 'End')"))
@@ -149,7 +150,7 @@ async def _paste(program: str, lines: int, settings: Settings) -> None:
             await tools.shows(pane, "ready")
         text = "".join(f"line {number}\n" for number in range(lines))
         await tools.blocks("send_keys", pane_id=pane, keys=text, paste=True)
-        await tools.blocks("wait", pane_id=pane, pattern="nothing", timeout_s=1)
+        await tools.blocks("wait", pane_id=pane, pattern="nothing", timeout_s=0.2)
 
 
 async def _document(settings: Settings) -> None:
@@ -222,7 +223,7 @@ async def _many_waits(settings: Settings) -> None:
             for number in range(60):
                 pane = panes[number % 4]
                 tasks.start_soon(
-                    partial(tools.call, "wait", pane_id=pane, pattern="never", timeout_s=2)
+                    partial(tools.call, "wait", pane_id=pane, pattern="never", timeout_s=1)
                 )
                 await anyio.lowlevel.checkpoint()  # not all of them begin in one turn
         for pane in panes:
@@ -259,13 +260,20 @@ PASTES = {
     for lines in (500, 5_000, 60_000)
     for name, program in (("raw", RAW), ("raw with echo", RAW_ECHO), ("cat", "cat"))
 }
-# What is a lot of work, by a name.
-WORK: dict[str, Work] = {
-    **{f"output: {name}": partial(_output, text) for name, text in STREAMS.items()},
-    **PASTES,
-    "document": _document,
-    **{f"keys: {name}": partial(_keys, keys) for name, keys in KEYS.items()},
-    "large terminals": _large_terminals,
-    "waits for floods": _many_waits,
-    **{f"search: {name}": partial(_search, program) for name, program in HARD_LOGS.items()},
-}
+
+
+def works(max_bytes: int) -> dict[str, Work]:
+    """Return what is a lot of work, by a name.
+
+    Args:
+        max_bytes: How much of each stream is printed.
+    """
+    return {
+        **{f"output: {name}": partial(_output, text, max_bytes) for name, text in STREAMS.items()},
+        **PASTES,
+        "document": _document,
+        **{f"keys: {name}": partial(_keys, keys) for name, keys in KEYS.items()},
+        "large terminals": _large_terminals,
+        "waits for floods": _many_waits,
+        **{f"search: {name}": partial(_search, program) for name, program in HARD_LOGS.items()},
+    }

@@ -24,7 +24,7 @@ from pathlib import Path
 import anyio
 import jsonschema  # noqa: F401  loaded by the first call of a process
 from stories.scripts import Cost, play, stories
-from turns import STREAMS, WORK, around_turns
+from turns import STREAMS, around_turns, works
 from wire import Server
 
 from tmux_debug_mcp.linux import processes
@@ -34,6 +34,7 @@ from tmux_debug_mcp.vt.transcript import Transcript
 BARE = [sys.executable, str(Path(__file__).with_name("bare_server.py"))]
 PANES = 20
 _TERMINAL_BYTES = 1 << 15
+_STREAM_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ def measure_turns(figures: Figures, pattern: str) -> None:
 
     gc.collect()
     gc.freeze()  # as the server does
-    for name, work in WORK.items():
+    for name, work in works(_STREAM_BYTES).items():
         if re.search(pattern, name):
             longest_s = 0.0
             with tempfile.TemporaryDirectory(dir="/tmp") as directory, around_turns(begin, end):

@@ -9,7 +9,7 @@ import pytest
 from support import Tools, python, until
 
 # Programs that have come to where they are after this long are not about to claim something else.
-LOOKS, LOOK_S = 40, 0.05
+LOOKS, LOOK_S = 20, 0.05
 
 INPUT, HIDDEN, KEYS, NOTHING = "input", "hidden input", "keys", None
 

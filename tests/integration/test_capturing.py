@@ -3,7 +3,6 @@
 import os
 import signal
 
-import pytest
 from support import PATIENCE_S, Tools, python
 
 from tmux_debug_mcp.settings import Settings
@@ -17,15 +16,13 @@ async def test_default_is_the_last_hundred_lines(tools: Tools) -> None:
     assert (await tools.capture(pane_id)).split("\n") == [str(number) for number in range(101, 201)]
 
 
-@pytest.mark.parametrize("lines", [1, 5, 50, 51, 100, 199, 200, 201, 1000, 1001, 5000, 50.0])
-async def test_lines_are_exact_with_no_padding_and_no_line_feed_at_the_end(
-    tools: Tools, lines: int
-) -> None:
+async def test_lines_are_exact_with_no_padding_and_no_line_feed_at_the_end(tools: Tools) -> None:
     pane_id = await tools.create("seq 1 1200; sleep 60")
     await tools.shows(pane_id, "1200")
 
-    expected = [str(number) for number in range(1201 - min(int(lines), 1000), 1201)]
-    assert (await tools.capture(pane_id, lines=lines)).split("\n") == expected
+    for lines in (1, 5, 50, 51, 100, 199, 200, 201, 1000, 1001, 5000, 50.0):
+        expected = [str(number) for number in range(1201 - min(int(lines), 1000), 1201)]
+        assert (await tools.capture(pane_id, lines=lines)).split("\n") == expected, lines
 
 
 async def test_a_line_that_the_terminal_wrapped_is_one_line(tools: Tools) -> None:
@@ -159,10 +156,10 @@ async def test_captures_do_not_grow_the_tmux_server(tools: Tools) -> None:
         with open(f"/proc/{server}/smaps_rollup") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("Rss"))
 
-    for _ in range(100):
+    for _ in range(50):
         await tools.capture(pane_id, lines=1000)
     before = resident_kb()
-    for _ in range(300):
+    for _ in range(100):
         await tools.capture(pane_id, lines=1000)
 
     # The leak that captures through control mode have is 80 kB each.

@@ -79,4 +79,5 @@ async def test_each_command_returns_its_output_and_code_and_the_next_one_runs(
 
         assert meta["exit_code"] == code, (case, text)
         assert output is None or text == output, case
-        assert (await run(tools, "echo again", pane_id))[0] == "again\n", case
+        if output is None:  # else the next case tells that the shell is as it was
+            assert (await run(tools, "echo again", pane_id))[0] == "again\n", case

@@ -27,7 +27,6 @@ from support import (
 
 from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
-from tmux_debug_mcp.panes.engine import MAX_PANES
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
@@ -48,29 +47,27 @@ async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
     assert unnamed[1].startswith("[debug-2 running ")
 
 
-@pytest.mark.parametrize(
-    ("command", "ending"),
-    [
-        ("exit 0", "exited with code 0"),
-        ("exit 3", "exited with code 3"),
-        ("exit 255", "exited with code 255"),
-        ("no-such-command", "exited with code 127"),
-        ("kill -SEGV $$", "killed by SIGSEGV"),
-        ("kill -KILL $$", "killed by SIGKILL"),
-        ("exit 139", "killed by SIGSEGV"),
-        ("printf '\\033]0;unfinished'; exit 4", "exited with code 4"),
-        ("printf '\\033Punfinished'; exit 4", "exited with code 4"),
-        ("printf '\\303'; exit 4", "exited with code 4"),
-        ("exec 0<&- 1>&- 2>&-; exit 4", "exited with code 4"),
-        ("-x", "exited with code 127"),
-    ],
-)
-async def test_program_that_dies_young_is_told_at_once(
-    tools: Tools, command: str, ending: str
-) -> None:
-    answer = await tools.blocks("create_pane", command=command)
+ENDINGS = {
+    "exit 0": "exited with code 0",
+    "exit 3": "exited with code 3",
+    "exit 255": "exited with code 255",
+    "no-such-command": "exited with code 127",
+    "kill -SEGV $$": "killed by SIGSEGV",
+    "kill -KILL $$": "killed by SIGKILL",
+    "exit 139": "killed by SIGSEGV",
+    "printf '\\033]0;unfinished'; exit 4": "exited with code 4",
+    "printf '\\033Punfinished'; exit 4": "exited with code 4",
+    "printf '\\303'; exit 4": "exited with code 4",
+    "exec 0<&- 1>&- 2>&-; exit 4": "exited with code 4",
+    "-x": "exited with code 127",
+}
 
-    assert answer[-1].startswith(f"[debug-1 {ending} after ")
+
+async def test_program_that_dies_young_is_told_at_once(tools: Tools) -> None:
+    for number, (command, ending) in enumerate(ENDINGS.items(), start=1):
+        answer = await tools.blocks("create_pane", command=command)
+
+        assert answer[-1].startswith(f"[debug-{number} {ending} after "), command
 
 
 async def test_the_shell_adds_nothing_to_what_a_crash_shows(tools: Tools) -> None:
@@ -79,7 +76,7 @@ async def test_the_shell_adds_nothing_to_what_a_crash_shows(tools: Tools) -> Non
     assert await tools.capture(pane_id) == ""
 
 
-async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_load(
+async def test_last_line_and_exit_status_of_a_hundred_short_lived_panes_under_load(
     tools: Tools,
 ) -> None:
     hogs = [await tools.create("while :; do :; done") for _ in range(3)]
@@ -93,7 +90,7 @@ async def test_last_line_and_exit_status_of_hundreds_of_short_lived_panes_under_
         )
         await tools.blocks("kill_pane", pane_id=pane_id)
 
-    for start in range(0, 300, 10):
+    for start in range(0, 100, 10):
         async with anyio.create_task_group() as tasks:
             for number in range(start, start + 10):
                 tasks.start_soon(one, number)
@@ -142,15 +139,16 @@ async def test_relative_directory_is_below_the_servers_and_tilde_is_home(
         assert (await tools.capture(pane_id)).replace("\n", "") == str(tmp_path / "below")
 
 
-@pytest.mark.parametrize(
-    "name", ["a b", "#(touch pwned)", "'; touch pwned; '", "日本", "%1", "@1", "-n", "x" * 64, "0"]
-)
-async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path, name: str) -> None:
-    pane_id = await tools.create("cat", name=name)
+NAMES = ["a b", "#(touch pwned)", "'; touch pwned; '", "日本", "%1", "@1", "-n", "x" * 64, "0"]
 
-    await tools.send(name, "hello Enter")
 
-    assert await tools.shows(name, "hello\nhello") == await tools.capture(pane_id)
+async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> None:
+    for name in NAMES:
+        pane_id = await tools.create("cat", name=name)
+
+        await tools.send(name, "hello Enter")
+
+        assert await tools.shows(name, "hello\nhello") == await tools.capture(pane_id), name
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -256,17 +254,20 @@ async def test_command_runs_with_the_users_shell_where_it_is_a_posix_one(
         assert (await tools.capture(pane_id)).endswith(expected)
 
 
-async def test_one_pane_too_many_takes_the_place_of_the_oldest_that_has_ended(tools: Tools) -> None:
+async def test_one_pane_too_many_takes_the_place_of_the_oldest_that_has_ended(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.panes.engine.MAX_PANES", 32)
+
     async def one() -> None:
         await tools.create("exit 0")
 
-    for _ in range(16):
-        async with anyio.create_task_group() as tasks:
-            for _ in range(MAX_PANES // 16):
-                tasks.start_soon(one)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(32):
+            tasks.start_soon(one)
 
-    assert await tools.create("cat") == "debug-513"
-    assert len(tools.engine.panes) == MAX_PANES
+    assert await tools.create("cat") == "debug-33"
+    assert len(tools.engine.panes) == 32
     assert "'debug-1' not found" in await tools.error("capture_pane", pane_id="debug-1")
 
 

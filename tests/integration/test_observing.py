@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from clocks import with_times
 from support import PATIENCE_S, SHELLS, Gate, Tools, log_writer, python, texts
 
 # A program that draws only the cells that have changed, as curses does.
@@ -128,10 +129,12 @@ async def test_flood_ends_a_wait_for_quiet(tools: Tools, monkeypatch: pytest.Mon
     assert "wait ended: more was printed than the log keeps" in blocks[-1]
 
 
-async def test_what_advice_says_can_be_done(tools: Tools) -> None:
+@with_times(trim_s=0.01)
+async def test_what_advice_says_can_be_done(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line that tells of a cut names a cursor only if that can still be read from."""
+    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
     result = await tools.call(
-        "create_pane", command="seq 1 3000000; echo end; sleep 60", wait_for="^end", timeout_s=15
+        "create_pane", command="seq 1 400000; echo end; sleep 60", wait_for="^end", timeout_s=15
     )
     text = texts(result)[1]
     cursor = text.partition("tmux_capture_pane since ")[2].partition(" ")[0]

@@ -19,7 +19,7 @@ from tmux_debug_mcp.viewing.replaying import open_replay
 
 CORPUS = sorted((Path(__file__).parent.parent / "corpus").glob("*.out"))
 # REPLAY_EVERY=1 replays all programs; each one takes half a second.
-EVERY = int(os.environ.get("REPLAY_EVERY", "8"))
+EVERY = int(os.environ.get("REPLAY_EVERY", "16"))
 SCREENS = 3
 
 # Prints the next bytes of a file whenever it is told how many.

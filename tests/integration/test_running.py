@@ -22,7 +22,7 @@ async def test_state_of_the_shell_stays(tools: Tools, shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_shell_is_used_the_moment_it_was_created(tools: Tools, shell: str) -> None:
-    for _ in range(5):
+    for _ in range(3):
         pane_id = await tools.create(SHELLS[shell], cwd="/")
         assert (await run(tools, "echo first", pane_id))[0] == "first\n"
         pane_id = await tools.create(SHELLS[shell], cwd="/")

@@ -111,6 +111,7 @@ class TestShellWithinAShell:
         assert meta["reason"] == "shell_interrupted"
         assert "timed out after 0.5 s and interrupted; it runs a shell" in status
 
+    @with_times(interrupt_s=0.2)
     async def test_one_that_comes_after_the_timeout_is_used_too(
         self, tools: Tools, gate: Gate
     ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from clocks import with_times
 from support import Gate, eventually, own_tmux, run_of
 from toolsets import Tabs
 
@@ -45,6 +46,7 @@ async def test_timeout_presses_c_c_and_says_so(tabs: Tabs, tab: str) -> None:
     assert await tabs.output(tab, "echo next") == "next\n"
 
 
+@with_times(interrupt_s=0.2)
 async def test_answer_says_that_a_command_that_ignores_c_c_runs_on(tabs: Tabs, tab: str) -> None:
     # It is the agent's to decide what to do with it; the tab says that it is busy until then.
     result = await tabs.execute(

@@ -196,45 +196,43 @@ async def test_list_has_diagnostics_for_a_person(tabs: Tabs, tab: str) -> None:
     assert tab == "@1"
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "error"),
-    [
-        ("create_tab", {"cwd": "/no/such"}, "'/no/such', which is no directory"),
-        ("create_tab", {"name": " "}, "It must be printable and not blank"),
-        ("create_tab", {"name": "x" * 65}, "at most 64 characters"),
-        ("create_tab", {"env": {"A": 1}}, "Parameter 'env.A'"),
-        ("create_tab", {"login": "yes"}, "It must be true or false"),
-        ("create_tab", {"name": "@7"}, "which looks like an id"),
-        ("read_logs_from_tab", {"window_id": "@1", "lines": 1.5}, "It must be a whole number"),
-        (
-            "execute_command",
-            {"window_id": "RUN/@1", "command": "x"},
-            "has ended, and at best its log is left",
-        ),
-        ("execute_command", {"window_id": "@1"}, "Parameter 'command' is missing"),
-        ("execute_command", {"window_id": "@1", "command": " "}, "Parameter 'command' is blank"),
-        ("execute_command", {"window_id": "@1", "command": "x", "timeout_ms": 0}, "at least 1"),
-        (
-            "execute_command",
-            {"window_id": "@99", "command": "x"},
-            "Tab '@99' not found. Use list_tabs",
-        ),
-        ("read_logs_from_tab", {"window_id": "@1", "lines": 0}, "at least 1"),
-        ("read_logs_from_tab", {"window_id": "../@1"}, "Tab '../@1' not found"),
-        ("read_logs_from_tab", {"window_id": "/@1"}, "Tab '/@1' not found"),
-        ("read_logs_from_tab", {"window_id": "bash"}, "Tab 'bash' not found"),
-        ("stream_logs_from_tab", {"window_id": "debug-1"}, "Tab 'debug-1' not found"),
-        ("stream_logs_from_tab", {"window_id": "@1", "from_byte": -1}, "at least 0"),
-        ("stop_process", {"window_id": "@1", "signal": "SIGKILL"}, "one of SIGINT, SIGTERM"),
-        ("stop_process", {"window_id": "web"}, "Tab 'web' not found"),
-    ],
-)
-async def test_bad_arguments_are_errors_that_say_what_to_do(
-    tabs: Tabs, tab: str, tool: str, arguments: dict[str, Any], error: str
-) -> None:
+BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("create_tab", {"cwd": "/no/such"}, "'/no/such', which is no directory"),
+    ("create_tab", {"name": " "}, "It must be printable and not blank"),
+    ("create_tab", {"name": "x" * 65}, "at most 64 characters"),
+    ("create_tab", {"env": {"A": 1}}, "Parameter 'env.A'"),
+    ("create_tab", {"login": "yes"}, "It must be true or false"),
+    ("create_tab", {"name": "@7"}, "which looks like an id"),
+    ("read_logs_from_tab", {"window_id": "@1", "lines": 1.5}, "It must be a whole number"),
+    (
+        "execute_command",
+        {"window_id": "RUN/@1", "command": "x"},
+        "has ended, and at best its log is left",
+    ),
+    ("execute_command", {"window_id": "@1"}, "Parameter 'command' is missing"),
+    ("execute_command", {"window_id": "@1", "command": " "}, "Parameter 'command' is blank"),
+    ("execute_command", {"window_id": "@1", "command": "x", "timeout_ms": 0}, "at least 1"),
+    (
+        "execute_command",
+        {"window_id": "@99", "command": "x"},
+        "Tab '@99' not found. Use list_tabs",
+    ),
+    ("read_logs_from_tab", {"window_id": "@1", "lines": 0}, "at least 1"),
+    ("read_logs_from_tab", {"window_id": "../@1"}, "Tab '../@1' not found"),
+    ("read_logs_from_tab", {"window_id": "/@1"}, "Tab '/@1' not found"),
+    ("read_logs_from_tab", {"window_id": "bash"}, "Tab 'bash' not found"),
+    ("stream_logs_from_tab", {"window_id": "debug-1"}, "Tab 'debug-1' not found"),
+    ("stream_logs_from_tab", {"window_id": "@1", "from_byte": -1}, "at least 0"),
+    ("stop_process", {"window_id": "@1", "signal": "SIGKILL"}, "one of SIGINT, SIGTERM"),
+    ("stop_process", {"window_id": "web"}, "Tab 'web' not found"),
+]
+
+
+async def test_bad_arguments_are_errors_that_say_what_to_do(tabs: Tabs, tab: str) -> None:
     # Errors are for the model to mend its call by.
-    assert error in await tabs.error(tool, **arguments)
-    assert list(await tabs.rows()) == [tab]
+    for tool, arguments, error in BAD_CALLS:
+        assert error in await tabs.error(tool, **arguments)
+        assert list(await tabs.rows()) == [tab]
 
 
 async def test_tab_of_an_earlier_run_has_ended_for_all_that_would_use_it(

@@ -34,10 +34,10 @@ REGION_PIECES = [
 ]  # fmt: skip
 # Sixel is not among them: a tmux that shows images moves the cursor below one.
 STRINGS = [
-    b"\033]1337;File=inline=1:" + b"iVBORw0KGgo" * 2000 + b"\a",
-    b"\033]52;c;" + b"TWFu\r\n" * 1000 + b"\033\\",
-    b"\033P0;1|" + b"17/0f1b\n" * 1200 + b"\033\\",
-    b"\033_Ga=T;" + b"AAAA" * 2000 + b"\033\\",
+    b"\033]1337;File=inline=1:" + b"iVBORw0KGgo" * 100 + b"\a",
+    b"\033]52;c;" + b"TWFu\r\n" * 100 + b"\033\\",
+    b"\033P0;1|" + b"17/0f1b\n" * 100 + b"\033\\",
+    b"\033_Ga=T;" + b"AAAA" * 100 + b"\033\\",
     b"\033Ptmux;\033\033]52;c;TWFu\a\033\\",
     *(b"\033]0;cut\030", b"\033^cut\032", b"\033X\r\nsos\033\\", b"\033]0;cut\033[31m"),
     b"\033[" + b"1;" * 100 + b"A",

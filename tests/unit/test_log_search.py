@@ -92,7 +92,7 @@ async def test_each_line_is_searched_as_if_a_terminal_showed_it_alone(
     parts, max_parts = choose.sample(PARTS, 12), 8
     if seed % 5 == 0:
         parts, max_parts = OVERWRITING, 80
-    lines = [b"".join(choose.choices(parts, k=choose.randint(0, max_parts))) for _ in range(200)]
+    lines = [b"".join(choose.choices(parts, k=choose.randint(0, max_parts))) for _ in range(100)]
     log = log_of(tmp_path, b"".join(line + b"\r\n" for line in lines))
     log.begin(20, 5)
     shown: Counter[str] = Counter()

@@ -1,5 +1,6 @@
 """Pictures of screens, pixel by pixel where that matters."""
 
+import functools
 import io
 import lzma
 import shutil
@@ -16,6 +17,8 @@ from tmux_debug_mcp.pictures.screen import Cell, Screen, captured_cells
 from tmux_debug_mcp.pictures.styles import Style, rgb
 
 FONTS = Path(tmux_debug_mcp.__file__).parent / "pictures" / "fonts"
+# A picture decompresses the bitmaps when it needs them: here only the first one does.
+decompressed = functools.cache(lzma.decompress)
 
 
 def drawn(text: str, columns: int = 20) -> Image.Image:
@@ -38,6 +41,7 @@ def inked(image: Image.Image, column: int, width: int = 1, row: int = 0) -> bool
 def no_fonts_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what the package itself can draw, wherever the tests run."""
     monkeypatch.setattr(shutil, "which", lambda _program: None)
+    monkeypatch.setattr(lzma, "decompress", decompressed)
 
 
 def test_fonts_are_at_most_a_megabyte() -> None:

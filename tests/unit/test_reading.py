@@ -30,7 +30,7 @@ def log_of(directory: Path, data: bytes) -> Log:
     return log
 
 
-@pytest.mark.parametrize("size", [20_000, 200_000, 3_000_000])
+@pytest.mark.parametrize("size", [20_000, 200_000, 1_200_000])
 @pytest.mark.parametrize(("introducer", "payload", "terminator"), STRINGS)
 async def test_image_shows_nothing_wherever_reading_begins_and_ends(
     tmp_path: Path, size: int, introducer: bytes, payload: bytes, terminator: bytes
@@ -47,7 +47,7 @@ async def test_image_shows_nothing_wherever_reading_begins_and_ends(
     shown = [line for index, line in enumerate(excerpt.lines) if index not in excerpt.notes]
     assert shown == ["before", "done", ""]
     choose = random.Random(size)  # noqa: S311
-    for _ in range(10):
+    for _ in range(4):
         cursor = choose.randrange(8, end - len(terminator) - 6)
         first = await read_forward(log, 0, cursor, 40_000)
         rest = await read_forward(log, first.end, end, 40_000)
@@ -61,7 +61,7 @@ async def test_image_shows_nothing_wherever_reading_begins_and_ends(
 async def test_pieces_put_together_are_what_a_terminal_shows(tmp_path: Path) -> None:
     choose = random.Random(1)  # noqa: S311
     parts: list[bytes] = []
-    for number in range(300):
+    for number in range(100):
         parts.append(b"line %d \033[31mred\033[m \xe4\xb8\x96\r\n" % number)
         introducer, payload, terminator = choose.choice(STRINGS)
         if choose.random() < 0.3:

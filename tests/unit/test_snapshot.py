@@ -35,7 +35,7 @@ while True:
     for thread in threads: thread.start()
     for thread in threads: thread.join()
 """
-LOOKING_S = 2
+LOOKING_S = 0.5
 
 
 class Reading(NamedTuple):
