@@ -8,8 +8,10 @@ from typing import Any
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
+from .pacing import pieces
 from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
@@ -117,6 +119,8 @@ def _reason(error: Exception) -> str:
 class Scan:
     """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
 
+    It begins with the screen as it was at the cursor, whose lines are not new.
+
     Args:
         log: The log.
         start: The cursor.
@@ -129,27 +133,24 @@ class Scan:
     """
 
     def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
+        self.position = start
+        self.unseen_bytes = 0
+        self.is_at_line_end = False
         self._log = log
         self._sent = sent
         sent_before = [keys for keys in sent if keys.cursor < start]
         self._echo = Echo(sent_before)
         self._last_expected = max((keys.number for keys in sent_before), default=-1)
-        self.unseen_bytes = 0
-        self.is_at_line_end = False
-        self._begin_at(start)
-
-    def _begin_at(self, cursor: int) -> None:
-        """Begin with the screen as it was at a cursor, whose lines are not new."""
-        self.position = cursor
-        self._transcript = transcript_from(self._log, cursor)
+        self._transcript: Transcript | None = None
 
     @property
     def seen_to(self) -> int:
         """The cursor before what is unfinished at the position."""
-        return self.position - self._transcript.held_bytes
+        held_bytes = self._transcript.held_bytes if self._transcript else 0
+        return self.position - held_bytes
 
-    def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
-        """Read the next bytes.
+    async def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
+        """Read the next bytes, at most a turn's work.
 
         Args:
             end: Where to stop at the latest.
@@ -159,38 +160,35 @@ class Scan:
         Returns:
             The lines that are new, or may have changed.
         """
-        self._skip_trimmed()
-        next_keys = self._expect_echo()
+        transcript = self._transcript
+        while transcript is None or self.position < self._log.kept_from:
+            kept = max(self.position, self._log.kept_from)
+            self.unseen_bytes += kept - self.position
+            self.position = kept
+            transcript = self._transcript = await transcript_from(self._log, kept)
+        next_keys = self._expect_echo(transcript)
         if next_keys is not None:
             end = min(end, next_keys.cursor)
         data = self._log.read(self.position, min(max_bytes, end - self.position))
-        self._transcript.feed(data)
+        data = next(pieces(data), b"")
+        transcript.feed(data)
         drawing.feed(data)
         self.position += len(data)
         if data:
             self.is_at_line_end = data.endswith(b"\n")
-        return self._echo.without(self._transcript.take_settled(), self._transcript.main_lines())
+        return self._echo.without(transcript.take_settled(), transcript.main_lines())
 
-    def _skip_trimmed(self) -> None:
-        """Go on at the oldest byte that is kept, if that is behind the position."""
-        kept_from = self._log.kept_from
-        if self.position < kept_from:
-            self.unseen_bytes += kept_from - self.position
-            self._begin_at(kept_from)
-
-    def _expect_echo(self) -> Sent | None:
+    def _expect_echo(self, transcript: Transcript) -> Sent | None:
         """Expect the echo of the keys that were sent up to the position; return the next ones."""
         not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:
             if keys.cursor > self.position:
                 return keys
             self._last_expected = keys.number
-            self._expect_echo_of(keys)
+            echoes = keys.echoes
+            if echoes is Echoes.PROGRAM and transcript.is_editing:
+                echoes = Echoes.EDITOR
+            if echoes is Echoes.EDITOR:
+                transcript.keys_sent()
+            self._echo.expect(dataclasses.replace(keys, echoes=echoes))
         return None
-
-    def _expect_echo_of(self, keys: Sent) -> None:
-        if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
-            keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)
-        if keys.echoes is Echoes.EDITOR:
-            self._transcript.keys_sent()
-        self._echo.expect(keys)

@@ -4,12 +4,15 @@ What bytes mean depends on the terminal's screen, modes and character sets. A lo
 these. They are derived from the bytes before the cursor, as far back as nearly all programs need.
 """
 
+import anyio.lowlevel
+
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
+from .pacing import pieces
 
 # How far back to look for what the screen shows, and for the line editor and the character sets.
 _SCREEN_BYTES = 8192
@@ -24,7 +27,7 @@ _FIRST_BYTES = 1 << 12
 _BRACKETED_PASTE = b"\033[?2004"
 
 
-def transcript_from(log: Log, cursor: int) -> Transcript:
+async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
     Its text has only what comes after the cursor, not what the screen showed there.
@@ -37,8 +40,11 @@ def transcript_from(log: Log, cursor: int) -> Transcript:
         is_editing=_is_editing_after(before),
         sequence=sequence_at(log, cursor - len(screen)),
     )
-    transcript.feed(screen)
-    if is_alternate_at(log, cursor):
+    is_alternate = is_alternate_at(log, cursor)
+    for piece in pieces(screen):
+        transcript.feed(piece)
+        await anyio.lowlevel.checkpoint()
+    if is_alternate:
         transcript.begin_alternate()
     transcript.forget()
     return transcript
@@ -59,7 +65,7 @@ def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -
     return transcript
 
 
-def reading_transcript(
+async def reading_transcript(
     log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
 ) -> Transcript:
     """Return a transcript for reading clean text from a cursor on, with commands shown.
@@ -74,7 +80,7 @@ def reading_transcript(
     if is_line or _is_line_start(log, cursor):
         transcript = blank_transcript(log, cursor, sets)
     else:
-        transcript = transcript_from(log, cursor)
+        transcript = await transcript_from(log, cursor)
     transcript.show_commands()
     return transcript
 
