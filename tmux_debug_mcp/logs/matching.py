@@ -22,27 +22,14 @@ _MULTILINE = "(?m)"
 
 
 class MatchReason(StrEnum):
-    """Which pattern of a wait matches.
-
-    Attributes:
-        MATCHED: The pattern to wait for.
-        STOPPED: The pattern that ends the wait without success.
-    """
+    """Which pattern of a wait matches: the one to wait for, or the one that ends it in failure."""
 
     MATCHED = "matched"
     STOPPED = "stopped"
 
 
 class Matcher:
-    """The patterns of a wait.
-
-    Args:
-        pattern: The pattern to wait for, if any.
-        stop_pattern: The pattern that ends the wait without success, if any.
-
-    Raises:
-        ArgumentError: A pattern is invalid or too long.
-    """
+    """The patterns of a wait, if it has any; ArgumentError if one is invalid or too long."""
 
     def __init__(self, pattern: str | None, stop_pattern: str | None) -> None:
         self._patterns: list[tuple[MatchReason, Any]] = []
@@ -57,11 +44,7 @@ class Matcher:
         return bool(self._patterns)
 
     def first(self, lines: Sequence[str]) -> MatchReason | None:
-        """Return which pattern matches first in some lines.
-
-        Returns:
-            The reason, MATCHED if both match at the same place; None for no match.
-        """
+        """Return which pattern matches first in some lines, MATCHED if both match there."""
         if not self._patterns or not lines:
             return None
         text = "\n".join(lines)
@@ -79,13 +62,8 @@ class Matcher:
 def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # noqa: ANN401  re2 has no types
     """Compile a pattern for searching text of several lines. It matches within one line.
 
-    Args:
-        name: The parameter that has the pattern, for the error.
-        pattern: A regular expression of RE2, whose time is linear in the length of the text.
-        is_for_bytes: The text is UTF-8 bytes, and not a string.
-
-    Raises:
-        ArgumentError: It is no regular expression, or too long.
+    RE2 takes time that is linear in the length of the text, which is a string, or UTF-8 bytes.
+    ArgumentError names the parameter if it is no regular expression, or too long.
     """
     import re2  # noqa: PLC0415  loaded for the first pattern: most servers never need it
 
@@ -102,29 +80,19 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
     try:
         return re2.compile(text.encode() if is_for_bytes else text, options=options)
     except re2.error as error:
+        explanation: bytes = error.args[0] if error.args else b""
+        reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
         raise ArgumentError(
-            f"Parameter '{name}' is no regular expression of RE2 ({_reason(error)}). "
+            f"Parameter '{name}' is no regular expression of RE2 ({reason}). "
             "Escape what is meant literally; look-around and back references are not available."
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    """Return RE2's explanation of an error, without the flag that is ours."""
-    if not error.args:
-        return ""
-    explanation: bytes = error.args[0]
-    return explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
 
 
 class Scan:
     """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
 
-    It begins with the screen as it was at the cursor, whose lines are not new.
-
-    Args:
-        log: The log.
-        start: The cursor.
-        sent: The keys that were sent to the pane, oldest first. More may be added meanwhile.
+    It begins with the screen as it was at the cursor, whose lines are not new. `sent` has the keys
+    that were sent to the pane, oldest first. More may be added meanwhile.
 
     Attributes:
         position: The cursor that it has reached.
@@ -150,15 +118,9 @@ class Scan:
         return self.position - held_bytes
 
     async def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
-        """Read the next bytes, at most a turn's work.
+        """Read the next bytes, at most a turn's work; the drawing gets the same bytes.
 
-        Args:
-            end: Where to stop at the latest.
-            max_bytes: How many bytes to read at most.
-            drawing: Gets the same bytes.
-
-        Returns:
-            The lines that are new, or may have changed.
+        Returns the lines that are new, or may have changed.
         """
         transcript = self._transcript
         while transcript is None or self.position < self._log.kept_from:

@@ -240,15 +240,9 @@ async def read_end(
     """Return the end of the text of a part of a log; all of it if it fits.
 
     It begins with a whole line if that costs at most a tenth of the length. Of more than
-    `MAX_READ_BYTES`, only so many are read. Bytes that are no longer kept are skipped.
-
-    Args:
-        log: The log.
-        start: Where the part begins.
-        end: Where the part ends.
-        max_characters: The maximum length of the text.
-        is_line: The part begins with a line, even if no line feed is before it.
-        is_raw: Return raw text, with line feeds alone between lines.
+    `MAX_READ_BYTES`, only so many are read. Bytes that are no longer kept are skipped. `is_line`:
+    the part begins with a line, even if no line feed is before it. Raw text has line feeds alone
+    between lines.
     """
 
     async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
@@ -313,10 +307,9 @@ class Abridgement:
 
     Attributes:
         max_characters: The maximum length of the excerpt.
-        folds: Fold lines that repeat. Without it, the part is the output of a command, which begins
-            with a line.
-        advice: How to read what is left out, for the note in its place. `{cursor}` stands for the
-            cursor where it begins. "" for a note without advice.
+        folds: Fold lines that repeat. Without it, the part begins with a line.
+        advice: How to read what is left out, for the note in its place, if there is any advice.
+            `{cursor}` stands for the cursor where it begins.
     """
 
     max_characters: int
@@ -338,11 +331,13 @@ async def read_abridged(
     folds = abridgement.folds
 
     def kept_part() -> tuple[int, int]:
-        """Return where the part is kept from, and the room beside the note on that."""
-        text_start = _first_kept_line(log, start, end)
-        if text_start == start:
-            return start, abridgement.max_characters
-        return text_start, abridgement.max_characters - excerpts.GAP_CHARACTERS
+        """Return where the first line begins that is kept as a whole, and the room for text."""
+        oldest = min(log.kept_from, end)
+        if oldest <= start:
+            return min(start, end), abridgement.max_characters
+        data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
+        room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+        return oldest + data.find(b"\n") + 1, room
 
     text_start, room = kept_part()
     max_unfolded = room * _FOLDING if folds else room
@@ -363,15 +358,6 @@ async def read_abridged(
         note = f"[{gone_bytes} bytes before this are no longer kept]"
         excerpt = excerpts.joined(Excerpt([note], [0], gone_bytes), excerpt)
     return excerpt, text_start
-
-
-def _first_kept_line(log: Log, start: int, end: int) -> int:
-    """Return the cursor of a part, or of its first line that is kept as a whole."""
-    oldest = min(log.kept_from, end)
-    if oldest <= start:
-        return min(start, end)
-    data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
-    return oldest + data.find(b"\n") + 1
 
 
 def _excerpt(text: str, *, folds: bool) -> Excerpt:

@@ -2,7 +2,8 @@
 
 What is searched is what a terminal shows of each line by itself. Most lines are text, colours and
 titles: these are removed from many lines at once. What does more, such as a carriage return or a
-move, takes a terminal, which is much slower. Lines that can't leave their rows share one.
+move, takes a terminal, which is much slower. Lines that can't leave their rows share one, and what
+is erased again, as progress bars are, is not written to it.
 """
 
 import functools
@@ -41,16 +42,12 @@ _LONE_RETURN = re.compile(rb"\r(?!\n)")
 # No expression here has possessive quantifiers or atomic groups, which Python 3.11.2 gets wrong.
 # Each reads a text in one way only, so that none takes more than linear time.
 _PRINTED = rb"[^\0-\010\n-\037\177]*"
+_IN_ROW = rb"[^\0-\037\177]*"  # no tab, which is wider than its byte
 _PLAIN_LINES = re.compile(rb"(?: %b \n )+" % _PRINTED, re.VERBOSE)
 
 
 class _Match(NamedTuple):
-    """A line that matches.
-
-    Attributes:
-        line: The cursor where it begins.
-        offset: Where in the line the pattern matches, about, in bytes.
-    """
+    """A line that matches: the cursor where it begins, and about where in it, in bytes."""
 
     line: int
     offset: int
@@ -65,17 +62,11 @@ async def search(
 ) -> tuple[Excerpt, int]:
     """Return the newest lines that match, oldest first, with two lines before and after each.
 
-    A note with the cursor is before each group of lines.
-
-    Args:
-        log: The log.
-        start: Where to begin; bytes that are no longer kept are skipped.
-        end: Where to end.
-        pattern: A pattern that `matching.compiled` has returned for bytes.
-        max_lines: How many matching lines to find at most.
+    A note with the cursor is before each group of lines. Bytes that are no longer kept are skipped.
+    The pattern is one that `matching.compiled` has returned for bytes.
 
     Returns:
-        At most 40,000 characters, and how many lines were found.
+        At most 40,000 characters, and how many lines were found, at most `max_lines`.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
     # The log may be trimmed at each `await`, so what is shown is read at once.
@@ -215,7 +206,7 @@ async def _shown(
     plain = text.replace(b"\033[K", b"")  # without moves, nothing is there to erase
     if not _has_controls(plain):
         return plain, range(len(lines)), lines
-    text += b"\n"
+    text = _erased(log.columns).sub(b"", text + b"\n")
     in_rows = _lines_in_rows(log.columns)
     shown: list[bytes] = []
     numbers: list[int] = []
@@ -246,6 +237,20 @@ def _has_controls(text: bytes) -> bool:
 
 
 @functools.cache
+def _erased(columns: int) -> re.Pattern[bytes]:
+    """Return an expression for what a line erases again without having left its row.
+
+    Behind it a carriage return was printed, then what the row shows, and the rest was erased. No
+    character has fewer bytes than columns. Progress bars are such lines.
+    """
+    return re.compile(
+        rb"(?m:^) (?: (?= [^\r\n]{0,%d} \r ) %b (?: \033\[[12]?K %b )* \r+ (?!\r) )+"
+        rb"(?= [^\0-\037\177]{0,%d} \033\[K )" % (columns, _IN_ROW, _IN_ROW, columns),
+        re.VERBOSE,
+    )
+
+
+@functools.cache
 def _lines_in_rows(columns: int) -> re.Pattern[bytes]:
     """Return an expression for lines that surely don't leave their rows.
 
@@ -253,8 +258,8 @@ def _lines_in_rows(columns: int) -> re.Pattern[bytes]:
     """
     edited = rb"(?= [^\r\n]{0,%d} [\r\n] ) %b (?: (?: \010 | \033\[[0-9]*[@DKPX] ) %b )*" % (
         columns,
-        _PRINTED,
-        _PRINTED,
+        _IN_ROW,
+        _IN_ROW,
     )
     return re.compile(rb"(?: %b (?: \r+ (?!\r) %b )* \n )+" % (edited, edited), re.VERBOSE)
 
