@@ -18,6 +18,7 @@ from support import PATIENCE_S, Gate, eventually, in_process, python
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.logs.pacing import work_of
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.control_mode import Parser
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -60,7 +61,7 @@ def largest_turns() -> Iterator[Counter[str]]:
             most[unit] = max(most[unit], size)
 
     def feed_terminal(self: Transcript, data: bytes, feed: Any = Transcript.feed) -> None:  # noqa: ANN401
-        count("bytes for terminals", len(data))
+        count("work for terminals", work_of(data))
         feed(self, data)
 
     def feed_parser(self: Parser, data: bytes, feed: Any = Parser.feed) -> Any:  # noqa: ANN401

@@ -17,7 +17,6 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +46,14 @@ _OPEN_FLAGS = (
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# File types other than regular files, by the test for their mode.
+# File types other than regular files.
 _FILE_TYPES = {
-    stat.S_ISLNK: "a symbolic link",
-    stat.S_ISFIFO: "a named pipe",
-    stat.S_ISDIR: "a directory",
-    stat.S_ISSOCK: "a socket",
-    stat.S_ISCHR: "a device",
-    stat.S_ISBLK: "a device",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
 }
 
 
@@ -63,13 +62,7 @@ class AuditError(ToolError):
 
 
 class _UnfitError(OSError):
-    """Raised when a path leads to something that can't be an audit.
-
-    Args:
-        path: The path.
-        state: What is wrong, as a predicate: "is a directory".
-        advice: What to do instead.
-    """
+    """Raised when a path can't be an audit, because it "is a directory" or the like."""
 
     def __init__(self, path: Path, state: str, advice: str) -> None:
         super().__init__(errno.EINVAL, f"it {state}", str(path))
@@ -77,14 +70,9 @@ class _UnfitError(OSError):
 
 
 class AuditLog:
-    """An open audit.
+    """An open audit: a file for records, and a directory for texts that calls returned.
 
-    Args:
-        path: The file for records, None to keep none. It is created with its directories.
-        captures: The directory for texts that calls returned, None to keep none.
-
-    Raises:
-        StartError: The file or a directory can't be created or opened.
+    None keeps none. Both are created if need be; StartError if they can't be created or opened.
     """
 
     def __init__(self, path: Path | None, captures: Path | None) -> None:
@@ -115,11 +103,7 @@ class AuditLog:
             self._fd = -1
 
     def flush(self) -> None:
-        """Write the records of earlier calls that could not be written then.
-
-        Raises:
-            AuditError: They still can't be written.
-        """
+        """Write the records of earlier calls; AuditError if they still can't be written."""
         try:
             self._write_unwritten()
         except OSError as error:
@@ -136,7 +120,11 @@ class AuditLog:
         """
         if self._fd < 0:
             return
-        self._unwritten.append(_encoded(record) + b"\n")
+        try:
+            line = orjson.dumps(record)
+        except TypeError:  # an integer beyond 64 bits, or half a surrogate pair
+            line = json.dumps(record, separators=(",", ":")).encode()
+        self._unwritten.append(line + b"\n")
         try:
             self._write_unwritten()
         except OSError as error:
@@ -148,20 +136,17 @@ class AuditLog:
     def capture(self, pane_id: str, text: str) -> str:
         """Write the text that a call returned to a new file, `<pane>-capture-NNN.txt`.
 
-        Returns:
-            The name of the file, "" if none is to be kept.
-
-        Raises:
-            AuditError: It can't be written.
+        Returns the file's name, "" if none is to be kept. Raises AuditError if it can't be written.
         """
         if self._captures is None:
             return ""
         try:
-            with contextlib.ExitStack() as stack:
-                directory = _open_directory(self._captures)
-                stack.callback(os.close, directory)
+            directory = _open_directory(self._captures)
+            try:
                 name, fd = _new_capture(directory, pane_id)
-                file = stack.enter_context(open(fd, "wb"))
+            finally:
+                os.close(directory)
+            with open(fd, "wb") as file:
                 file.write(text.encode())
         except OSError as error:
             raise AuditError(
@@ -195,19 +180,8 @@ class AuditLog:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _encoded(record: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(record)
-    except TypeError:  # an integer beyond 64 bits, or half a surrogate pair
-        return json.dumps(record, separators=(",", ":")).encode()
-
-
 def _open_directory(path: Path) -> int:
-    """Open a directory for new files, and create it if it is missing.
-
-    Raises:
-        OSError: It can't be created, listed or written.
-    """
+    """Open a directory for new files, which is created if it is missing, or raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
@@ -223,7 +197,12 @@ def _open_directory(path: Path) -> int:
 def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
     """Open a new file, numbered behind those that exist; return its name and its descriptor."""
     prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
-    number = max(_capture_numbers(directory, prefix), default=0)
+    suffixes = [
+        _CAPTURE_SUFFIX.fullmatch(name, len(prefix))
+        for name in os.listdir(directory)
+        if name.startswith(prefix)
+    ]
+    number = max((int(suffix[1]) for suffix in suffixes if suffix), default=0)
     while True:
         number += 1
         name = f"{prefix}-capture-{number:03d}.txt"
@@ -231,22 +210,8 @@ def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
             return name, os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=directory)
 
 
-def _capture_numbers(directory: int, prefix: str) -> Iterator[int]:
-    for name in os.listdir(directory):
-        if not name.startswith(prefix):
-            continue
-        suffix = _CAPTURE_SUFFIX.fullmatch(name, len(prefix))
-        if suffix:
-            yield int(suffix[1])
-
-
 def _open(path: Path) -> int:
-    """Open an audit for appending, and create it if it is missing.
-
-    Raises:
-        _UnfitError: The path leads to something that is no audit.
-        OSError: It can't be created or opened.
-    """
+    """Open an audit for appending, which is created if it is missing, or raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(FileNotFoundError):
         _check_type(path, path.lstat())  # before opening, which may act on a device
@@ -275,10 +240,7 @@ def _end_last_line(fd: int) -> None:
 
 
 def why_unfit(path: Path) -> str:
-    """Return why an existing file can't be an audit, in sentences; "" if it can.
-
-    The file stays as it is.
-    """
+    """Return why an existing file can't be an audit, in sentences; "" if it can."""
     try:
         _check_type(path, path.lstat())
         fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -298,8 +260,7 @@ def _check_type(path: Path, status: os.stat_result) -> None:
     mode = status.st_mode
     if stat.S_ISREG(mode) or os.path.samestat(status, os.stat(os.devnull)):
         return
-    names = [name for is_of_type, name in _FILE_TYPES.items() if is_of_type(mode)]
-    name = names[0] if names else "no regular file"
+    name = _FILE_TYPES.get(stat.S_IFMT(mode), "no regular file")
     advice = "Give the path of a regular file."
     if stat.S_ISLNK(mode):
         advice = "Give the file's own path."

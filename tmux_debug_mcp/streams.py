@@ -26,12 +26,8 @@ Answer = Callable[[str], Awaitable[None]]
 class Input:
     """The lines of a client as an async iterator of messages.
 
-    After the end of input it waits a moment for the calls at work.
-
-    Args:
-        fd: The file descriptor.
-        is_idle: Tells whether no call is at work.
-        answer: Sends the answer to a line that was refused; waits while the client reads nothing.
+    After the end of input it waits a moment for the calls at work, until it `is_idle`. A line that
+    was refused is answered; that waits while the client reads nothing.
     """
 
     def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Answer) -> None:
@@ -52,7 +48,15 @@ class Input:
             if message is not None:
                 yield message
         with anyio.move_on_after(LAST_CALLS_S):
-            await self._wait_until_idle()
+            # Also until the SDK holds no message that it has not passed on.
+            turns = 0
+            while turns < _TURNS:
+                if self._is_idle():
+                    turns += 1
+                    await anyio.lowlevel.checkpoint()
+                else:
+                    turns = 0
+                    await anyio.sleep(_POLL_S)
 
     async def _lines(self) -> AsyncIterator[bytes]:
         """Yield lines without their line feeds, the last one too if it has none.
@@ -70,17 +74,6 @@ class Input:
                 del line[MAX_LINE_BYTES:-EDGE_BYTES]
         yield bytes(line)
 
-    async def _wait_until_idle(self) -> None:
-        """Wait until no call is at work and the SDK holds no message that it has not passed on."""
-        turns = 0
-        while turns < _TURNS:
-            if self._is_idle():
-                turns += 1
-                await anyio.lowlevel.checkpoint()
-            else:
-                turns = 0
-                await anyio.sleep(_POLL_S)
-
     async def _read(self) -> bytes:
         if self._can_block:
             await anyio.wait_readable(self._fd)
@@ -93,12 +86,9 @@ class Input:
 
 
 class Output:
-    """The stream to a client, as the SDK writes to it.
+    """The stream to a client, as the SDK writes to it. Its descriptor becomes non-blocking.
 
     When the client is gone, what it has not read is dropped.
-
-    Args:
-        fd: The file descriptor, which becomes non-blocking.
     """
 
     def __init__(self, fd: int) -> None:

@@ -6,11 +6,12 @@ So other calls are answered meanwhile.
 import pytest
 from turns import largest_turns, works
 
+from tmux_debug_mcp.logs.pacing import TURN_WORK
 from tmux_debug_mcp.settings import Settings
 
 # The most work of a turn. How long that takes is a figure of `./dev bench`.
 MOST = {
-    "bytes for terminals": 1 << 16,
+    "work for terminals": TURN_WORK,
     "bytes of tmux": 1 << 16,
     "matched characters": 1 << 19,  # of 4 KiB of output, which may repeat characters
     "bytes of logs": 1 << 23,  # around the lines that a search has found

@@ -10,6 +10,7 @@ import pytest
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
+from tmux_debug_mcp.logs.pacing import TURN_WORK, work_of
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -122,7 +123,7 @@ async def test_search_of_spinners_takes_many_turns(
 
     def counting_feed(transcript: Transcript, data: bytes) -> None:
         nonlocal fed
-        fed += len(data)
+        fed += work_of(data)
         feed(transcript, data)
 
     async def take_turns() -> None:
@@ -136,8 +137,9 @@ async def test_search_of_spinners_takes_many_turns(
     monkeypatch.setattr(Transcript, "feed", counting_feed)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(take_turns)
+        await anyio.lowlevel.checkpoint()  # it begins to count
         assert await matching(log, "never there") == 0
         tasks.cancel_scope.cancel()
 
-    assert 0 < most_in_a_turn <= 1 << 16
+    assert 0 < most_in_a_turn <= TURN_WORK
     assert turns > len(data) >> 16

@@ -35,9 +35,7 @@ def open_inotify() -> int:
 def watch(inotify: int, fd: int, *, once: bool = False) -> int:
     """Watch an open file for writes, or only for the next write.
 
-    Returns:
-        The number of the watch, which is the same each time for the same file; -1 if the file
-        can't be watched.
+    Returns the number of the watch, the same each time for the same file; -1 if it can't be made.
     """
     mask = _IN_MODIFY
     if once:
@@ -71,15 +69,8 @@ def read_watches(inotify: int) -> set[int]:
 def punch_hole(fd: int, offset: int, length: int) -> bool:
     """Free the disk space of a range of a file, which then reads as zeros.
 
-    The rest of the file keeps its offsets, even if others append to it meanwhile.
-
-    Args:
-        fd: The file, open for writing.
-        offset: Where the range begins, a multiple of 4096.
-        length: Its bytes, a multiple of 4096.
-
-    Returns:
-        False if the file system has no holes; nothing is freed then.
+    The rest of the file keeps its offsets, even if others append to it meanwhile. Offset and length
+    are multiples of 4096. Returns False if the file system has no holes; nothing is freed then.
     """
     mode = _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE
     # Without these types, ctypes passes 32 bits.
@@ -96,11 +87,7 @@ def first_data(fd: int) -> int:
 
 
 def open_file(path: str) -> int:
-    """Return the descriptor of a regular file, open for reading.
-
-    Raises:
-        OSError: There is no such file, or the path names a symbolic link, a pipe or the like.
-    """
+    """Return the descriptor of a file, open for reading; OSError if it is no regular file."""
     # Opening some devices and pipes does something to them.
     if stat.S_ISREG(os.lstat(path).st_mode):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -111,13 +98,9 @@ def open_file(path: str) -> int:
 
 
 def hold(directory: str) -> int:
-    """Lock a directory as in use. Several processes can hold the same directory.
+    """Lock a directory as in use, or raise OSError. Several processes can hold the same one.
 
-    Returns:
-        A descriptor, which the caller owns. Closing it, or the end of the process, unlocks.
-
-    Raises:
-        OSError: There is no such directory.
+    The caller owns the descriptor. Closing it, or the end of the process, unlocks.
     """
     fd = os.open(directory, _OPEN_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_SH)
@@ -128,8 +111,7 @@ def hold(directory: str) -> int:
 def unheld(directory: str) -> Iterator[bool]:
     """Yield True if nobody holds the directory, and keep others from holding it during the block.
 
-    Raises:
-        OSError: There is no such directory.
+    Raises OSError if there is no such directory.
     """
     fd = os.open(directory, _OPEN_DIRECTORY)
     try:
@@ -212,16 +194,15 @@ def _unlink(name: str, directory: int) -> bool:
 def _remove_level(name: str, root: int, moved: int) -> int:
     """Remove a subdirectory of the root and its files; move its own subdirectories to the root.
 
-    Args:
-        name: The name of the subdirectory.
-        root: The descriptor of the directory that `remove` empties.
-        moved: How many directories were moved to the root before; their new names are numbered.
-
-    Returns:
-        How many have been moved now.
+    Moved ones are numbered: `moved` says how many there were before, and the result how many now.
     """
     with contextlib.suppress(OSError):
-        _make_accessible(name, root)
+        # fchmod(2) can't be used on O_PATH files.
+        path_fd = os.open(name, _OPEN_DIRECTORY | os.O_PATH, dir_fd=root)
+        try:
+            os.chmod(f"/proc/self/fd/{path_fd}", 0o700)
+        finally:
+            os.close(path_fd)
         directory = os.open(name, _OPEN_DIRECTORY, dir_fd=root)
         try:
             for entry in os.listdir(directory):
@@ -232,12 +213,3 @@ def _remove_level(name: str, root: int, moved: int) -> int:
             os.close(directory)
         os.rmdir(name, dir_fd=root)
     return moved
-
-
-def _make_accessible(name: str, root: int) -> None:
-    """Give ourselves all rights on a subdirectory. fchmod(2) can't be used on O_PATH files."""
-    path_fd = os.open(name, _OPEN_DIRECTORY | os.O_PATH, dir_fd=root)
-    try:
-        os.chmod(f"/proc/self/fd/{path_fd}", 0o700)
-    finally:
-        os.close(path_fd)

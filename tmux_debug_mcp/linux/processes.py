@@ -50,17 +50,17 @@ class Stat(NamedTuple):
     """
 
     pid: int
-    comm: str
-    state: str
-    ppid: int
-    pgrp: int
-    session: int
-    tty: int
-    tpgid: int
-    is_fork: bool
-    reaped: bool
-    starttime: int
-    start_stack: int
+    comm: str = ""
+    state: str = "X"
+    ppid: int = 0
+    pgrp: int = 0
+    session: int = 0
+    tty: int = 0
+    tpgid: int = -1
+    is_fork: bool = False
+    reaped: bool = False
+    starttime: int = -1
+    start_stack: int = 0
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -91,12 +91,7 @@ def read_stat(pid: int) -> Stat | None:
 def read_living(pid: int, starttime: int) -> Stat | None:
     """Return the state of the process that had this id when it was started.
 
-    Args:
-        pid: Its id, which another process may have got since.
-        starttime: Its start, as `Stat` has it.
-
-    Returns:
-        None once it has ended, also while it is a zombie.
+    None once it has ended, also while it is a zombie or when another process has got its id.
     """
     stat = read_stat(pid)
     if stat is None or stat.state in "ZX" or stat.starttime != starttime:
@@ -106,20 +101,7 @@ def read_living(pid: int, starttime: int) -> Stat | None:
 
 def gone(pid: int) -> Stat:
     """Return a stat for a process that ended before its own could be read."""
-    return Stat(
-        pid,
-        comm="",
-        state="X",
-        ppid=0,
-        pgrp=pid,
-        session=pid,
-        tty=0,
-        tpgid=-1,
-        is_fork=False,
-        reaped=False,
-        starttime=-1,
-        start_stack=0,
-    )
+    return Stat(pid, pgrp=pid, session=pid)
 
 
 def is_alive(pid: int) -> bool:
@@ -139,30 +121,17 @@ def is_on_terminal(process: Stat, path: str) -> bool:
 def cpu_ns(pid: int, thread: str | None = None) -> int:
     """Return the processor time of a thread, or of a whole process, in nanoseconds.
 
-    Args:
-        pid: The process.
-        thread: The thread's id; None for all threads, of which at most `MAX_THREADS` count.
-
-    Returns:
-        The time; 0 for a process or thread that is gone.
+    Of a process, at most `MAX_THREADS` threads count. It is 0 for what is gone.
     """
-    if thread is not None:
-        return _thread_cpu_ns(pid, thread)
-    return sum(_thread_cpu_ns(pid, one) for one in threads(pid, MAX_THREADS))
-
-
-def _thread_cpu_ns(pid: int, thread: str) -> int:
-    words = read(f"/proc/{pid}/task/{thread}/schedstat").split()
-    return int(words[0]) if words else 0
+    total = 0
+    for one in threads(pid, MAX_THREADS) if thread is None else [thread]:
+        words = read(f"/proc/{pid}/task/{one}/schedstat").split()
+        total += int(words[0]) if words else 0
+    return total
 
 
 def threads(pid: int, most: int | None = None) -> list[str]:
-    """Return the ids of the threads of a process; none if it is gone.
-
-    Args:
-        pid: The process.
-        most: Read only so many of them; None for all.
-    """
+    """Return the ids of the threads of a process, at most so many; none if it is gone."""
     try:
         # A directory has 2 links and 1 for each subdirectory; stat(2) is faster than a listing.
         has_one_thread = os.stat(f"/proc/{pid}/task").st_nlink == 3  # noqa: PLR2004
@@ -214,14 +183,12 @@ def arguments(pid: int) -> list[str]:
 def shares_our_files(pid: int) -> bool:
     """Tell whether a process runs as our user, in our mount namespace and root directory."""
     try:
-        return _file_view("self", os.geteuid()) == _file_view(pid, os.stat(f"/proc/{pid}").st_uid)
+        user = os.stat(f"/proc/{pid}").st_uid
+        namespaces = [os.stat(f"/proc/{one}/ns/mnt").st_ino for one in ("self", pid)]
+        roots = [os.readlink(f"/proc/{one}/root") for one in ("self", pid)]
     except OSError:
         return False
-
-
-def _file_view(pid: int | str, user: int) -> tuple[int, str, int]:
-    namespace = os.stat(f"/proc/{pid}/ns/mnt").st_ino
-    return namespace, os.readlink(f"/proc/{pid}/root"), user
+    return user == os.geteuid() and len(set(namespaces)) == len(set(roots)) == 1
 
 
 def open_files(pid: int) -> list[str]:
@@ -253,10 +220,7 @@ def children(pid: int) -> list[int]:
 
 
 def children_of(pid: int, thread: str) -> list[int]:
-    """Return the children of a thread of a process, zombies too, oldest first.
-
-    Source: proc(5), /proc/PID/task/TID/children.
-    """
+    """Return the children of a thread, zombies too, oldest first. Source: proc(5)."""
     return list(map(int, read(f"/proc/{pid}/task/{thread}/children").split()))
 
 
@@ -281,11 +245,8 @@ def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
 def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
     """Return the living descendants of a process, parents before their children.
 
-    For a subreaper, an empty list is certain, as `living_children` explains.
-
-    Args:
-        pid: The process.
-        spare: Processes to leave out, with their descendants.
+    Those of `spare` are left out, with their descendants. For a subreaper, an empty list is
+    certain, as `living_children` explains.
     """
     pids = living_children(pid, lambda stat: stat.pid not in spare)
     for parent in pids:  # which grows meanwhile
@@ -296,34 +257,20 @@ def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
 def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
     """End the descendants of a process: by SIGTERM, and after a grace period by SIGKILL.
 
-    Args:
-        root: The process.
-        spare: Processes to leave alone, with their descendants.
-
-    Returns:
-        Whether all of them are gone.
+    Those of `spare` are left alone, with their descendants. Returns whether all others are gone.
     """
     begin = time.monotonic()
-    _terminate_descendants(root, spare, begin + _GRACE_S)
-    return _kill_descendants(root, spare, begin + _GIVE_UP_S)
-
-
-def _terminate_descendants(root: int, spare: frozenset[int], deadline: float) -> None:
-    """Ask descendants to end, also those started meanwhile, such as the sleep of pane.sh."""
     signalled: set[int] = set()
-    while time.monotonic() < deadline:
+    # Also those started meanwhile are asked to end, such as the sleep of pane.sh.
+    while time.monotonic() < begin + _GRACE_S:
         living = set(descendants(root, spare))
         if not living:
-            return
+            return True
         send_signals(living - signalled, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
         signalled |= living
         time.sleep(0.002)
-
-
-def _kill_descendants(root: int, spare: frozenset[int], deadline: float) -> bool:
-    """Kill descendants until none is left or the time is over; tell whether none is left."""
     while descendants(root, spare):
-        if time.monotonic() >= deadline:
+        if time.monotonic() >= begin + _GIVE_UP_S:
             return False
         stopped: set[int] = set()
         # Stop all of them first: a program could fork faster than it is killed.
@@ -354,14 +301,7 @@ def exit_code_signal(exit_code: int) -> int:
 
 
 def signal_number(name: str) -> int:
-    """Return the number of a signal.
-
-    Args:
-        name: The signal's name, such as "SIGKILL" or "SIGRTMIN+3".
-
-    Raises:
-        KeyError: There is no such signal.
-    """
+    """Return the number of a signal such as "SIGKILL" or "SIGRTMIN+3", or raise KeyError."""
     base, _, offset = name.partition("+")
     return signal.Signals[base] + int(offset or 0)
 
@@ -391,13 +331,7 @@ def become_subreaper(*, is_one: bool = True) -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process.
-
-    Source: prctl(2).
-
-    Raises:
-        OSError: The kernel refuses it.
-    """
+    """Set an attribute of this process, or raise OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
 

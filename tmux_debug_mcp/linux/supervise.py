@@ -41,19 +41,16 @@ _IGNORED = (
 )
 
 
-def supervise(
-    directory: str, owners: str, control_in: int, control_out: int, argv: list[str]
-) -> None:
+def main() -> None:
     """Run tmux until the lifeline ends; then end everything that it started.
 
-    Args:
-        directory: The directory to create, mode 0700, and to remove at the end.
-        owners: A directory that the owner holds, and that is removed if the owner was killed; ""
-            for none.
-        control_in: The file descriptor that tmux reads control mode commands from.
-        control_out: The file descriptor that tmux writes to.
-        argv: The command that starts tmux as a control mode client and server.
+    The arguments are those of the program: the directory to create, mode 0700, and to remove at the
+    end; a directory that the owner holds, and that is removed if the owner was killed, or "";
+    the descriptors that tmux reads control mode commands from and writes to; and the command that
+    starts tmux as a control mode client and server.
     """
+    directory, owners, *descriptors = sys.argv[1:5]
+    control_in, control_out = map(int, descriptors)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     processes.become_subreaper()
@@ -61,25 +58,17 @@ def supervise(
     os.mkdir(directory, 0o700)
     files.hold(directory)
     if os.fork() == 0:
-        _exec_tmux(control_in, control_out, argv)
+        _exec_tmux(control_in, control_out, sys.argv[5:])
     os.close(control_in)
     os.close(control_out)
     was_killed = os.read(sys.stdin.fileno(), 1) == b""
     processes.end_descendants(os.getpid())
     files.remove(directory)
-    if owners and was_killed:
-        _remove_when_unheld(owners)
-
-
-def _remove_when_unheld(directory: str) -> None:
-    """Remove the directory of an owner that was killed.
-
-    The kernel may close the lifeline before it unlocks the directory. A server that has taken the
-    owner's place has locked its own.
-    """
+    # The kernel may close the lifeline before it unlocks the owner's directory. A server that has
+    # taken the owner's place has locked its own.
     deadline = time.monotonic() + _UNLOCK_S
-    while os.path.lexists(directory) and time.monotonic() < deadline:
-        files.remove_unheld(directory)
+    while was_killed and os.path.lexists(owners) and time.monotonic() < deadline:
+        files.remove_unheld(owners)
         time.sleep(_POLL_S)
 
 
@@ -106,11 +95,8 @@ def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
 def remove_if_unused(directory: str, deadline: float) -> None:
     """Remove the directory of a supervisor that is gone, and kill the processes that carry its tag.
 
-    A stopped supervisor whose server is gone is continued, and then does that itself.
-
-    Args:
-        directory: An existing directory of a supervisor, `NAME-PID-NONCE` with the server's PID.
-        deadline: When to give up, on the clock of time.monotonic().
+    The directory is named `NAME-PID-NONCE`, with the server's PID. A stopped supervisor whose
+    server is gone is continued, and then does that itself. The deadline is by time.monotonic().
     """
     with files.unheld(directory) as is_unused:
         name = os.path.basename(directory)
@@ -146,9 +132,3 @@ def _tagged(name: str, spared: set[int]) -> list[int]:
     numbers = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     living = [pid for pid in numbers if pid not in spared and processes.is_alive(pid)]
     return [pid for pid in living if processes.tag(pid).partition("/")[0] == name]
-
-
-def main() -> None:
-    """Run as a program: DIRECTORY OWNERS CONTROL_IN CONTROL_OUT TMUX [ARGUMENT...]."""
-    directory, owners, control_in, control_out, *argv = sys.argv[1:]
-    supervise(directory, owners, int(control_in), int(control_out), argv)

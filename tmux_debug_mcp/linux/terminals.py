@@ -61,11 +61,6 @@ def modes_at(path: str) -> Modes | None:
             [unread_bytes] = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))
         except (termios.error, OSError):
             return None
-    return _modes(attributes, unread_bytes)
-
-
-def _modes(attributes: list[Any], unread_bytes: int) -> Modes:
-    """Return the modes, given what termios.tcgetattr() returned."""
     lflag, characters = attributes[_LFLAG], attributes[_CC]
     is_canonical = bool(lflag & termios.ICANON)
     has_signal_keys = bool(lflag & termios.ISIG)
@@ -131,10 +126,7 @@ def restart_output(pid: int) -> None:
 def restore(pid: int) -> bool:
     """Put a session leader's terminal back into canonical mode, with echo and signal keys.
 
-    Unread input is dropped.
-
-    Returns:
-        False if it was in canonical mode already, or there is no terminal; nothing changes then.
+    Unread input is dropped. Returns False if it was in that mode already, or there is no terminal.
     """
     with _open(pid) as fd, contextlib.suppress(termios.error):
         if fd is None:

@@ -87,13 +87,7 @@ def is_known_machine() -> bool:
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     """Return what a thread waits for, or None if the kernel does not let us see it.
 
-    Args:
-        pid: The process.
-        thread: The thread's id.
-        tty: The terminal, as tty_nr in /proc/PID/stat.
-
-    Raises:
-        OSError: Too many files are open.
+    `tty` is the terminal, as in /proc/PID/stat. Raises OSError if too many files are open.
     """
     words = _system_call(pid, thread)
     if words is None:
@@ -101,18 +95,36 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     if len(words) < 4:  # noqa: PLR2004  "running", "-1 SP PC", or nothing: in no system call
         return Wait()
     number, *arguments = [int(word, 0) for word in words[:7]]
-    return _wait(pid, thread, number, arguments, tty)
+    # A thread may have a table of files of its own: clone(2) without CLONE_FILES, unshare(2).
+    files_of = f"/proc/{pid}/task/{thread}"
+    call = _CALLS.get(number)
+    if call == "restart" and b"poll" in processes.read(f"{files_of}/wchan"):
+        call = "restarted poll"
+    match call:
+        case "read":
+            fd, _buffer, count, *_ = arguments
+            if not _is_device_of(_device(files_of, fd), tty):
+                return Wait()
+            return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
+        case "poll":
+            files, count, timeout, *_ = arguments
+            return _wait_among(files_of, _polled(pid, files, count), timeout, tty)
+        case "restarted poll":
+            files, count, *_ = arguments
+            return _wait_among(files_of, _polled(pid, files, count), 0, tty)
+        case "select":
+            count, bits, _writing, _failing, timeout, *_ = arguments
+            return _wait_among(files_of, _selected(pid, count, bits), timeout, tty)
+        case "epoll":
+            return _wait_among(files_of, _epolled(files_of, arguments[0]), 0, tty)
+    return Wait()
 
 
 def _system_call(pid: int, thread: str) -> list[bytes] | None:
     """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
 
-    Returns:
-        The words; none for a thread that has ended or runs; None if it sleeps, and we may not read
-        them.
-
-    Raises:
-        OSError: Too many files are open.
+    None are there of a thread that has ended or runs. It is None if the thread sleeps, and we may
+    not read them.
     """
     try:
         fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
@@ -128,50 +140,8 @@ def _system_call(pid: int, thread: str) -> list[bytes] | None:
         return []
 
 
-def _wait(pid: int, thread: str, number: int, arguments: list[int], tty: int) -> Wait:
-    # A thread may have a table of files of its own: clone(2) without CLONE_FILES, unshare(2).
-    files_of = f"/proc/{pid}/task/{thread}"
-    call = _CALLS.get(number)
-    if call == "restart" and _is_in_poll(pid, thread):
-        call = "restarted poll"
-    match call:
-        case "read":
-            fd, _buffer, count, *_ = arguments
-            return _wait_in_read(files_of, fd, count, tty)
-        case "poll":
-            files, count, timeout, *_ = arguments
-            return _wait_among(files_of, _polled(pid, files, count), timeout, tty)
-        case "restarted poll":
-            files, count, *_ = arguments
-            return _wait_among(files_of, _polled(pid, files, count), 0, tty)
-        case "select":
-            count, bits, _writing, _failing, timeout, *_ = arguments
-            return _wait_among(files_of, _selected(pid, count, bits), timeout, tty)
-        case "epoll":
-            return _wait_among(files_of, _epolled(files_of, arguments[0]), 0, tty)
-    return Wait()
-
-
-def _is_in_poll(pid: int, thread: str) -> bool:
-    """Tell whether a thread sleeps in the kernel's function for poll(2)."""
-    return b"poll" in processes.read(f"/proc/{pid}/task/{thread}/wchan")
-
-
-def _wait_in_read(files_of: str, fd: int, count: int, tty: int) -> Wait:
-    if not _is_device_of(_device(files_of, fd), tty):
-        return Wait()
-    return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
-
-
 def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
-    """Return what a thread waits for.
-
-    Args:
-        files_of: The directory of the thread in /proc.
-        numbers: The files whose input the thread waits for.
-        timeout: The argument for the time. A null pointer and the number -1 mean no timeout.
-        tty: The terminal.
-    """
+    """Return what a thread waits for, which has some files and a timeout; 0 and -1 mean none."""
     devices = [_device(files_of, number) for number in numbers]
     are_terminal = [_is_device_of(device, tty) for device in devices]
     has_timeout = timeout != 0 and timeout & 0xFFFFFFFF != 0xFFFFFFFF  # noqa: PLR2004  32 bits of -1
@@ -261,13 +231,9 @@ class HiddenWaits:
         self._asked_at = 0.0
 
     def find(self, threads: Sequence[Thread], terminal: str) -> list[Thread]:
-        """Return those of the threads that wait for a terminal which hides what is typed.
+        """Return those of sleeping threads that wait for a terminal which hides what is typed.
 
         Blocks for some 2 ms if threads have run since the last call.
-
-        Args:
-            threads: Threads that sleep.
-            terminal: The path of the terminal.
         """
         now = time.monotonic()
         if now > self._asked_at + _ASK_AGAIN_S:

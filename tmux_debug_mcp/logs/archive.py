@@ -56,17 +56,11 @@ _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A pane, as the index has it.
+    """A pane when it was made, as the index has it.
 
-    Attributes:
-        id: Our id of the pane, `debug-N`; the log's file is named after it.
-        window: Our id of the window that it was made in, `@N`.
-        name: Its name.
-        command: Its command, at most 1,000 characters.
-        mark: The digest of its end mark's nonce.
-        columns: The terminal's columns when it was made.
-        rows: The terminal's rows.
-        started_at: When it was made, in seconds since the epoch.
+    Our ids are those of the pane, which names the log's file, and of its window. The command has at
+    most 1,000 characters, `mark` is the digest of the end mark's nonce, and the time is in seconds
+    since the epoch.
     """
 
     id: str
@@ -77,15 +71,6 @@ class Entry:
     columns: int
     rows: int
     started_at: float
-
-    @property
-    def window_number(self) -> int:
-        """The number in the window's id."""
-        return int(self.window.removeprefix("@"))
-
-    def has_id(self, target: str) -> bool:
-        """Tell whether a target is the id of the pane or of its window."""
-        return target in (self.id, self.window)
 
     def line(self) -> bytes:
         """Return the line of the index, with its line feed."""
@@ -98,25 +83,13 @@ class Entry:
 class ArchivedPane:
     """What the archive has of a pane. Whoever gets it must close `log`.
 
-    Attributes:
-        target: The target that it was found by, such as `RUN/ID`.
-        entry: What the index has of the pane.
-        log: Its kept log.
-        is_held: The server of that run is alive.
+    It was found by a target such as `RUN/ID`, and is held while the server of that run is alive.
     """
 
     target: str
     entry: Entry
     log: Log
     is_held: bool
-
-
-@dataclass(slots=True)
-class _Index:
-    """An index that was read, and what tells whether it has changed since."""
-
-    version: tuple[int, ...]
-    entries: list[Entry]
 
 
 def new_run() -> str:
@@ -131,11 +104,7 @@ def names_run(target: str) -> bool:
 
 
 class Archive:
-    """The kept logs in a directory.
-
-    Args:
-        directory: The directory, which `prepare` makes if it is missing. Each server run has a
-            directory in it; that of this run is made with its first log.
+    """The kept logs in a directory, in which each server run has one, made with its first log.
 
     Attributes:
         run: The name of this server run.
@@ -148,14 +117,11 @@ class Archive:
         self._closed: deque[tuple[Path, int]] = deque()  # killed panes' logs, with their bytes
         self._closed_bytes = 0
         self._other_bytes = 0  # of other runs
-        self._indexes: dict[str, _Index] = {}
+        # The entries of each index that was read, and what tells whether it has changed since.
+        self._indexes: dict[str, tuple[tuple[int, ...], list[Entry]]] = {}
 
     def prepare(self) -> None:
-        """Make the directory if it is missing, and see that logs can be made in it.
-
-        Raises:
-            StartError: It can't be made or written.
-        """
+        """Make the directory if it is missing; StartError if it can't be made or written."""
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -179,16 +145,7 @@ class Archive:
         return self._directory / self.run
 
     def new_log(self, pane_id: str, nonce: str, clock: Clock | None = None) -> Log:
-        """Return a new log for a pane.
-
-        Args:
-            pane_id: Our id of the pane, which names the file.
-            nonce: The nonce of the pane's end mark.
-            clock: Tells when the log grows.
-
-        Raises:
-            StorageError: The file can't be made, or there is no room for it.
-        """
+        """Return a new log for a pane; StorageError if it can't be made."""
         try:
             if not self._is_locked():
                 self.close()
@@ -210,11 +167,7 @@ class Archive:
             return False
 
     def record(self, entry: Entry) -> None:
-        """Write a pane that was made into the index.
-
-        Raises:
-            StorageError: The index can't be written.
-        """
+        """Write a pane that was made into the index; StorageError if that is impossible."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             fd = os.open(self.directory / _INDEX, flags, 0o600)
@@ -249,50 +202,37 @@ class Archive:
         """Tell whether `find` finds a pane."""
         run, _, own = target.partition("/")
         with contextlib.suppress(OSError):
-            paths = [
-                self._directory / run / f"{entry.id}.log" for entry in self._matching(run, own)
-            ]
-            return any(path.exists() for path in paths)
+            entries = self._matching(run, own)
+            return any((self._directory / run / f"{entry.id}.log").exists() for entry in entries)
         return False
 
     def _matching(self, run: str, own: str) -> list[Entry]:
         """Return the entries of a run that a target means, the best first."""
         newest_first = list(reversed(self._entries(run)))
-        by_id = [entry for entry in newest_first if entry.has_id(own)]
+        by_id = [entry for entry in newest_first if own in (entry.id, entry.window)]
         by_name = [entry for entry in newest_first if entry.name == own]
         return by_id + by_name
 
     def free_window(self) -> int:
-        """Return the lowest number above those of all windows of the other runs.
-
-        Raises:
-            OSError: The directory can't be listed.
-        """
+        """Return the lowest number above those of all windows of other runs, or raise OSError."""
         numbers = [-1]
-        for run in self._other_runs():
-            with contextlib.suppress(OSError):
-                numbers += [entry.window_number for entry in self._entries(run)]
+        for _, entries in self._others():
+            numbers += [int(entry.window.removeprefix("@")) for entry in entries]
         return max(number for number in numbers if number < _MAX_WINDOW) + 1
 
     def runs_with(self, window: str) -> list[str]:
-        """Return the other runs that have a window of this id, the newest first.
+        """Return the other runs that have a window of this id, newest first, or raise OSError."""
+        others = list(self._others())
+        return [run for run, entries in others if window in [entry.window for entry in entries]]
 
-        Raises:
-            OSError: The directory can't be listed.
-        """
-        found = []
+    def _others(self) -> Iterator[tuple[str, list[Entry]]]:
+        """Yield the other runs that have an index, newest first, with its entries."""
         for run in reversed(self._other_runs()):
             with contextlib.suppress(OSError):
-                if any(entry.window == window for entry in self._entries(run)):
-                    found.append(run)
-        return found
+                yield run, self._entries(run)
 
     def earlier(self) -> Iterator[tuple[str, Entry]]:
-        """Yield run and entry of each pane whose server has ended, the newest run first.
-
-        Raises:
-            OSError: The directory can't be listed.
-        """
+        """Yield run and entry of each pane whose server has ended, newest run first."""
         for run in reversed(self._other_runs()):
             with (
                 contextlib.suppress(OSError),
@@ -302,21 +242,17 @@ class Archive:
                     yield run, entry
 
     def _entries(self, run: str) -> list[Entry]:
-        """Return the index of a run; nothing where there is no such run.
-
-        Raises:
-            OSError: The run has no index.
-        """
+        """Return the index of a run, none where there is no such run; OSError without an index."""
         if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():
             return []
         with open(files.open_file(str(self._directory / run / _INDEX)), "rb") as file:
             status = os.fstat(file.fileno())
             version = (status.st_ino, status.st_size, status.st_mtime_ns)
-            known = self._indexes.get(run)
-            if known is None or known.version != version:
-                known = _Index(version, parsed(file.read(_MAX_INDEX_BYTES)))
-                self._indexes[run] = known
-        return known.entries
+            known_version, entries = self._indexes.get(run, ((), []))
+            if version != known_version:
+                entries = parsed(file.read(_MAX_INDEX_BYTES))
+                self._indexes[run] = version, entries
+        return entries
 
     def _other_runs(self) -> list[str]:
         """Return the names of the other runs, oldest first."""
@@ -347,17 +283,13 @@ class Archive:
         for number, run in enumerate(reversed(self._other_runs()), start=2):
             directory = self._directory / run
             with contextlib.suppress(OSError), files.unheld(str(directory)) as is_unheld:
-                size = _disk_bytes(directory)
+                with os.scandir(directory) as entries:
+                    blocks = [entry.stat(follow_symlinks=False).st_blocks for entry in entries]
+                size = sum(blocks) * 512
                 if is_unheld and (number > MAX_SERVER_RUNS or self._is_over_limit(size)):
                     files.remove(str(directory))
                 else:
                     self._other_bytes += size
-
-
-def _disk_bytes(directory: Path) -> int:
-    """Return the disk space of the files in a directory."""
-    with os.scandir(directory) as entries:
-        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
 
 
 def parsed(index: bytes) -> list[Entry]:

@@ -66,13 +66,7 @@ def joined(*parts: Excerpt) -> Excerpt:
 
 
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
-    """Return the note that stands in a gap.
-
-    Args:
-        lines: How many lines are left out; 0 for a part of one.
-        size: Their bytes.
-        advice: How to read them, if that is possible.
-    """
+    """Return the note for so many lines and bytes that are left out; 0 lines for a part of one."""
     note = f"{size} bytes left out"
     if lines:
         noun = "line" if lines == 1 else "lines"
@@ -99,16 +93,11 @@ def end_of(text: str, max_characters: int) -> str:
 
 
 def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = None) -> Excerpt:
-    """Return an excerpt with a gap in the middle, if it is too long.
+    """Return an excerpt with a gap in the middle, if it is too long with its line feeds.
 
     A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
-    would leave more than half of either empty.
-
-    Args:
-        excerpt: The excerpt.
-        max_characters: The length of the result, with its line feeds.
-        keep: The index of a line that must stay, if the room suffices: the end begins there or
-            before it.
+    would leave more than half of either empty. The line with the index `keep` stays, if the room
+    suffices: the end begins there or before it.
     """
     if len(excerpt.text) <= max_characters:
         return excerpt
@@ -155,13 +144,7 @@ def _slice(excerpt: Excerpt, start: int, end: int) -> Excerpt:
 
 
 def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Excerpt:
-    """Return the gap that replaces lines, between the parts of them that are to stay.
-
-    Args:
-        cut: The lines.
-        first_characters: How much of the first line stays.
-        last_characters: How much of the last line stays.
-    """
+    """Return the gap that replaces lines, between what stays of the first and of the last one."""
     text = "\n".join(cut) + "\n"
     first = cut[0][:first_characters]
     last = cut[-1][-last_characters:] if last_characters else ""

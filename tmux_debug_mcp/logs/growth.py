@@ -22,11 +22,6 @@ MAX_LOGS_BYTES = 512 << 20
 class LogEvents:
     """Wakes the subscribers of logs that grow, by one inotify instance for all of them.
 
-    Where the system has no inotify instance left, subscribers poll.
-
-    Args:
-        clock: The engine's clock.
-
     Attributes:
         reading: Lock for reading one piece of a log, so that many waiters leave time to other
             calls.
@@ -85,9 +80,7 @@ class LogEvents:
 
     def _watch(self, log: Log) -> int:
         """Return the number of the log's inotify watch, or -1 where it can't have one."""
-        if self._inotify < 0:
-            return -1
-        return files.watch(self._inotify, log.fd)
+        return files.watch(self._inotify, log.fd) if self._inotify >= 0 else -1
 
     def _notify(self, watch: int) -> None:
         for subscription in self._subscriptions.get(watch, ()):
@@ -95,12 +88,7 @@ class LogEvents:
 
 
 class Subscription:
-    """One waiter's subscription to one log.
-
-    Args:
-        clock: The engine's clock.
-        polls: Nobody calls `notify` when the log grows, so `wait` returns after the poll interval.
-    """
+    """One waiter's subscription to one log. If it polls, nobody calls `notify` when that grows."""
 
     def __init__(self, clock: Clock, *, polls: bool) -> None:
         self._clock = clock
@@ -124,9 +112,6 @@ class Retention:
     """Trims logs at intervals while any of them grows, and sleeps while none does.
 
     Where the system has no inotify instance left, it trims at intervals all the time.
-
-    Args:
-        clock: The engine's clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -151,27 +136,21 @@ class Retention:
             if self._inotify >= 0:
                 await anyio.wait_readable(self._inotify)
                 files.read_watches(self._inotify)
-            self._note_growth()
-            await self._trim_while_growing()
+            for log in self._logs:
+                log.note_growth()
+            sizes: dict[Log, int] = {}
+            is_growing = True
+            while is_growing:
+                await self._clock.sleep(self._clock.times.trim_s)
+                self._logs = {log for log in self._logs if not log.is_closed}
+                self.trim()
+                for log in self._logs:
+                    log.note_growth()
+                last_sizes = sizes
+                sizes = {log: log.size for log in self._logs}
+                is_growing = sizes != last_sizes
             for log in self._logs:
                 self._watch(log)
-
-    async def _trim_while_growing(self) -> None:
-        sizes: dict[Log, int] = {}
-        is_growing = True
-        while is_growing:
-            await self._clock.sleep(self._clock.times.trim_s)
-            self._logs = {log for log in self._logs if not log.is_closed}
-            self.trim()
-            self._note_growth()
-            last_sizes = sizes
-            sizes = {log: log.size for log in self._logs}
-            is_growing = sizes != last_sizes
-
-    def _note_growth(self) -> None:
-        for log in self._logs:
-            if not log.is_closed:
-                log.note_growth()
 
     def trim(self) -> None:
         """Trim all logs to `MAX_LOG_BYTES`, or to less if together they exceed `MAX_LOGS_BYTES`."""
@@ -188,17 +167,9 @@ class Retention:
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:
-    """Return the size to limit each log to, so that all together don't exceed a total.
+    """Return the largest size, at most `max_each`, to limit each log to so that the total holds.
 
     Logs below the limit leave the rest of their share to the others.
-
-    Args:
-        sizes: The sizes of the logs.
-        max_each: The limit if the total is no problem.
-        max_total: The limit of the sum.
-
-    Returns:
-        The largest limit that keeps the total, at most `max_each`.
     """
     available = max_total
     for number, size in enumerate(sorted(sizes)):

@@ -24,14 +24,11 @@ _MAX_EXIT_CODE = 255
 # Holes begin and end at multiples of this.
 _BLOCK_BYTES = 4096
 
+OnClose = Callable[["Log"], None]
+
 
 class Mark(NamedTuple):
-    """The end mark of a pane's program.
-
-    Attributes:
-        offset: Its cursor.
-        exit_code: The program's exit code, from 0 to 255, as a shell has it in `$?`.
-    """
+    """The end mark of a pane's program: its cursor, and the exit code as a shell has it in `$?`."""
 
     offset: int
     exit_code: int
@@ -42,18 +39,11 @@ class Log:
 
     It is made by `create`, `unnamed` or `unlinked` for a new pane, by `kept` or `shared` for one to
     read. These raise OSError if there is no such file, or it can't be made, or the disk is full.
-
-    Args:
-        fd: The file, which the log owns from now on.
-        path: Its path.
-        nonce: The nonce of the pane's end mark, or the digest of the nonce.
-        clock: Tells when the log grows.
-        timing: When it grew, for a log that is only read; None for a new one.
-        keeps_timing: Write the timing of a new log into a file beside it.
-        on_close: Called when the log is closed.
+    The nonce is that of the pane's end mark; a log that is read may have its digest instead.
 
     Attributes:
         path: Where the file was made. It need not be there any more.
+        fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
         columns: The width of the terminal.
         rows: The height of the terminal.
@@ -69,10 +59,10 @@ class Log:
         *,
         timing: Timing | None = None,
         keeps_timing: bool = False,
-        on_close: Callable[["Log"], None] | None = None,
+        on_close: OnClose | None = None,
     ) -> None:
         self.path = path
-        self._fd = fd
+        self.fd = fd
         self._nonce = nonce
         self._clock = clock or Clock()
         self._is_new = timing is None
@@ -87,21 +77,9 @@ class Log:
 
     @classmethod
     def create(
-        cls,
-        path: Path,
-        nonce: str,
-        clock: Clock | None = None,
-        *,
-        on_close: Callable[["Log"], None] | None = None,
+        cls, path: Path, nonce: str, clock: Clock | None = None, *, on_close: OnClose | None = None
     ) -> Self:
-        """Return a new log whose file stays after the end, with its timing in a file beside it.
-
-        Args:
-            path: The file to create.
-            nonce: The nonce of the pane's end mark.
-            clock: Tells when the log grows.
-            on_close: Called when the log is closed.
-        """
+        """Return a new log whose file stays after the end, with its timing in a file beside it."""
         fd = _new_file(path, os.O_CREAT | os.O_EXCL)
         return cls(fd, path, nonce, clock, keeps_timing=True, on_close=on_close)
 
@@ -109,23 +87,13 @@ class Log:
     def unnamed(cls, directory: Path, nonce: str, clock: Clock | None = None) -> Self:
         """Return a new log whose file has no name, so that it vanishes when nobody has it open.
 
-        Args:
-            directory: A directory on the file system to use. OSError is EOPNOTSUPP or EISDIR if
-                that has no such files.
-            nonce: The nonce of the pane's end mark.
-            clock: Tells when the log grows.
+        Where the directory's file system has no such files, OSError is EOPNOTSUPP or EISDIR.
         """
         return cls(_new_file(directory, os.O_TMPFILE), directory, nonce, clock)
 
     @classmethod
     def unlinked(cls, path: Path, nonce: str, clock: Clock | None = None) -> Self:
-        """Return a new log whose file has lost its name: for file systems without unnamed files.
-
-        Args:
-            path: Where the file is created.
-            nonce: The nonce of the pane's end mark.
-            clock: Tells when the log grows.
-        """
+        """Return a new log whose file has lost its name: for file systems without unnamed files."""
         log = cls(_new_file(path, os.O_CREAT | os.O_EXCL), path, nonce, clock)
         try:
             path.unlink()
@@ -136,22 +104,12 @@ class Log:
 
     @classmethod
     def kept(cls, path: Path, nonce: str) -> Self:
-        """Return a log that was kept, open for reading only. `read_timing` reads its times.
-
-        Args:
-            path: Its file.
-            nonce: The nonce of the pane's end mark, or the digest of the nonce.
-        """
+        """Return a log that was kept, open for reading only. `read_timing` reads its times."""
         return cls(files.open_file(str(path)), path, nonce, timing=Timing(0.0))
 
     @classmethod
     def shared(cls, path: Path, timing: Timing) -> Self:
-        """Return a log that another process of this user has open, for reading only.
-
-        Args:
-            path: What that log's `writable` says.
-            timing: That log's timing.
-        """
+        """Return a log for reading only, given `writable` and `timing` of one that is open."""
         return cls(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, "", timing=timing)
 
     def close(self) -> None:
@@ -162,9 +120,9 @@ class Log:
         if self._status_at_close:
             return
         self.note_growth()
-        self._status_at_close = os.fstat(self._fd)
-        os.close(self._fd)
-        self._fd = -1
+        self._status_at_close = os.fstat(self.fd)
+        os.close(self.fd)
+        self.fd = -1
         if self._on_close:
             self._on_close(self)
 
@@ -176,18 +134,19 @@ class Log:
     def resize(self, columns: int, rows: int) -> None:
         """Record a new size of the terminal."""
         self.columns, self.rows = columns, rows
-        self._keep_timing(self.timing.resize(self._age_s(), self.size, columns, rows))
+        age_s = self._clock.now() - self._made_at
+        self._keep_timing(self.timing.resize(age_s, self.size, columns, rows))
 
     def note_growth(self) -> None:
         """Note the present size and time in `timing`, unless the log is only read."""
         if self._is_new:
-            self._keep_timing(self.timing.grow(self._age_s(), self.size))
+            age_s = self._clock.now() - self._made_at
+            self._keep_timing(self.timing.grow(age_s, self.size))
 
     def read_timing(self, began_at: float) -> None:
         """Read the timing from the file beside a kept log, if there is one.
 
-        Args:
-            began_at: When the log was made, in seconds since the epoch, if the file does not tell.
+        If the file does not tell, the log was made at `began_at`, in seconds since the epoch.
         """
         self.timing = Timing(began_at, self.columns, self.rows)
         with contextlib.suppress(OSError):
@@ -206,14 +165,6 @@ class Log:
             finally:
                 os.close(fd)
 
-    def _age_s(self) -> float:
-        return self._clock.now() - self._made_at
-
-    @property
-    def fd(self) -> int:
-        """The file descriptor, which the log owns; -1 when it is closed."""
-        return self._fd
-
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
@@ -226,10 +177,7 @@ class Log:
 
     @property
     def written_at(self) -> float:
-        """When the file was written last, in seconds since the epoch, by a clock that may be set.
-
-        `quiet_s` tells how long ago that is.
-        """
+        """When the file was written last, in seconds since the epoch by the system's clock."""
         return self._status().st_mtime
 
     def quiet_s(self) -> float:
@@ -258,7 +206,7 @@ class Log:
 
         The path leads through our descriptor, so it works for a file without a name, too.
         """
-        return f"/proc/{os.getpid()}/fd/{self._fd}"
+        return f"/proc/{os.getpid()}/fd/{self.fd}"
 
     def is_at(self, path: str) -> bool:
         """Tell whether a path leads to this log's file."""
@@ -267,7 +215,7 @@ class Log:
         return False
 
     def _status(self) -> os.stat_result:
-        return self._status_at_close or os.fstat(self._fd)
+        return self._status_at_close or os.fstat(self.fd)
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes from a cursor on: fewer at the end of the log, none of a closed log.
@@ -276,21 +224,17 @@ class Log:
         """
         if self.is_closed or size <= 0:
             return b""
-        return os.pread(self._fd, size, start)
+        return os.pread(self.fd, size, start)
 
     def trim(self, keep_bytes: int) -> bool:
-        """Free the disk space of the oldest bytes. Cursors do not change.
+        """Free the disk space of all but the newest bytes, and up to 4 KiB. Cursors stay.
 
-        Args:
-            keep_bytes: How many of the newest bytes to keep; up to 4 KiB more are kept.
-
-        Returns:
-            False if the file system has no holes; everything is kept then.
+        Returns False if the file system has no holes; everything is kept then.
         """
         end = (self.size - keep_bytes) // _BLOCK_BYTES * _BLOCK_BYTES
         if self.is_closed or end <= self.kept_from:
             return True
-        if not files.punch_hole(self._fd, self.kept_from, end - self.kept_from):
+        if not files.punch_hole(self.fd, self.kept_from, end - self.kept_from):
             return False
         self.kept_from = end
         return True
@@ -302,22 +246,14 @@ class Log:
         end = self.size
         while end > 0:
             start = max(0, end - _PIECE_BYTES)
-            mark = self._last_mark(start, end)
-            if mark is not None or start == 0:
-                return mark
+            for match in reversed(list(PANE_MARK.finditer(self.read(start, end - start)))):
+                nonce, exit_code = match[1].decode(), int(match[2])
+                if exit_code <= _MAX_EXIT_CODE and self._nonce in (nonce, nonce_digest(nonce)):
+                    return Mark(start + match.start(), exit_code)
+            if start == 0:
+                return None
             end = start + MAX_MARK_BYTES
         return None
-
-    def _last_mark(self, start: int, end: int) -> Mark | None:
-        piece = os.pread(self._fd, end - start, start)
-        for match in reversed(list(PANE_MARK.finditer(piece))):
-            nonce, exit_code = match[1].decode(), int(match[2])
-            if exit_code <= _MAX_EXIT_CODE and self._is_ours(nonce):
-                return Mark(start + match.start(), exit_code)
-        return None
-
-    def _is_ours(self, nonce: str) -> bool:
-        return self._nonce in (nonce, nonce_digest(nonce))
 
 
 def timing_path(log: Path) -> Path:

@@ -8,8 +8,10 @@ from typing import Any
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.vt.drawing import Drawing
 from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
+from .pacing import pieces
 from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
@@ -20,27 +22,14 @@ _MULTILINE = "(?m)"
 
 
 class MatchReason(StrEnum):
-    """Which pattern of a wait matches.
-
-    Attributes:
-        MATCHED: The pattern to wait for.
-        STOPPED: The pattern that ends the wait without success.
-    """
+    """Which pattern of a wait matches: the one to wait for, or the one that ends it in failure."""
 
     MATCHED = "matched"
     STOPPED = "stopped"
 
 
 class Matcher:
-    """The patterns of a wait.
-
-    Args:
-        pattern: The pattern to wait for, if any.
-        stop_pattern: The pattern that ends the wait without success, if any.
-
-    Raises:
-        ArgumentError: A pattern is invalid or too long.
-    """
+    """The patterns of a wait, if it has any; ArgumentError if one is invalid or too long."""
 
     def __init__(self, pattern: str | None, stop_pattern: str | None) -> None:
         self._patterns: list[tuple[MatchReason, Any]] = []
@@ -55,11 +44,7 @@ class Matcher:
         return bool(self._patterns)
 
     def first(self, lines: Sequence[str]) -> MatchReason | None:
-        """Return which pattern matches first in some lines.
-
-        Returns:
-            The reason, MATCHED if both match at the same place; None for no match.
-        """
+        """Return which pattern matches first in some lines, MATCHED if both match there."""
         if not self._patterns or not lines:
             return None
         text = "\n".join(lines)
@@ -77,13 +62,8 @@ class Matcher:
 def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # noqa: ANN401  re2 has no types
     """Compile a pattern for searching text of several lines. It matches within one line.
 
-    Args:
-        name: The parameter that has the pattern, for the error.
-        pattern: A regular expression of RE2, whose time is linear in the length of the text.
-        is_for_bytes: The text is UTF-8 bytes, and not a string.
-
-    Raises:
-        ArgumentError: It is no regular expression, or too long.
+    RE2 takes time that is linear in the length of the text, which is a string, or UTF-8 bytes.
+    ArgumentError names the parameter if it is no regular expression, or too long.
     """
     import re2  # noqa: PLC0415  loaded for the first pattern: most servers never need it
 
@@ -100,27 +80,19 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
     try:
         return re2.compile(text.encode() if is_for_bytes else text, options=options)
     except re2.error as error:
+        explanation: bytes = error.args[0] if error.args else b""
+        reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
         raise ArgumentError(
-            f"Parameter '{name}' is no regular expression of RE2 ({_reason(error)}). "
+            f"Parameter '{name}' is no regular expression of RE2 ({reason}). "
             "Escape what is meant literally; look-around and back references are not available."
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    """Return RE2's explanation of an error, without the flag that is ours."""
-    if not error.args:
-        return ""
-    explanation: bytes = error.args[0]
-    return explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
 
 
 class Scan:
     """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
 
-    Args:
-        log: The log.
-        start: The cursor.
-        sent: The keys that were sent to the pane, oldest first. More may be added meanwhile.
+    It begins with the screen as it was at the cursor, whose lines are not new. `sent` has the keys
+    that were sent to the pane, oldest first. More may be added meanwhile.
 
     Attributes:
         position: The cursor that it has reached.
@@ -129,68 +101,56 @@ class Scan:
     """
 
     def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
+        self.position = start
+        self.unseen_bytes = 0
+        self.is_at_line_end = False
         self._log = log
         self._sent = sent
         sent_before = [keys for keys in sent if keys.cursor < start]
         self._echo = Echo(sent_before)
         self._last_expected = max((keys.number for keys in sent_before), default=-1)
-        self.unseen_bytes = 0
-        self.is_at_line_end = False
-        self._begin_at(start)
-
-    def _begin_at(self, cursor: int) -> None:
-        """Begin with the screen as it was at a cursor, whose lines are not new."""
-        self.position = cursor
-        self._transcript = transcript_from(self._log, cursor)
+        self._transcript: Transcript | None = None
 
     @property
     def seen_to(self) -> int:
         """The cursor before what is unfinished at the position."""
-        return self.position - self._transcript.held_bytes
+        held_bytes = self._transcript.held_bytes if self._transcript else 0
+        return self.position - held_bytes
 
-    def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
-        """Read the next bytes.
+    async def step(self, end: int, max_bytes: int, drawing: Drawing) -> list[str]:
+        """Read the next bytes, at most a turn's work; the drawing gets the same bytes.
 
-        Args:
-            end: Where to stop at the latest.
-            max_bytes: How many bytes to read at most.
-            drawing: Gets the same bytes.
-
-        Returns:
-            The lines that are new, or may have changed.
+        Returns the lines that are new, or may have changed.
         """
-        self._skip_trimmed()
-        next_keys = self._expect_echo()
+        transcript = self._transcript
+        while transcript is None or self.position < self._log.kept_from:
+            kept = max(self.position, self._log.kept_from)
+            self.unseen_bytes += kept - self.position
+            self.position = kept
+            transcript = self._transcript = await transcript_from(self._log, kept)
+        next_keys = self._expect_echo(transcript)
         if next_keys is not None:
             end = min(end, next_keys.cursor)
         data = self._log.read(self.position, min(max_bytes, end - self.position))
-        self._transcript.feed(data)
+        data = next(pieces(data), b"")
+        transcript.feed(data)
         drawing.feed(data)
         self.position += len(data)
         if data:
             self.is_at_line_end = data.endswith(b"\n")
-        return self._echo.without(self._transcript.take_settled(), self._transcript.main_lines())
+        return self._echo.without(transcript.take_settled(), transcript.main_lines())
 
-    def _skip_trimmed(self) -> None:
-        """Go on at the oldest byte that is kept, if that is behind the position."""
-        kept_from = self._log.kept_from
-        if self.position < kept_from:
-            self.unseen_bytes += kept_from - self.position
-            self._begin_at(kept_from)
-
-    def _expect_echo(self) -> Sent | None:
+    def _expect_echo(self, transcript: Transcript) -> Sent | None:
         """Expect the echo of the keys that were sent up to the position; return the next ones."""
         not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:
             if keys.cursor > self.position:
                 return keys
             self._last_expected = keys.number
-            self._expect_echo_of(keys)
+            echoes = keys.echoes
+            if echoes is Echoes.PROGRAM and transcript.is_editing:
+                echoes = Echoes.EDITOR
+            if echoes is Echoes.EDITOR:
+                transcript.keys_sent()
+            self._echo.expect(dataclasses.replace(keys, echoes=echoes))
         return None
-
-    def _expect_echo_of(self, keys: Sent) -> None:
-        if keys.echoes is Echoes.PROGRAM and self._transcript.is_editing:
-            keys = dataclasses.replace(keys, echoes=Echoes.EDITOR)
-        if keys.echoes is Echoes.EDITOR:
-            self._transcript.keys_sent()
-        self._echo.expect(keys)

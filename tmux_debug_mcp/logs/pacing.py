@@ -1,6 +1,10 @@
-"""Pacing: long logs are processed in pieces of some milliseconds, between which other calls run."""
+"""Pacing: long logs are processed in turns of bounded work, between which other calls run.
 
-import time
+Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` tells how
+long the slowest takes: up to 8 ms on ours, so on one a third as fast two of them keep to 50 ms.
+"""
+
+from collections.abc import Iterator
 
 import anyio.lowlevel
 
@@ -8,53 +12,46 @@ from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import text_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
-# Processor time that a turn should not exceed.
-_MAX_TURN_S = 0.008
-# Bytes of a turn. A transcript takes most output at 30 MB/s, and some a thousand times slower.
-_MIN_BYTES = 1 << 10
-_MAX_BYTES = 1 << 16
+# The most work of a turn. The unit is what a terminal takes at worst for a byte that is printed.
+TURN_WORK = 1 << 13
+# The work for a control character. Each sequence begins with one, and nothing else can make a
+# terminal scroll, or clear a screen of 200 rows.
+_CONTROL_WORK = 1 << 5
+_CONTROLS = bytes([*range(0x20), 0x7F])
 
 
-class Pace:
-    """Decides how many bytes to process in one turn of the event loop.
+def work_of(data: bytes) -> int:
+    """Return the work that a terminal has with some output."""
+    return len(data) + _CONTROL_WORK * (len(data) - len(data.translate(None, _CONTROLS)))
 
-    Attributes:
-        bytes: How many bytes the next turn should take, from 1 KiB to 64 KiB.
-        room: How many of them this turn has left.
-    """
+
+def pieces(data: bytes | bytearray) -> Iterator[bytes]:
+    """Yield output in pieces, each of at most a turn's work."""
+    position = 0
+    while position < len(data):
+        piece = bytes(data[position : position + TURN_WORK])
+        while work_of(piece) > TURN_WORK:
+            piece = piece[: len(piece) // 2]
+        yield piece
+        position += len(piece)
+
+
+class Turns:
+    """Counts the work of a task, and lets others run when a turn's is done."""
 
     def __init__(self) -> None:
-        self.bytes = _MIN_BYTES
-        self.begin()
+        self._room = TURN_WORK
 
-    def begin(self) -> None:
-        """Begin a turn."""
-        self.room = self.bytes
-        self._begun_at = time.thread_time()
-
-    def end(self) -> None:
-        """End a turn, and adapt `bytes` to the processor time that it took."""
-        took_s = time.thread_time() - self._begun_at
-        if took_s < _MAX_TURN_S / 4:
-            self.bytes = min(2 * self.bytes, _MAX_BYTES)
-        elif took_s > _MAX_TURN_S:
-            self.bytes = max(self.bytes // 4, _MIN_BYTES)
-
-    async def spend(self, count: int) -> None:
-        """Note that bytes were processed, and begin the next turn if this one has no room left."""
-        self.room -= count
-        if self.room <= 0:
-            self.end()
+    async def take(self, work: int) -> None:
+        """Begin the next turn unless this one has room for so much more work."""
+        if work > self._room:
             await anyio.lowlevel.checkpoint()
-            self.begin()
+            self._room = TURN_WORK
+        self._room -= work
 
 
 class PacedTranscript:
-    """A transcript that is fed in turns, between which other tasks run.
-
-    Args:
-        transcript: The transcript, which belongs to this object from now on.
-    """
+    """A transcript that is fed in turns. It belongs to this object from now on."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
@@ -65,22 +62,14 @@ class PacedTranscript:
         """How many bytes at the end are an unfinished sequence or character, and so not shown."""
         return self._transcript.held_bytes
 
-    async def feed(self, data: bytes | bytearray, pace: Pace | None = None) -> None:
-        """Feed the next bytes.
-
-        Args:
-            data: The bytes.
-            pace: Turns that go on with what is processed next. Without it the last turn ends here.
-        """
-        turns = pace or Pace()
-        position = 0
-        while position < len(data):
-            piece = data[position : position + turns.room]
+    async def feed(self, data: bytes | bytearray, turns: Turns | None = None) -> None:
+        """Feed the next bytes, in turns that the caller goes on with, else in turns of its own."""
+        counted = turns or Turns()
+        for piece in pieces(data):
+            await counted.take(work_of(piece))
             self._transcript.feed(piece)
             self._settled.append(text_of(self._transcript.take_settled()))
-            position += len(piece)
-            await turns.spend(len(piece))
-        if pace is None:
+        if turns is None:
             await anyio.lowlevel.checkpoint()
 
     def text(self) -> str:

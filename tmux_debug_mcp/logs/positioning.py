@@ -4,12 +4,15 @@ What bytes mean depends on the terminal's screen, modes and character sets. A lo
 these. They are derived from the bytes before the cursor, as far back as nearly all programs need.
 """
 
+import anyio.lowlevel
+
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
 from tmux_debug_mcp.vt.drawing import last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
+from .pacing import pieces
 
 # How far back to look for what the screen shows, and for the line editor and the character sets.
 _SCREEN_BYTES = 8192
@@ -24,34 +27,33 @@ _FIRST_BYTES = 1 << 12
 _BRACKETED_PASTE = b"\033[?2004"
 
 
-def transcript_from(log: Log, cursor: int) -> Transcript:
+async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
     Its text has only what comes after the cursor, not what the screen showed there.
     """
     before = _modes_before(log, cursor)
     screen = before[-_SCREEN_BYTES:]
+    switch = before.rfind(_BRACKETED_PASTE)
+    is_editing = switch >= 0 and before.startswith(b"h", switch + len(_BRACKETED_PASTE))
     transcript = Transcript(log.columns, log.rows)
     transcript.restore(
         sets=sets_after(before),
-        is_editing=_is_editing_after(before),
+        is_editing=is_editing,
         sequence=sequence_at(log, cursor - len(screen)),
     )
-    transcript.feed(screen)
-    if is_alternate_at(log, cursor):
+    is_alternate = is_alternate_at(log, cursor)
+    for piece in pieces(screen):
+        transcript.feed(piece)
+        await anyio.lowlevel.checkpoint()
+    if is_alternate:
         transcript.begin_alternate()
     transcript.forget()
     return transcript
 
 
 def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -> Transcript:
-    """Return a transcript with a blank screen, for what comes after a cursor.
-
-    Args:
-        log: The log.
-        cursor: The cursor.
-        sets: The character sets in use; None for those that were in use at the cursor.
-    """
+    """Return a transcript with a blank screen; without `sets`, with those in use at the cursor."""
     if sets is None:
         sets = sets_at(log, cursor)
     transcript = Transcript(log.columns, log.rows)
@@ -59,28 +61,20 @@ def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -
     return transcript
 
 
-def reading_transcript(
+async def reading_transcript(
     log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
 ) -> Transcript:
     """Return a transcript for reading clean text from a cursor on, with commands shown.
 
-    Args:
-        log: The log.
-        cursor: Where the text begins. At the beginning of a line, the screen before it is taken as
-            blank, since programs rarely move back to earlier lines.
-        is_line: Take the cursor for the beginning of a line, even if no line feed is before it.
-        sets: The character sets in use at the beginning of a line; None to find out.
+    At the beginning of a line, or with `is_line`, the screen before it is taken as blank, since
+    programs rarely move back to earlier lines, and the character sets may be known.
     """
-    if is_line or _is_line_start(log, cursor):
+    if is_line or cursor <= log.kept_from or log.read(cursor - 1, 1) == b"\n":
         transcript = blank_transcript(log, cursor, sets)
     else:
-        transcript = transcript_from(log, cursor)
+        transcript = await transcript_from(log, cursor)
     transcript.shows_commands = True
     return transcript
-
-
-def _is_line_start(log: Log, cursor: int) -> bool:
-    return cursor <= log.kept_from or log.read(cursor - 1, 1) == b"\n"
 
 
 def is_alternate_at(log: Log, cursor: int) -> bool:
@@ -132,9 +126,3 @@ def _modes_before(log: Log, cursor: int) -> bytes:
     """Return the bytes before a cursor that decide about its modes."""
     start = max(log.kept_from, cursor - _MODE_BYTES)
     return log.read(start, cursor - start)
-
-
-def _is_editing_after(data: bytes) -> bool:
-    """Tell whether a line editor is at work after these bytes."""
-    switch = data.rfind(_BRACKETED_PASTE)
-    return switch >= 0 and data.startswith(b"h", switch + len(_BRACKETED_PASTE))

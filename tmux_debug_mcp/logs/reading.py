@@ -5,7 +5,7 @@ Raw text has its escape sequences, but none of our marks. Text is read forward f
 middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio.lowlevel
@@ -75,38 +75,19 @@ class Piece(NamedTuple):
         return self.text.removesuffix("\n").split("\n")
 
 
-class _Shown(NamedTuple):
-    """What a terminal shows of some bytes.
-
-    Attributes:
-        text: The clean text.
-        held_bytes: How many of the bytes, at their end, are unfinished and not shown.
-    """
-
-    text: str
-    held_bytes: int
-
-
-async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> _Shown:
+async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> Piece:
     """Return what the terminal shows of bytes that were read at a cursor."""
     sets = None
     # Nearly all output selects a character set anew in each line, if it selects any.
     if is_line and _SHIFT_OUT not in data:
         sets = CharacterSets()
-    paced = PacedTranscript(reading_transcript(log, start, is_line=is_line, sets=sets))
+    paced = PacedTranscript(await reading_transcript(log, start, is_line=is_line, sets=sets))
     await paced.feed(data)
-    return _Shown(paced.text(), paced.held_bytes)
+    return Piece(paced.text(), start, start + len(data) - paced.held_bytes)
 
 
 async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str:
-    """Return the clean text of bytes that were read from a log.
-
-    Args:
-        log: The log.
-        data: The bytes.
-        start: Their cursor.
-        is_line: They begin with a line.
-    """
+    """Return the clean text of bytes that were read at a cursor; `is_line`: they begin a line."""
     return (await _show(log, data, start, is_line=is_line)).text
 
 
@@ -124,20 +105,14 @@ async def read_forward(
     """Return the clean text from a cursor on, the oldest first.
 
     Successive pieces, put together, are the whole text. The end of a piece is `end`, or the
-    beginning of what is unfinished there. Before that, it is where the text would get too long,
-    after a whole line if one fits, after `max_lines`, or where `MAX_READ_BYTES` were read.
-
-    Args:
-        log: The log.
-        start: Where to begin; bytes that are no longer kept are skipped.
-        end: Where to end at the latest.
-        max_characters: The maximum length of the text.
-        max_lines: The maximum number of lines; None for no such limit.
+    beginning of what is unfinished there. Before that, it is where the text would get longer than
+    `max_characters`, after a whole line if one fits, after `max_lines`, or where `MAX_READ_BYTES`
+    were read. Bytes that are no longer kept are skipped.
     """
     start = max(start, log.kept_from)
     # All of it at once: the log may be trimmed at each `await`.
     data = bytearray(log.read(start, min(MAX_READ_BYTES, end - start)))
-    paced = PacedTranscript(reading_transcript(log, start))
+    paced = PacedTranscript(await reading_transcript(log, start))
     size = 0
     text = ""
     # Read until the text has nearly its maximum length, or a little more.
@@ -145,12 +120,17 @@ async def read_forward(
         room = max_characters - len(text)
         if room < max_characters // 100:
             break
-        piece = data[size : size + min(_PIECE_BYTES, room)]
-        await paced.feed(piece)
-        size += len(piece)
+        fed = size + min(_PIECE_BYTES, room)
+        if max_lines is not None:
+            missing = max_lines - text.count("\n")
+            if missing <= 0:
+                break
+            fed = _lines_end(data, size, fed, missing)
+        await paced.feed(data[size:fed])
+        size = min(fed, len(data))
         text = paced.text()
     del data[size:]
-    shown = _Shown(text, paced.held_bytes)
+    shown = Piece(text, start, start + size - paced.held_bytes)
     # Cut it where it ends well. Bytes that move the cursor make a long text.
     while True:
         limit = len(data)
@@ -163,11 +143,17 @@ async def read_forward(
             break
         del data[size:]
         shown = await _show(log, data, start)
-    if max_lines is not None and len(Piece(shown.text, 0, 0).lines) > max_lines:
-        del data[await _size_of_lines(log, start, data, max_lines) :]
-        shown = await _show(log, data, start)
-    read_to = start + len(data)
-    return Piece(shown.text, start, read_to - shown.held_bytes, max(0, end - read_to))
+    return shown._replace(remaining_bytes=max(0, end - start - len(data)))
+
+
+def _lines_end(data: bytearray, start: int, end: int, lines: int) -> int:
+    """Return where so many lines end, or the end if they don't end before it."""
+    position = start
+    for _ in range(lines):
+        position = data.find(b"\n", position, end) + 1
+        if not position:
+            return end
+    return position
 
 
 def _last_line_end(data: bytearray, limit: int) -> int:
@@ -179,21 +165,6 @@ def _last_line_end(data: bytearray, limit: int) -> int:
     return line_end
 
 
-async def _size_of_lines(log: Log, start: int, data: bytearray, lines: int) -> int:
-    """Return how many of the bytes show so many lines, which may be more lines of output."""
-    paced = PacedTranscript(reading_transcript(log, start))
-    size = 0
-    missing = lines
-    while missing > 0 and size < len(data):
-        end = size
-        for _ in range(missing):
-            end = data.find(b"\n", end) + 1 or len(data)
-        await paced.feed(data[size:end])
-        size = end
-        missing = lines - paced.text().count("\n")
-    return _last_line_end(data, size) or size
-
-
 async def read_chunk(
     log: Log, start: int, end: int, max_bytes: int, *, is_raw: bool = False, is_final: bool = False
 ) -> Piece:
@@ -201,15 +172,8 @@ async def read_chunk(
 
     A chunk ends before what is unfinished at its end, and clean text not between the line typed for
     a command and its mark. It has more bytes than allowed if otherwise it would be empty, as for a
-    long sequence; raw text has the first character or mark then.
-
-    Args:
-        log: The log.
-        start: Where to begin; bytes that are no longer kept are skipped.
-        end: Where the log ends.
-        max_bytes: How many bytes to read.
-        is_raw: Return raw text.
-        is_final: The log does not grow any more, so raw text has what is unfinished at its end.
+    long sequence; raw text has the first character or mark then. Bytes that are no longer kept are
+    skipped. `is_final`: the log does not grow any more, so raw text has also what is unfinished.
     """
     start = _raw_start(log, start) if is_raw else max(start, log.kept_from)
     start = min(start, end)
@@ -276,15 +240,9 @@ async def read_end(
     """Return the end of the text of a part of a log; all of it if it fits.
 
     It begins with a whole line if that costs at most a tenth of the length. Of more than
-    `MAX_READ_BYTES`, only so many are read.
-
-    Args:
-        log: The log.
-        start: Where the part begins; bytes that are no longer kept are skipped.
-        end: Where the part ends.
-        max_characters: The maximum length of the text.
-        is_line: The part begins with a line, even if no line feed is before it.
-        is_raw: Return raw text, with line feeds alone between lines.
+    `MAX_READ_BYTES`, only so many are read. Bytes that are no longer kept are skipped. `is_line`:
+    the part begins with a line, even if no line feed is before it. Raw text has line feeds alone
+    between lines.
     """
 
     async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
@@ -330,14 +288,7 @@ async def read_last_lines(
 ) -> tuple[list[str], bool]:
     """Return the last lines before a cursor, oldest first, and whether there were more.
 
-    Lines that are no longer kept count as more.
-
-    Args:
-        log: The log.
-        end: The cursor.
-        lines: The maximum number of lines.
-        max_characters: The maximum length of all of them.
-        is_raw: Return raw lines.
+    Lines that are no longer kept count as more. All together have at most `max_characters`.
     """
     size = min(max_characters, lines * _LINE_CHARACTERS)
     while True:
@@ -356,10 +307,9 @@ class Abridgement:
 
     Attributes:
         max_characters: The maximum length of the excerpt.
-        folds: Fold lines that repeat. Without it, the part is the output of a command, which begins
-            with a line.
-        advice: How to read what is left out, for the note in its place. `{cursor}` stands for the
-            cursor where it begins. "" for a note without advice.
+        folds: Fold lines that repeat. Without it, the part begins with a line.
+        advice: How to read what is left out, for the note in its place, if there is any advice.
+            `{cursor}` stands for the cursor where it begins.
     """
 
     max_characters: int
@@ -375,71 +325,39 @@ async def read_abridged(
     A quarter of the room goes to the beginning, the rest to the end. A note stands for what
     is left out, and for what is no longer kept.
 
-    Args:
-        log: The log.
-        start: Where the part begins.
-        end: Where the part ends.
-        abridgement: How long the excerpt may be, and what is done with the lines.
-
     Returns:
         The excerpt, and the cursor where its text begins.
     """
+    folds = abridgement.folds
 
-    def kept_part() -> tuple[int, Abridgement]:
-        """Return where the part is kept from, and an abridgement with room for the note on that."""
-        text_start = _first_kept_line(log, start, end)
-        if text_start == start:
-            return start, abridgement
+    def kept_part() -> tuple[int, int]:
+        """Return where the first line begins that is kept as a whole, and the room for text."""
+        oldest = min(log.kept_from, end)
+        if oldest <= start:
+            return min(start, end), abridgement.max_characters
+        data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
         room = abridgement.max_characters - excerpts.GAP_CHARACTERS
-        return text_start, replace(abridgement, max_characters=room)
+        return oldest + data.find(b"\n") + 1, room
 
-    text_start, shorter = kept_part()
-    excerpt = await _read_whole(log, text_start, end, shorter)
-    if excerpt is None:
-        text_start, shorter = kept_part()
-        excerpt = await _read_around(log, text_start, end, shorter)
+    text_start, room = kept_part()
+    max_unfolded = room * _FOLDING if folds else room
+    whole = await read_end(log, text_start, end, max_unfolded, is_line=not folds)
+    excerpt = _excerpt(whole.text, folds=folds)
+    if whole.start != text_start or len(excerpt.text) > room:
+        text_start, room = kept_part()
+        room -= excerpts.GAP_CHARACTERS
+        head = await read_forward(log, text_start, end, room // 4)
+        tail = await read_end(log, head.end, end, room - room // 4)
+        parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
+        if head.end < tail.start:
+            parts.append(await _gap(log, head.end, tail.start, abridgement.advice))
+        parts.append(_excerpt(tail.text, folds=folds))
+        excerpt = excerpts.joined(*parts)
     gone_bytes = text_start - start
     if gone_bytes:
         note = f"[{gone_bytes} bytes before this are no longer kept]"
         excerpt = excerpts.joined(Excerpt([note], [0], gone_bytes), excerpt)
     return excerpt, text_start
-
-
-def _first_kept_line(log: Log, start: int, end: int) -> int:
-    """Return the cursor of a part, or of its first line that is kept as a whole."""
-    oldest = min(log.kept_from, end)
-    if oldest <= start:
-        return min(start, end)
-    data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
-    return oldest + data.find(b"\n") + 1
-
-
-async def _read_whole(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt | None:
-    """Return all of a part, or None if it is too long."""
-    folds = abridgement.folds
-    max_unfolded = abridgement.max_characters
-    if folds:
-        max_unfolded *= _FOLDING
-    piece = await read_end(log, start, end, max_unfolded, is_line=not folds)
-    if piece.start != start:
-        return None
-    excerpt = _excerpt(piece.text, folds=folds)
-    if len(excerpt.text) > abridgement.max_characters:
-        return None
-    return excerpt
-
-
-async def _read_around(log: Log, start: int, end: int, abridgement: Abridgement) -> Excerpt:
-    """Return the beginning and the end of a part, with a gap between them."""
-    folds = abridgement.folds
-    room = abridgement.max_characters - excerpts.GAP_CHARACTERS
-    head = await read_forward(log, start, end, room // 4)
-    tail = await read_end(log, head.end, end, room - room // 4)
-    parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
-    if head.end < tail.start:
-        parts.append(await _gap(log, head.end, tail.start, abridgement.advice))
-    parts.append(_excerpt(tail.text, folds=folds))
-    return excerpts.joined(*parts)
 
 
 def _excerpt(text: str, *, folds: bool) -> Excerpt:
@@ -450,14 +368,7 @@ def _excerpt(text: str, *, folds: bool) -> Excerpt:
 
 
 async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
-    """Return the note for what is left out between two cursors.
-
-    Args:
-        log: The log.
-        start: The first cursor.
-        end: The second one.
-        advice: How to read what is left out. It is not given where that is no longer kept.
-    """
+    """Return the note for what is left out, without the advice where that is no longer kept."""
     lines = 0
     position = max(start, log.kept_from)
     while position < end:

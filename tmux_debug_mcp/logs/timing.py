@@ -37,13 +37,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Resize(NamedTuple):
-    """A change of the terminal's size.
-
-    Attributes:
-        cursor: The log's size when it happened.
-        columns: The new width.
-        rows: The new height.
-    """
+    """A new size of the terminal, and the log's size when it came."""
 
     cursor: int
     columns: int
@@ -84,33 +78,20 @@ class Timing:
     def grow(self, at_s: float, size: int, *, always: bool = False) -> str:
         """Note the size of the log; return the line for the file, "" if it is not noted.
 
-        Args:
-            at_s: When, in seconds since the log was made.
-            size: Its size in bytes.
-            always: Note it also where the last one has just been noted.
+        The time is in seconds since the log was made. A size that comes too soon after the last one
+        is noted only with `always`.
         """
         last_size = self.sizes[-1] if self.sizes else 0
-        if size <= last_size or not (always or self._is_due(at_s)):
+        doublings = len(self.times) // _SAMPLES_UNTIL_DOUBLED
+        is_due = doublings == 0 or at_s - self.times[-1] >= SAMPLE_S * (1 << doublings)
+        if size <= last_size or not (always or is_due):
             return ""
         self.times.append(at_s)
         self.sizes.append(size)
         return f"O {self._since_last(at_s):.6f} {size - last_size}\n"
 
-    def _is_due(self, at_s: float) -> bool:
-        doublings = len(self.times) // _SAMPLES_UNTIL_DOUBLED
-        if doublings == 0:
-            return True
-        return at_s - self.times[-1] >= SAMPLE_S * (1 << doublings)
-
     def resize(self, at_s: float, size: int, columns: int, rows: int) -> str:
-        """Note a new size of the terminal; return the lines for the file.
-
-        Args:
-            at_s: When, in seconds since the log was made.
-            size: The log's size in bytes.
-            columns: The new width.
-            rows: The new height.
-        """
+        """Note a new size of the terminal, at a size of the log; return the lines for the file."""
         # The line before it tells at which cursor it was.
         line = self.grow(at_s, size, always=True)
         del self.resizes[_MAX_RESIZES - 1 :]

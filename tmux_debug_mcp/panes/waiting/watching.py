@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES, Subscription
 from tmux_debug_mcp.logs.matching import Matcher, Scan
-from tmux_debug_mcp.logs.pacing import Pace
 from tmux_debug_mcp.logs.reading import Abridgement
 from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker
 from tmux_debug_mcp.panes.looking.state import State
@@ -109,16 +108,12 @@ class Watch:
 
     async def _match_output(self, end: int, deadline: float) -> WaitReason | None:
         """Match new output up to a cursor, while there is time; return which pattern matches."""
-        pace = Pace()
         position = -1
         while position != self._scan.position:
             position = self._scan.position
             async with self._pane.events.reading:
-                pace.begin()
-                max_bytes = min(pace.bytes, _SLICE_BYTES)
-                lines = self._scan.step(end, max_bytes, self._screen.drawing)
+                lines = await self._scan.step(end, _SLICE_BYTES, self._screen.drawing)
                 reason = self._matcher.first(lines)
-                pace.end()
             if reason:
                 return WaitReason(reason)
             # Without a timeout the wait is a single look at all there is.
@@ -175,7 +170,7 @@ class Watch:
             data = pane.log.read(scan.position, min(_SLICE_BYTES, end - scan.position))
             line, line_feed, _ = data.partition(b"\n")
             line_end = scan.position + len(line) + len(line_feed)
-            scan.step(line_end, _SLICE_BYTES, self._screen.drawing)
+            await scan.step(line_end, _SLICE_BYTES, self._screen.drawing)
             if len(data) == _SLICE_BYTES:
                 return
             if not data:
