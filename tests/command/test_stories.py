@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stories.scripts import Story, stories
+from stories.scripts import PANE, Story, stories
 
 from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool
 from tmux_debug_mcp.verbs.registry import TOOLS
@@ -34,7 +34,7 @@ def line_of(tool: str, arguments: Mapping[str, Any]) -> str:
 
 def script_of(story: Story) -> list[str]:
     """Return the lines of a story. PID is the pid that an answer has told first."""
-    return [line_of(tool, arguments) for tool, arguments in story.calls]
+    return [line_of(tool, arguments).replace(PANE, "debug-1") for tool, arguments in story.calls]
 
 
 @pytest.mark.parametrize("name", stories())

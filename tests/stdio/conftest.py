@@ -42,7 +42,7 @@ def launch_shared(
     passed = ("PATH", "PYTHONPATH", "SHELL", "TERM", "USER")
     name, value = "MCP_DEBUG_TEST", secrets.token_hex(8)
     environment = {variable: os.environ[variable] for variable in passed if variable in os.environ}
-    environment |= {"HOME": str(tmp_path_factory.mktemp("home")), name: value}
+    environment |= {"HOME": str(tmp_path_factory.mktemp("shared-home")), name: value}
     servers: list[Server] = []
 
     def launch(*arguments: str) -> Server:
