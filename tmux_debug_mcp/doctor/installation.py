@@ -61,7 +61,7 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for directory in _stale_servers(runtime):
             with contextlib.suppress(OSError):
-                stack.callback(os.close, servers.spare(directory))
+                stack.callback(os.close, servers.hold(directory, is_shared=True))
         for directory in _stale_supervisors(runtime):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, files.hold(directory))
