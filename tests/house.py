@@ -34,7 +34,6 @@ LAYERS = (
     {"server", "options"},
     {"demo"},
     {"cli"},
-    {"detached"},
     {"viewing", "clients"},
     {"doctor"},
     {"command"},

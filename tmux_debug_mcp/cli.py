@@ -1,8 +1,15 @@
-"""The command `tmux-debug-mcp`: arguments and environment in, exit statuses out."""
+"""The command `tmux-debug-mcp`: arguments and environment in, exit statuses out.
 
+A detached server goes on when its clients have ended, until nobody has used it for a while.
+`command.starting` has forked its process and waits for what is written into a pipe: that the server
+is ready, or why it can't start. It may be killed while it waits, which ends nothing.
+"""
+
+import contextlib
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +18,7 @@ from typing import TYPE_CHECKING
 from . import __version__
 from .errors import StartError
 from .options import OPTIONS, OptionError, Values, checked, parse, unknown
+from .sockets.servers import JOINED, READY
 from .tmux.control_mode import version
 from .verbs.registry import LOOKING, SECTIONS
 
@@ -19,6 +27,8 @@ if TYPE_CHECKING:
 
 _OLDEST_TMUX = (3, 3)
 _WRONG = 2
+# What a detached server has to complain of, such as a bug of ours, or the reason why it ended.
+_ERRORS = "errors.log"
 
 
 def main() -> None:
@@ -35,10 +45,7 @@ def main() -> None:
 
 
 def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run the command with these arguments and this environment.
-
-    Returns:
-        The exit status, for a command that ends by itself.
+    """Run the command and return its exit status; a server ends the process.
 
     Raises:
         OptionError: The arguments can't be read.
@@ -55,7 +62,12 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     if wrong:
         raise unknown(wrong[0])
     if others:
-        return _demo(values["tmux"])
+        _check_system()
+        tmux = _find(values["tmux"])
+        _check_version(tmux, _ask_version(tmux))
+        from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
+
+        return run_demo(tmux)
     configuration = configuration_of(values, environ)
     import anyio  # noqa: PLC0415
 
@@ -100,6 +112,59 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     return Configuration(toolsets, settings, audit, archive)
 
 
+def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
+    """Serve until the end of the lease.
+
+    Args:
+        directory: The directory to make for the socket.
+        values: The options of `tmux-debug-mcp`, with `keep`.
+        ready_fd: Where to write `READY`, `JOINED`, or why the server can't start.
+        environ: The environment.
+    """
+    import anyio  # noqa: PLC0415
+
+    from .server import serve_detached  # noqa: PLC0415
+    from .settings import seconds_of  # noqa: PLC0415
+    from .sockets.listener import claim  # noqa: PLC0415
+
+    # A command line, which has forked this process, ends at a closed pipe. A server does not: a
+    # caller may be killed before it has read its answer.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    # Until the server is ready, its complaints go to whoever waits for it.
+    os.dup2(ready_fd, 2)
+    os.close(ready_fd)
+    try:
+        keep_s = seconds_of(values["keep"])
+        configuration = configuration_of(values, environ)
+        listener = claim(directory)
+    except StartError as error:
+        _tell(f"{error}\n".encode())
+        return
+    if listener is None:
+        _tell(JOINED)
+        return
+
+    def ready() -> None:
+        """Tell so. What the server complains of from now on goes to a file that outlives it."""
+        state = configuration.settings.state_dir
+        try:
+            state.mkdir(0o700, parents=True, exist_ok=True)
+            errors = os.open(state / _ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError:
+            errors = os.open(os.devnull, os.O_WRONLY)
+        _tell(READY)
+        os.dup2(errors, 2)
+        os.close(errors)
+
+    anyio.run(serve_detached, configuration, listener, keep_s, ready)
+
+
+def _tell(text: bytes) -> None:
+    """Write to whoever started a detached server, if they have not been killed."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(2, text)
+
+
 def _help() -> str:
     import argparse  # noqa: PLC0415  only the help needs it
 
@@ -128,39 +193,18 @@ def _check_system() -> None:
         raise StartError(f"This runs on Linux, not on {sys.platform}.")
 
 
-def _demo(tmux: str) -> int:
-    """Run the demo, and return its exit status."""
-    _check_system()
-    tmux = _find(tmux)
-    _check_version(tmux, _ask_version(tmux))
-    from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
-
-    return run_demo(tmux)
-
-
 def _check_standard_streams() -> None:
     """Check that standard input and output are open.
 
     Streams that are closed lead to /dev/null then, so that no file of ours gets their numbers.
-
-    Raises:
-        StartError: One of the two is closed.
     """
-    closed = [fd for fd in (0, 1, 2) if not _is_open(fd)]
+    closed = [fd for fd in (0, 1, 2) if not os.path.exists(fd)]
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
     if 0 in closed or 1 in closed:
         raise StartError(
             "Standard input or output is closed, and MCP needs both. Have an MCP client start it."
         )
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
 
 
 def _find(tmux: str) -> str:
@@ -170,11 +214,7 @@ def _find(tmux: str) -> str:
 
 
 def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
-    """Start `tmux -V`, whose answer `_check_version` reads.
-
-    Raises:
-        StartError: It can't be started.
-    """
+    """Start `tmux -V`, whose answer `_check_version` reads."""
     try:
         return subprocess.Popen(
             [tmux, "-V"],
@@ -190,11 +230,7 @@ def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
 
 
 def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
-    """Wait for `tmux -V`, and check what it prints.
-
-    Raises:
-        StartError: tmux is too old, or does not run here.
-    """
+    """Wait for `tmux -V`, and check what it prints."""
     output, errors = version_query.communicate()
     answer = output.decode(errors="replace").strip()
     complaint = errors.decode(errors="replace").strip()

@@ -152,14 +152,7 @@ class Times:
 
 
 class Clock:
-    """The clock of an engine, and ways to wait by it.
-
-    Args:
-        times: How long the engine waits for what; the usual times unless given.
-
-    Attributes:
-        times: The same.
-    """
+    """The clock of an engine, ways to wait by it, and how long the engine waits for what."""
 
     def __init__(self, times: Times | None = None) -> None:
         self.times = times or Times()

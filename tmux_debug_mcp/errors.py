@@ -3,38 +3,15 @@
 ::
 
     TmuxDebugError
-    ├── StartError              the server can't start: a sentence on stderr, exit status 1
-    └── ToolError               a call failed, and a better call may succeed: the model reads it
-        ├── ArgumentError           an argument is missing, of the wrong type or out of range
-        │   └── CursorError             the pane has not reached this cursor yet
-        ├── KeysError               `keys` can neither be pressed nor typed
-        │   └── MixedKeysError          it mixes key names and text
-        ├── SignalError             a signal can't be sent to the foreground
-        ├── LimitReachedError       a limit of the server is reached
-        │   └── PaneLimitError          there are 512 panes, and each is running or in use
-        ├── PaneNotFoundError       no pane has this id or name
-        ├── NameTakenError          a running pane has this name
-        ├── AmbiguousNameError      several running panes have this name
-        ├── TargetNotFoundError     a tmux target matches nothing
-        ├── AmbiguousTargetError    a tmux target matches several windows
-        ├── KillNotAllowedError     a kill on the user's own tmux server was not allowed
-        ├── PaneExitedError         the pane's program has ended
-        ├── PaneLostError           the pane has vanished from tmux
-        ├── BusyError               an earlier call still uses the pane
-        ├── KeyboardHeldError       a person has the keyboard of the pane
-        ├── NotAtPromptError        a program is in the foreground, not a shell
-        ├── ShellNotReadyError      the shell in the foreground does not come to its prompt
-        ├── ForeignShellError       the shell in the foreground can't read our files
-        ├── JobNotTakenError        a shell did not read what was typed
-        ├── LogLostError            a command was run, but its log had no room
-        ├── UnknownToolError        no tool has this name
-        ├── CommandError            tmux refused a command
-        ├── TmuxGoneError           the tmux server ended during a call
-        ├── TmuxStuckError          a tmux server does not answer
-        ├── OutOfFilesError         no more files can be opened
-        ├── TmuxStartError          tmux did not start
-        ├── StorageError            a file of ours can't be written
-        └── AuditError              a call can't be put on record (in `audit`)
+    ├── StartError
+    └── ToolError
+        ├── ArgumentError
+        │   └── CursorError
+        ├── KeysError
+        │   └── MixedKeysError
+        ├── LimitReachedError
+        │   └── PaneLimitError
+        └── all others, AuditError of `audit` among them
 
 A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
 comes next. The sentences here name the tools of `debug`; other toolsets replace them by their own.
@@ -42,6 +19,7 @@ Classes without a sentence are raised with one. Any other exception is a bug.
 """
 
 from collections.abc import Iterable, Mapping
+from string import Formatter
 from typing import Any, ClassVar, dataclass_transform
 
 _MAX_SHOWN_CHARACTERS = 80
@@ -52,35 +30,14 @@ class TmuxDebugError(Exception):
 
 
 class StartError(TmuxDebugError):
-    """Raised when the server can't start here."""
+    """Raised when the server can't start here: a sentence on stderr, exit status 1."""
 
 
 class ToolError(TmuxDebugError):
     """Raised when a call fails and a better call may succeed. The model reads its text."""
 
     def text_for(
-        self, _sentences: Mapping[type["ToolError"], str], _arguments: Mapping[str, Any]
-    ) -> str:
-        """Return its text in the words of a toolset; see `SentenceError`."""
-        return str(self)
-
-
-@dataclass_transform(eq_default=False)
-class SentenceError(ToolError):
-    """The base of errors that own their sentence. Their fields are the facts, in order.
-
-    Attributes:
-        sentence: The text, with the names of facts in braces; `{target:head}` is a value's head.
-    """
-
-    sentence: ClassVar[str]
-
-    def __init__(self, *facts: object) -> None:
-        vars(self).update(zip(type(self).__annotations__, facts, strict=True))
-        super().__init__(_said(self.sentence, vars(self)))
-
-    def text_for(
-        self, sentences: Mapping[type[ToolError], str], arguments: Mapping[str, Any]
+        self, sentences: Mapping[type["ToolError"], str], arguments: Mapping[str, Any]
     ) -> str:
         """Return its text in the words of a toolset.
 
@@ -96,18 +53,27 @@ class SentenceError(ToolError):
         return _said(sentence, given | vars(self))
 
 
-class _Fact:
-    """A value in a sentence."""
+@dataclass_transform(eq_default=False)
+class SentenceError(ToolError):
+    """The base of errors that own their sentence. Their fields are the facts, in order.
 
-    def __init__(self, value: object) -> None:
-        self._value = value
+    A sentence has the names of facts in braces; `{target:head}` is a value's head.
+    """
 
-    def __format__(self, spec: str) -> str:
-        return _head(self._value) if spec == "head" else format(self._value, spec)
+    sentence: ClassVar[str]
+
+    def __init__(self, *facts: object) -> None:
+        vars(self).update(zip(type(self).__annotations__, facts, strict=True))
+        super().__init__(_said(self.sentence, vars(self)))
+
+
+class _Sentences(Formatter):
+    def format_field(self, value: object, format_spec: str) -> str:
+        return _head(value) if format_spec == "head" else format(value, format_spec)
 
 
 def _said(sentence: str, facts: Mapping[str, object]) -> str:
-    return sentence.format_map({name: _Fact(value) for name, value in facts.items()})
+    return _Sentences().vformat(sentence, (), facts)
 
 
 def _head(value: object) -> str:
@@ -160,10 +126,7 @@ class LimitReachedError(ToolError):
 
 
 class PaneLimitError(SentenceError, LimitReachedError):
-    """Raised when there are 512 panes and none can be removed to make room.
-
-    Each one is running, or has ended while a call still subscribes to its log.
-    """
+    """Raised when there are 512 panes, each running or with a call that still reads its log."""
 
     most: int
     sentence = (
@@ -336,11 +299,7 @@ class UnknownToolError(SentenceError):
 
 
 class CommandError(SentenceError):
-    """Raised when tmux answers a command with an error.
-
-    Attributes:
-        reason: What tmux said, without its final line feed.
-    """
+    """Raised when tmux answers a command with an error, which is the reason."""
 
     tmux_command: str
     reason: str

@@ -12,12 +12,8 @@ from .clock import Clock
 class Lease:
     """Knows who uses a server, since when nobody does, and for how long that may be.
 
-    Args:
-        keep_s: Seconds that the server goes on without use; None if its client ends it.
-        clock: Tells the time.
-
     Attributes:
-        keep_s: The same; see `change`.
+        keep_s: Seconds that the server goes on without use; None if its client ends it.
     """
 
     def __init__(self, keep_s: float | None, clock: Clock | None = None) -> None:

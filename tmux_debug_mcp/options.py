@@ -5,7 +5,7 @@ A flag wins over its variable; an empty variable counts as not set. The command 
 server imports this: what a value means is in `settings`, which is imported where it is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False  # of `typing`, which is not light
 if TYPE_CHECKING:
@@ -19,12 +19,7 @@ Values = Mapping[str, str]
 
 
 class OptionError(Exception):
-    """Raised for a command line that can't be read.
-
-    Args:
-        reason: What is wrong with it, as a sentence.
-        advice: What to do, as another one.
-    """
+    """Raised for a command line that can't be read: what is wrong, and what to do, as sentences."""
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(f"{reason} {advice}")
@@ -39,8 +34,6 @@ class Option:
         flag: The flag, without its dashes.
         value: What the help calls its value; "" for a switch, which has none.
         default: Its default, "" for none.
-        help: What it does.
-        variable: The environment variable.
     """
 
     def __init__(self, flag: str, value: str, default: str, text: str) -> None:
@@ -130,18 +123,14 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, lis
                 raise OptionError(f"Option --{flag} takes no value.", f"Leave out '={value}'.")
             value = "1"
         elif not has_value:
-            value = _next_value(option, remaining)
+            following = next(remaining, None)
+            if following is None or (following.startswith("-") and following != "-"):
+                raise OptionError(
+                    f"Option --{flag} needs a value.", f"Give --{flag}={option.value}."
+                )
+            value = following
         values[flag] = value
     return values, others
-
-
-def _next_value(option: Option, remaining: Iterator[str]) -> str:
-    value = next(remaining, None)
-    if value is None or (value.startswith("-") and value != "-"):
-        raise OptionError(
-            f"Option --{option.flag} needs a value.", f"Give --{option.flag}={option.value}."
-        )
-    return value
 
 
 def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
@@ -171,7 +160,9 @@ def check_value(flag: str, value: str, environ: Mapping[str, str]) -> None:
     Raises:
         StartError: A server does not start with it.
     """
-    _read({**_defaults(), flag: value}, environ)
+    defaults = {option.flag: option.default for option in OPTIONS}
+    # The directory that a server starts in is its client's affair.
+    _read({**defaults, "cwd": "/", flag: value}, environ)
 
 
 def checked(
@@ -205,11 +196,7 @@ def checked(
 
 
 def _read(values: Values, environ: Mapping[str, str]) -> "tuple[Settings, Sequence[Toolset[Any]]]":
-    """Return the settings and the toolsets, given values that may not fit together.
-
-    Raises:
-        StartError: A value can't be used, or two toolsets have a tool of the same name.
-    """
+    """Return the settings and the toolsets, given values that may not fit together."""
     # These imports are most of a server's start-up time.
     from .settings import path_of, seconds_of, settings_of  # noqa: PLC0415
     from .tools.toolset import choose  # noqa: PLC0415
@@ -220,8 +207,3 @@ def _read(values: Values, environ: Mapping[str, str]) -> "tuple[Settings, Sequen
     for flag in ("audit", "audit-full", "log-dir"):
         path_of(values[flag])
     return settings_of(values, environ), toolsets
-
-
-def _defaults() -> dict[str, str]:
-    # The directory that a server starts in is its client's affair.
-    return {option.flag: option.default for option in OPTIONS} | {"cwd": "/"}

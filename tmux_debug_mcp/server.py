@@ -75,11 +75,8 @@ _MAX_UNSENT_BYTES = 1 << 20
 class Configuration:
     """What a server offers, and how.
 
-    Attributes:
-        toolsets: The toolsets to offer.
-        settings: The settings of the engine.
-        audit: Where calls are recorded, None to record none.
-        archive: Where logs are kept after the end, None to keep none.
+    Calls are recorded where there is an audit, and logs are kept after the end where there is an
+    archive.
     """
 
     toolsets: Sequence[Toolset[Any]]
@@ -95,6 +92,7 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
         toolbox: The tools.
         caller: Who calls, for the record; "" for the client that started the server.
     """
+    icon = base64.b64encode(_ICON.read_bytes()).decode()
 
     async def list_tools(
         _ctx: ServerRequestContext[None], _params: types.PaginatedRequestParams | None
@@ -120,19 +118,16 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
         title=TITLE,
         version=__version__,
         description=DESCRIPTION,
-        icons=[_icon()],
+        # As a data URI, so that no client has to fetch it.
+        icons=[
+            types.Icon(
+                src=f"data:image/svg+xml;base64,{icon}", mime_type="image/svg+xml", sizes=["any"]
+            )
+        ],
         instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         **toolbox.resource_handlers(),
-    )
-
-
-def _icon() -> types.Icon:
-    """Return the icon as a data URI, so that no client has to fetch it."""
-    data = base64.b64encode(_ICON.read_bytes()).decode()
-    return types.Icon(
-        src=f"data:image/svg+xml;base64,{data}", mime_type="image/svg+xml", sizes=["any"]
     )
 
 
@@ -153,9 +148,6 @@ async def serve_client(
         caller: As for `build`.
         end: Called when the client has closed its end, while a last answer may still wait for the
             client to read it.
-
-    Raises:
-        Exception: The streams failed, or there is a bug of ours or of the SDK.
     """
     output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
@@ -185,10 +177,6 @@ class RunningServer:
         engine: Its engine.
         listener: Its socket, None where none could be made.
         keep_s: Seconds that it goes on while nobody uses it; None if it ends with its client.
-
-    Attributes:
-        toolbox: Its tools.
-        lease: Tells when nobody has used it for too long.
     """
 
     def __init__(
@@ -210,11 +198,7 @@ class RunningServer:
 
     @contextlib.contextmanager
     def connected(self, client: int) -> Iterator[None]:
-        """Count an MCP client as connected for the time of the block.
-
-        Args:
-            client: Its process id.
-        """
+        """Count the MCP client with this process id as connected for the time of the block."""
         self._clients.append(client)
         self._describe()
         try:
@@ -241,12 +225,7 @@ class RunningServer:
                 }
             )
 
-    async def listen(self) -> None:
-        """Serve the callers of the socket until cancelled."""
-        if self._listener:
-            await self._listener.serve(self._answer)
-
-    async def _answer(self, caller: Caller, greeting: Greeting) -> None:
+    async def answer(self, caller: Caller, greeting: Greeting) -> None:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
             # To look is no use: a person or a completion that looks prolongs nothing.
@@ -324,13 +303,14 @@ class RunningServer:
 
 
 async def serve(configuration: Configuration) -> None:
-    """Serve on standard input and output until the end of input or a signal, then end the process.
-
-    Args:
-        configuration: What to serve.
-    """
-    _prepare(configuration.settings)
-    listener = _listener(configuration.settings)
+    """Serve on standard input and output until their end or a signal, then end the process."""
+    settings = configuration.settings
+    _prepare(settings)
+    listener = None
+    try:
+        listener = Listener(new_directory(servers.bases(settings.runtime_dir)[0]))
+    except OSError as error:
+        sys.stderr.write(f"tmux-debug can't reach this server: {error}\n")
     client = servers.client_of(os.getpid())
     fd_in, fd_out = _take_standard_streams()
     async with _running(configuration, listener) as server:
@@ -341,13 +321,9 @@ async def serve(configuration: Configuration) -> None:
 async def serve_detached(
     configuration: Configuration, listener: Listener, keep_s: float, ready: Callable[[], None]
 ) -> None:
-    """Serve callers of a socket until nobody has used it for a while, then end the process.
+    """Serve callers of a socket until nobody has used it for `keep_s`, then end the process.
 
-    Args:
-        configuration: What to serve.
-        listener: The socket.
-        keep_s: Seconds without a caller or a client after which the server ends.
-        ready: Called when callers are served.
+    `ready` is called when callers are served.
     """
     _prepare(configuration.settings)
     async with _running(configuration, listener, keep_s) as server:
@@ -362,15 +338,10 @@ async def serve_detached(
 async def _running(
     configuration: Configuration, listener: Listener | None, keep_s: float | None = None
 ) -> AsyncIterator[RunningServer]:
-    """Run a server for the time of the block, and end this process then.
+    """Run a server for the time of the block, and end this process then, or at a signal.
 
     The exit status is 0. It is 1 after an exception, of the block or of a task without which the
     server can't go on; its traceback is printed.
-
-    Args:
-        configuration: What the server offers.
-        listener: Its socket, None where none could be made.
-        keep_s: As for `RunningServer`.
     """
     settings = configuration.settings
     if listener:
@@ -378,8 +349,10 @@ async def _running(
     try:
         async with open_engine(settings, configuration.archive) as engine:
             server = RunningServer(configuration, engine, listener, keep_s)
-            _end_at_signals(server)
-            engine.tasks.start_soon(server.listen)
+            for number in _END_SIGNALS:  # whatever it is doing
+                signal.signal(number, lambda _number, _frame: server.end())
+            if listener:
+                engine.tasks.start_soon(listener.serve, server.answer)
             yield server
             server.end()
     except BaseException:  # noqa: BLE001  this is the end of the process
@@ -399,15 +372,6 @@ def _prepare(settings: Settings) -> None:
     logging.getLogger("mcp").propagate = False
 
 
-def _listener(settings: Settings) -> Listener | None:
-    """Return the socket of a server that ends with its client; None where none can be made."""
-    try:
-        return Listener(new_directory(settings.runtime_dir))
-    except OSError as error:
-        sys.stderr.write(f"tmux-debug can't reach this server: {error}\n")
-        return None
-
-
 def _take_standard_streams() -> tuple[int, int]:
     """Return private duplicates of the standard streams.
 
@@ -419,9 +383,3 @@ def _take_standard_streams() -> tuple[int, int]:
     os.close(null)
     os.dup2(2, 1)
     return fd_in, fd_out
-
-
-def _end_at_signals(server: RunningServer) -> None:
-    """End the process at SIGINT, SIGTERM and SIGHUP, whatever it is doing."""
-    for number in _END_SIGNALS:
-        signal.signal(number, lambda _number, _frame: server.end())

@@ -1,10 +1,13 @@
-"""The configuration of an engine, and what the values of the server's options mean for it."""
+"""The configuration of an engine, and what the values of the server's options mean for it.
+
+A value that can't be used raises StartError, which names the option.
+"""
 
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -57,15 +60,7 @@ class Settings:
 
 
 def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
-    """Return the settings that options ask for.
-
-    Args:
-        values: The value of each option, by its flag; "" where it has none.
-        environ: The environment.
-
-    Raises:
-        StartError: A value can't be used.
-    """
+    """Return the settings that options ask for."""
     return Settings(
         env=pane_environment_of(values, environ),
         cwd=_working_directory(values["cwd"]),
@@ -91,14 +86,9 @@ def path_of(value: str) -> Path | None:
     """Return the absolute path that an option names, None for "".
 
     `~` is expanded: clients start servers without a shell that would do it.
-
-    Raises:
-        StartError: It begins with the home of a user that is not known.
     """
-    return _absolute(value) if value else None
-
-
-def _absolute(value: str) -> Path:
+    if not value:
+        return None
     try:
         return Path(value).expanduser().absolute()
     except RuntimeError as error:
@@ -109,9 +99,7 @@ def _absolute(value: str) -> Path:
 
 
 def pane_environment(
-    environ: Mapping[str, str],
-    dropped: Iterable[str],
-    added: Mapping[str, str] | None = None,
+    environ: Mapping[str, str], dropped: Iterable[str], added: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return the environment that panes inherit.
 
@@ -120,36 +108,38 @@ def pane_environment(
 
     Args:
         environ: The server's environment.
-        dropped: Names and patterns of variables to leave out.
+        dropped: Names of variables to leave out, and patterns as of fnmatch.
         added: Variables to add.
     """
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
-    env = {name: value for name, value in environ.items() if not _matches(name, patterns)}
+    env = {
+        name: value
+        for name, value in environ.items()
+        if not any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
     env |= added or {}
     if not any(env.get(name) for name in LOCALE_VARIABLES):
         env["LC_CTYPE"] = "C.UTF-8"
     return env
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def pane_environment_of(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of panes that the options ask for.
-
-    Raises:
-        StartError: A value can't be used.
-    """
+    """Return the environment of panes that the options ask for."""
     added = _variables(values["env"])
     env = pane_environment(environ, values["drop-env"].split(","), added)
-    if values["shell"]:
-        env["SHELL"] = _shell(values["shell"], env.get("PATH"))
+    given = values["shell"]
+    if given:
+        shell = shutil.which(os.path.expanduser(given), path=env.get("PATH"))
+        if shell is None:
+            raise StartError(
+                f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a "
+                "shell."
+            )
+        env["SHELL"] = os.path.abspath(shell)
     return env
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Return the variables of `--env`."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -164,16 +154,6 @@ def _variables(text: str) -> dict[str, str]:
             raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is no NAME=VALUE.")
         variables[name] = value
     return variables
-
-
-def _shell(given: str, path: str | None) -> str:
-    shell = shutil.which(os.path.expanduser(given), path=path)
-    if shell is None:
-        raise StartError(
-            f"--shell (TMUX_DEBUG_SHELL) is '{given}', which can't be run. Give the path of a "
-            "shell."
-        )
-    return os.path.abspath(shell)
 
 
 def _socket(given: str, environ: Mapping[str, str]) -> str:
@@ -211,8 +191,8 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _working_directory(given: str) -> Path:
-    if given:
-        path = _absolute(given)
+    path = path_of(given)
+    if path:
         if path.is_dir() and os.access(path, os.X_OK):
             return path
         raise StartError(
@@ -226,11 +206,7 @@ def _working_directory(given: str) -> Path:
 
 
 def seconds_of(keep: str) -> float:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`.
-
-    Raises:
-        StartError: It is no such time, or longer than 30 days.
-    """
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`, of at most 30 days."""
     found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
     if found:
         seconds = int(found[1]) * _UNITS_S[found[2]]

@@ -50,10 +50,8 @@ _ID_AT_END = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _SIMPLE_MEMBER + rb")*\}\
 class RefusedError(Exception):
     """Raised for a line that is answered with a JSON-RPC error and goes no further.
 
-    Args:
-        code: The JSON-RPC error code.
-        sentence: What is wrong, and what to send instead.
-        request_id: The request's id, None if it has none or it can't be read.
+    The sentence says what is wrong, and what to send instead. The request's id is None if it has
+    none or it can't be read.
     """
 
     def __init__(self, code: int, sentence: str, request_id: str | int | None = None) -> None:
@@ -108,11 +106,7 @@ def _has_too_many_values(line: bytes) -> bool:
 
 
 def _mended(line: bytes) -> tuple[bytes, Any]:
-    """Return a line that the parser refused with its half surrogate pairs replaced, and its value.
-
-    Raises:
-        RefusedError: The line is not JSON, or JSON beyond the parser's limits.
-    """
+    """Return a line that the parser refused with its half pairs replaced, and its value."""
     # The standard library's parser, which has other limits, tells whether the line is JSON at all.
     try:
         meant = json.loads(line.decode())
@@ -178,7 +172,9 @@ def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
         raise _invalid("The line is not an object. Send a JSON-RPC request.")
     if "method" not in message and ("result" in message or "error" in message):
         return  # a response: JSON-RPC has no answer to one, not even to a wrong one
-    request_id = _valid_id(message.get("id"))
+    request_id = message.get("id")
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        request_id = None
     if message.get("jsonrpc") != "2.0":
         raise _invalid("Member 'jsonrpc' is not \"2.0\". Send that.", request_id)
     if not isinstance(message.get("method"), str):
@@ -188,9 +184,3 @@ def _check(message: Any) -> None:  # noqa: ANN401  any JSON value
     if request_id is not None and not isinstance(message.get("params"), dict | None):
         sentence = "Member 'params' is not an object. Send one."
         raise RefusedError(types.INVALID_PARAMS, sentence, request_id)
-
-
-def _valid_id(value: object) -> str | int | None:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return None
-    return value

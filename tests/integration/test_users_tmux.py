@@ -19,8 +19,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
-from tmux_debug_mcp.tmux.users_server import UsersServer
-from tmux_debug_mcp.tmux.users_socket import UsersSocket
+from tmux_debug_mcp.tmux.users_server import UsersServer, UsersSocket
 
 COMMAND = "#{pane_current_command}"
 

@@ -20,7 +20,9 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
     flags = _flags("ps", words, {"--follow", "--names"})
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if "--names" in flags:
-        return _names(choose(running(runtime), _wanted(environ), os.getpid(), runtime))
+        for pane in _panes(choose(running(runtime), _wanted(environ), os.getpid(), runtime)):
+            _print(str(pane["name"]))
+        return 0
     while True:
         servers = running(runtime)
         text = "\n".join(_described(server) for server in servers) or "No server is running."
@@ -92,11 +94,7 @@ def completion(words: list[str], _environ: Mapping[str, str]) -> int:
 
 
 def _flags(name: str, words: list[str], known: Collection[str] = ()) -> list[str]:
-    """Return the flags of a verb that takes no values. argparse would take longer than the verb.
-
-    Raises:
-        CommandError: There are other words.
-    """
+    """Return the flags of a verb that takes no values. argparse would take longer than the verb."""
     if any(word not in known for word in words):
         from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415  it says what is wrong
 
@@ -125,12 +123,6 @@ def _described(server: Server) -> str:
             facts.append("lost")
         lines.append(f"    {', '.join(facts)}: {pane['command']}")
     return "\n".join(map(visible, lines))
-
-
-def _names(server: Server) -> int:
-    for pane in _panes(server):
-        _print(str(pane["name"]))
-    return 0
 
 
 def _panes(server: Server) -> list[dict[str, object]]:

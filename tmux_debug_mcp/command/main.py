@@ -30,7 +30,11 @@ def main() -> None:
     try:
         status = run(sys.argv[1:])
     except CommandError as error:
-        _write(2, f"tmux-debug: {_printable(error)}\n")
+        from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
+
+        # It may name words, paths and directories of servers.
+        shown = visible(str(error), keep="\n")
+        _write(2, f"tmux-debug: {shown}\n")
         status = _REFUSED
     # Everything is written. Taking the interpreter down would take longer than the verb.
     os._exit(status)
@@ -40,19 +44,22 @@ def run(words: list[str]) -> int:
     """Run a command line and return its exit status.
 
     Raises:
-        NoServerError: There is no server, or it is not clear which one is meant.
-        ServerGoneError: The server does not answer, or ends meanwhile.
+        CommandError: It can't be done.
     """
     wanted, words = _server_option(words)
-    _check_characters(words)
-    if not words or _asks_for_help(words):
+    try:
+        "".join(words).encode()  # UTF-8 is all that JSON and terminals have
+    except UnicodeEncodeError:
+        raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
+    before_command = words[: words.index("--")] if "--" in words else words
+    if not words or words[0] == "help" or {"-h", "--help"} & set(before_command):
         return _show_help(words)
     if words[0] == "--version":
         _write(1, f"tmux-debug {__version__}\n")
         return 0
     verb = _verb(words)
-    if _asks_for_earlier(words):
-        verb = VERBS["replay"]
+    if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
+        verb = VERBS["replay"]  # shows what was there earlier
     if verb.handler:
         return _run_here(verb, words[1:], wanted)
     connection = _reach(wanted, words)
@@ -80,8 +87,7 @@ def run(words: list[str]) -> int:
 def _hang_up_at_signals(connection: Connection) -> list[int]:
     """Hang up at C-c and SIGTERM, upon which the server says where the command goes on.
 
-    Returns:
-        The signals that have come. A second one ends this process at once.
+    A second signal ends this process at once. Returns the signals that have come.
     """
     received: list[int] = []
 
@@ -93,18 +99,6 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
     for number in (_signal.SIGINT, _signal.SIGTERM):
         _signal.signal(number, hang_up)
     return received
-
-
-def _asks_for_earlier(words: list[str]) -> bool:
-    """Tell whether a capture is to show what was there earlier, which a replay does."""
-    return words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words)
-
-
-def _asks_for_help(words: list[str]) -> bool:
-    """Tell whether a command line asks for help. A command behind `--` may have such a word."""
-    if "--" in words:
-        words = words[: words.index("--")]
-    return words[:1] == ["help"] or "-h" in words or "--help" in words
 
 
 def _show_help(words: list[str]) -> int:
@@ -121,11 +115,6 @@ def _show_help(words: list[str]) -> int:
 
 
 def _verb(words: list[str]) -> Verb:
-    """Return the verb of a command line.
-
-    Raises:
-        CommandError: There is none of this name.
-    """
     if words[0] in VERBS:
         return VERBS[words[0]]
     from tmux_debug_mcp.verbs.parsing import verb_of  # noqa: PLC0415  argparse, for errors only
@@ -134,7 +123,6 @@ def _verb(words: list[str]) -> Verb:
 
 
 def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
-    """Run a verb in this process and return its exit status."""
     import importlib  # noqa: PLC0415  verbs of the server need none of these
 
     environ = dict(os.environ)
@@ -186,16 +174,17 @@ def _reach(wanted: str, words: list[str]) -> Connection:
         living = [server for server in running(runtime) if is_held(server.directory)]
         is_alone = not wanted and not near(living, runtime)
         if words[0] in _STARTING and is_alone and _makes_pane(words):
-            return _started()
+            from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
+
+            from .starting import connect  # noqa: PLC0415
+
+            connection, _ = connect(parse_all([], os.environ), os.environ)
+            return connection
         return Connection(choose(living, wanted, os.getpid(), runtime).socket)
 
 
 def _makes_pane(words: list[str]) -> bool:
-    """Tell whether a command line makes a pane, for which a server is started.
-
-    Raises:
-        CommandError: Its words are wrong.
-    """
+    """Tell whether a command line makes a pane, for which a server is started."""
     from tmux_debug_mcp.errors import ArgumentError  # noqa: PLC0415  a server is to be started
     from tmux_debug_mcp.verbs.parsing import UsageError, check  # noqa: PLC0415
 
@@ -205,22 +194,8 @@ def _makes_pane(words: list[str]) -> bool:
         raise CommandError(str(error)) from None
 
 
-def _started() -> Connection:
-    """Start a detached server, and connect to it."""
-    from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
-
-    from .starting import connect  # noqa: PLC0415
-
-    connection, _ = connect(parse_all([], os.environ), os.environ)
-    return connection
-
-
 def _server_option(words: list[str]) -> tuple[str, list[str]]:
-    """Return the server that `--server` or the environment names, and the words behind it.
-
-    Raises:
-        CommandError: `--server` names none.
-    """
+    """Return the server that `--server` or the environment names, and the words behind it."""
     if words == ["--server"]:
         raise CommandError("--server needs the process id of a server. tmux-debug ps lists them.")
     if words[:1] == ["--server"]:
@@ -230,24 +205,7 @@ def _server_option(words: list[str]) -> tuple[str, list[str]]:
     return os.environ.get("TMUX_DEBUG_SERVER", ""), words
 
 
-def _check_characters(words: list[str]) -> None:
-    """Check that the words are UTF-8, which is all that JSON and terminals have.
-
-    Raises:
-        CommandError: They are not.
-    """
-    try:
-        "".join(words).encode()
-    except UnicodeEncodeError:
-        raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
-
-
 def _directory() -> str:
-    """Return the current directory.
-
-    Raises:
-        CommandError: It is gone, or its path is not UTF-8.
-    """
     try:
         directory = os.getcwd()
         directory.encode()
@@ -255,13 +213,6 @@ def _directory() -> str:
         text = "The current directory is gone, or its path is not UTF-8. Call from another one."
         raise CommandError(text) from None
     return directory
-
-
-def _printable(error: CommandError) -> str:
-    """Return the text of an error, which may name words, paths and directories of servers."""
-    from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
-
-    return visible(str(error), keep="\n")
 
 
 def _write(fd: int, text: object) -> None:

@@ -26,10 +26,10 @@ def name() -> str:
 
 
 def serve(connection: Connection, show: Callable[[dict[str, object]], int | None]) -> int:
-    """Do what the server asks for, and return the exit status.
+    """Do what the server asks for, after a verb was sent, and return the exit status.
 
     Args:
-        connection: The connection, on which the verb was sent.
+        connection: The connection.
         show: Prints a message, and returns the exit status that it has.
 
     Raises:
@@ -60,11 +60,7 @@ def _attach(argv: object) -> int:
 
 
 def _ask(prompt: str) -> str:
-    """Return a secret: typed without echo, or all that is piped, without a final line feed.
-
-    Raises:
-        CommandError: It is more than one line, or not UTF-8.
-    """
+    """Return a secret: typed without echo, or all that is piped, without a final line feed."""
     if os.isatty(0):
         # As an exception, so that the terminal's echo is turned on again.
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,28 +17,21 @@ from .starting import connect
 
 def main() -> None:
     """Run the command and exit."""
-    if sys.argv[1:] and _is_verb(sys.argv[1]):
+    words = sys.argv[1:]
+    # The verbs that newcomers look for here, but for the demo, which `cli` runs.
+    looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
+    if words and words[0] in looking:
         tmux_debug.main()
-    values = _to_relay(sys.argv[1:])
-    if values:
-        os._exit(_relay(values))
+    try:
+        values, others = parse(words, os.environ)
+    except OptionError:
+        pass  # which `cli` says
+    else:
+        if values["keep"] and not others:
+            os._exit(_relay(values))
     from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
 
     cli.main()
-
-
-def _is_verb(word: str) -> bool:
-    """Tell whether a word is a verb that newcomers look for here, but for the demo: see `cli`."""
-    return word != "demo" and any(word == verb.name for verb in SECTIONS[LOOKING])
-
-
-def _to_relay(words: list[str]) -> Values | None:
-    """Return the options if a detached server is to serve, None if this process does all."""
-    try:
-        values, others = parse(words, os.environ)
-    except OptionError:  # which the other main() says
-        return None
-    return values if values["keep"] and not others else None
 
 
 def _relay(values: Values) -> int:

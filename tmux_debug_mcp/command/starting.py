@@ -23,11 +23,9 @@ class NotStartedError(CommandError):
 
 
 def directory_for(values: Values, runtime: str) -> str:
-    """Return the directory of the detached server for the current directory and a configuration.
+    """Return the directory of the detached server for the current directory and these options.
 
-    Args:
-        values: The options. `--keep` does not make another server.
-        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    `--keep` does not make another server. `runtime` is $XDG_RUNTIME_DIR, "" if it is not set.
     """
     options = [f"{flag}={value}" for flag, value in values.items() if flag != "keep"]
     configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options]
@@ -38,10 +36,6 @@ def directory_for(values: Values, runtime: str) -> str:
 
 def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, bool]:
     """Connect to the detached server for the current directory, and start it if it does not run.
-
-    Args:
-        values: The options.
-        environ: The environment.
 
     Returns:
         The connection, and whether the server was started.
@@ -55,28 +49,28 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
     try:
         return Connection(socket), False
     except ServerGoneError:
-        is_new = start(directory, values)
+        is_new = _start(directory, values)
         return Connection(socket), is_new
 
 
-def start(directory: str, values: Values) -> bool:
-    """Start a detached server, and wait until it listens.
-
-    Returns:
-        False if another one was faster, which listens.
-
-    Raises:
-        NotStartedError: It can't start.
-    """
+def _start(directory: str, values: Values) -> bool:
+    """Start a detached server; return False if another one was faster. One listens then."""
     answer_fd, ready_fd = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(answer_fd)
         _leave(ready_fd)
-        _serve(directory, values, ready_fd)
+        from tmux_debug_mcp.cli import run_detached  # noqa: PLC0415  the whole server
+
+        keep = values["keep"] or DEFAULT_KEEP
+        run_detached(directory, {**values, "keep": keep}, ready_fd, os.environ)
+        os._exit(0)
     os.close(ready_fd)
     os.waitpid(child, 0)
-    answer = _read(answer_fd)
+    answer = b""
+    while data := os.read(answer_fd, _MAX_ANSWER_BYTES):
+        answer += data
+    os.close(answer_fd)
     if answer.endswith(READY):
         return True
     if answer.endswith(JOINED):
@@ -98,22 +92,3 @@ def _leave(ready_fd: int) -> None:
         fd = int(name)
         if fd not in (0, 1, 2, ready_fd):
             os.closerange(fd, fd + 1)  # ignores errors: the list's own file is closed by now
-
-
-def _serve(directory: str, values: Values, ready_fd: int) -> None:
-    """Serve, and end this process."""
-    from tmux_debug_mcp.detached import run  # noqa: PLC0415  the whole server
-
-    keep = values["keep"] or DEFAULT_KEEP
-    run(directory, {**values, "keep": keep}, ready_fd, os.environ)
-    os._exit(0)
-
-
-def _read(fd: int) -> bytes:
-    answer = b""
-    try:
-        while data := os.read(fd, _MAX_ANSWER_BYTES):
-            answer += data
-    finally:
-        os.close(fd)
-    return answer

@@ -70,7 +70,7 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for directory in filter(_is_old, servers.directories(runtime)):
             with contextlib.suppress(OSError):
-                stack.callback(os.close, servers.spare(directory))
+                stack.callback(os.close, servers.hold(directory, is_shared=True))
         for directory in filter(files.is_unheld, old):
             with contextlib.suppress(OSError):
                 stack.callback(os.close, files.hold(directory))

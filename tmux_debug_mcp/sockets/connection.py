@@ -52,9 +52,6 @@ class Connection:
     Only a server of this user is told anything: in /tmp, anybody can make a directory that has the
     name of ours.
 
-    Args:
-        path: The path of the server's socket.
-
     Raises:
         ServerGoneError: Nobody listens there, or another user does.
     """
@@ -81,10 +78,6 @@ class Connection:
     def hang_up(self) -> None:
         """Say that nothing more comes, which cancels a verb. Its last messages still arrive."""
         self._socket.shutdown(_socket.SHUT_WR)
-
-    def fileno(self) -> int:
-        """Return the file descriptor."""
-        return self._socket.fileno()
 
     def send(self, message: dict[str, object], fds: Sequence[int] = ()) -> None:
         """Send a message, and file descriptors with it.

@@ -6,6 +6,7 @@ and the socket, and the kernel is asked for the caller's user as well. The proto
 """
 
 import contextlib
+import json
 import os
 import secrets
 import select
@@ -54,53 +55,40 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a caller says first.
-
-    Attributes:
-        wish: The JSON object.
-        fds: The file descriptors that came with it, which the receiver owns.
-    """
+    """What a caller says first, a JSON object, and the file descriptors that came with it."""
 
     wish: Mapping[str, Any]
     fds: list[int]
 
     def close(self) -> None:
-        """Close the file descriptors."""
+        """Close the file descriptors, which the receiver owns."""
         _close(self.fds)
 
 
 class CallerGoneError(Exception):
     """Raised when a caller has closed the connection, or breaks the protocol."""
 
-    def __init__(self) -> None:
-        super().__init__("the caller is gone")
-
 
 class Caller:
-    """The other side of a connection.
+    """The other side of a connection, whose socket it owns.
 
-    Args:
-        connected: The connected socket. The caller owns it.
+    Its methods raise CallerGoneError when it has closed the connection.
 
     Attributes:
         pid: Its process id, 0 if that is in a pid namespace which we can't see.
+        uid: Its user.
     """
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._socket.settimeout(0)
-        self.pid, self._uid = peer_of(connected)
+        self.pid, self.uid = peer_of(connected)
         self._unread = b""
 
     @property
     def parent_pid(self) -> int:
         """The process that has called `tmux-debug`, such as a shell; 0 if it is not known."""
         return servers.parent(self.pid)
-
-    @property
-    def is_same_user(self) -> bool:
-        """Whether it runs as the user that we run as."""
-        return self._uid == os.geteuid()
 
     def close(self) -> None:
         """Close the connection."""
@@ -110,24 +98,23 @@ class Caller:
         """Return what it says first.
 
         Raises:
-            CallerGoneError: It says nothing in time, or nothing that makes sense.
+            CallerGoneError: It says nothing in time, or no JSON object.
         """
         fds: list[int] = []
         try:
             with anyio.fail_after(_GREETING_S):
                 return Greeting(await self._message(fds), fds)
-        except TimeoutError as error:
+        except BaseException as error:
             _close(fds)
-            raise CallerGoneError from error
-        except BaseException:
-            _close(fds)
+            if isinstance(error, TimeoutError):
+                raise CallerGoneError from error
             raise
 
     async def message(self) -> Mapping[str, Any]:
         """Return the next message, which may take as long as the caller wants.
 
         Raises:
-            CallerGoneError: It has closed the connection, or the line is no JSON object.
+            CallerGoneError: It has closed the connection, or says no JSON object.
         """
         fds: list[int] = []
         try:
@@ -142,11 +129,7 @@ class Caller:
                 await self.message()
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; wait as long as the caller reads nothing.
-
-        Raises:
-            CallerGoneError: It has closed the connection.
-        """
+        """Send a message; wait as long as the caller reads nothing."""
         data = memoryview(orjson.dumps(message) + b"\n")
         while data:
             try:
@@ -236,14 +219,8 @@ Answer = Callable[[Caller, Greeting], Awaitable[None]]
 class Listener:
     """The directory of a server, with its socket. Creating one makes both.
 
-    Args:
-        directory: The directory to make.
-
-    Attributes:
-        directory: Where it is.
-
     Raises:
-        OSError: It can't be made.
+        OSError: They can't be made.
     """
 
     def __init__(self, directory: str) -> None:
@@ -264,21 +241,27 @@ class Listener:
             files.remove(directory)
             raise
 
-    def describe(self, facts: dict[str, object]) -> None:
+    def describe(self, facts: Mapping[str, object]) -> None:
         """Write what tells this server apart, for callers to choose by; see `servers.Server`.
+
+        Readers see all of it, or what was there before.
 
         Raises:
             OSError: It can't be written.
         """
-        servers.write_facts(self._lock, facts)
+        new = f"{servers.FACTS}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(new, flags, 0o600, dir_fd=self._lock)
+        try:
+            os.write(fd, json.dumps(facts).encode())
+        finally:
+            os.close(fd)
+        self._rename(new, servers.FACTS)
 
     def withdraw(self) -> bool:
-        """Take the socket away, unless a caller is connected or waits to be.
+        """Take the socket away; return False if a caller is connected or waits, who is served.
 
         Nobody who comes between the two looks is missed: the socket has no name then.
-
-        Returns:
-            False if there is a caller. It will be served.
         """
         if self._connected:
             return False
@@ -314,14 +297,12 @@ class Listener:
     async def serve(self, answer: Answer) -> None:
         """Serve callers until cancelled, each in a task of its own.
 
-        Args:
-            answer: Answers a caller by what it says first. The connection is closed when it
-                returns.
+        A connection is closed when `answer` returns, which gets what the caller says first.
         """
         async with anyio.create_task_group() as tasks:
             while True:
                 caller = await self._accept()
-                if not caller.is_same_user:
+                if caller.uid != os.geteuid():
                     caller.close()
                     continue
                 if self._connected >= MAX_CONNECTIONS:
@@ -372,7 +353,7 @@ def claim(directory: str) -> Listener | None:
         StartError: The directory can't be made.
     """
     try:
-        listener = Listener(_unused_name(os.path.dirname(directory)))
+        listener = Listener(new_directory(os.path.dirname(directory)))
     except OSError as error:
         raise StartError(f"The socket's directory {directory} can't be made: {error}.") from error
     deadline = time.monotonic() + _CLAIM_S
@@ -407,11 +388,7 @@ def _is_served(directory: str) -> bool:
 
 
 def _check_owner(directory: str) -> None:
-    """Check that a directory is ours, if it is there.
-
-    Raises:
-        StartError: It is another user's.
-    """
+    """Raise StartError if a directory is another user's."""
     with contextlib.suppress(FileNotFoundError):
         if os.lstat(directory).st_uid != os.geteuid():
             raise StartError(
@@ -421,31 +398,13 @@ def _check_owner(directory: str) -> None:
 
 
 def remove_killed(runtime: str) -> None:
-    """Remove the directories of servers that were killed, unless somebody spares them.
-
-    Args:
-        runtime: As for `servers.bases`.
-    """
+    """Remove the directories of servers that were killed, unless somebody holds them."""
     for directory in servers.directories(runtime):
-        if _age_s(directory) > _MIN_ABANDONED_AGE_S:
-            files.remove_unheld(directory)
+        with contextlib.suppress(OSError):
+            if time.time() - os.lstat(directory).st_mtime > _MIN_ABANDONED_AGE_S:
+                files.remove_unheld(directory)
 
 
-def _age_s(directory: str) -> float:
-    try:
-        return time.time() - os.lstat(directory).st_mtime
-    except OSError:
-        return 0.0
-
-
-def new_directory(runtime: str) -> str:
-    """Return a path for the directory of a server that ends with its client.
-
-    Args:
-        runtime: As for `servers.bases`.
-    """
-    return _unused_name(servers.bases(runtime)[0])
-
-
-def _unused_name(base: str) -> str:
+def new_directory(base: str) -> str:
+    """Return an unused path in a directory, for the directory of a server."""
     return f"{base}/{servers.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"

@@ -17,7 +17,7 @@ SOCKET = "socket"
 # one does that was faster.
 READY = b"ready\n"
 JOINED = b"joined\n"
-_FACTS = "server.json"
+FACTS = "server.json"
 # The directories of our tmux servers begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -36,15 +36,9 @@ class NoServerError(CommandError):
 
 
 class Server:
-    """A server, as its directory describes it.
-
-    Args:
-        directory: Its directory.
-        facts: What its file says of it.
+    """A server, as the file in its directory describes it.
 
     Attributes:
-        directory: The same.
-        pid: Its process id.
         clients: The process ids of its MCP clients. Process 1 is none: it adopts a server whose
             client has ended, and is the ancestor of every caller.
         cwd: The directory that its panes start in.
@@ -77,10 +71,8 @@ class Server:
 def bases(runtime: str) -> list[str]:
     """Return the directories that may hold servers' directories, the best first.
 
-    Not $TMPDIR: clients and shells often have different ones.
-
-    Args:
-        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    Not $TMPDIR: clients and shells often have different ones. `runtime` is $XDG_RUNTIME_DIR, ""
+    if it is not set, here and below.
     """
     paths = [runtime, f"/run/user/{os.getuid()}"]
     usable = [
@@ -102,16 +94,8 @@ def is_private(path: str) -> bool:
 
 
 def running(runtime: str) -> list[Server]:
-    """Return the servers of this user, in the order of their pids.
-
-    Args:
-        runtime: As for `bases`.
-    """
-    found = []
-    for directory in directories(runtime):
-        server = read(directory)
-        if server:
-            found.append(server)
+    """Return the servers of this user, in the order of their pids."""
+    found = [server for server in map(read, directories(runtime)) if server]
     # Whoever connects to a single one sees whether it lives.
     if len(found) > 1:
         found = [server for server in found if is_held(server.directory)]
@@ -119,11 +103,7 @@ def running(runtime: str) -> list[Server]:
 
 
 def directories(runtime: str) -> list[str]:
-    """Return the directories of this user's servers, also of those that were killed.
-
-    Args:
-        runtime: As for `bases`.
-    """
+    """Return the directories of this user's servers, also of those that were killed."""
     found = []
     for base in bases(runtime):
         try:
@@ -140,7 +120,7 @@ def directories(runtime: str) -> list[str]:
 def read(directory: str) -> Server | None:
     """Return the server of a directory, None if that has no file that describes one."""
     try:
-        fd = os.open(f"{directory}/{_FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(f"{directory}/{FACTS}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             data = os.read(fd, _MAX_FACTS_BYTES)
         finally:
@@ -150,33 +130,19 @@ def read(directory: str) -> Server | None:
         return None
 
 
-def hold(directory: str) -> int:
+def hold(directory: str, *, is_shared: bool = False) -> int:
     """Lock a directory as that of a living server; the kernel unlocks it when the server ends.
 
-    Returns:
-        A descriptor, which the caller owns.
-
-    Raises:
-        BlockingIOError: Another process has it locked.
-        OSError: It is gone.
-    """
-    return _locked(directory, is_shared=False)
-
-
-def spare(directory: str) -> int:
-    """Keep the directory of a killed server from being removed; for others it is still one.
+    A shared lock keeps the directory of a killed server from being removed; others still see it as
+    one of a killed server.
 
     Returns:
-        A descriptor, which the caller owns. Closing it ends this.
+        A descriptor, which the caller owns. Closing it unlocks.
 
     Raises:
-        BlockingIOError: The server lives.
+        BlockingIOError: Another process has it locked, such as a server that lives.
         OSError: There is no such directory.
     """
-    return _locked(directory, is_shared=True)
-
-
-def _locked(directory: str, *, is_shared: bool) -> int:
     import fcntl  # noqa: PLC0415  a verb needs it only to choose of several servers
 
     fd = os.open(directory, _OPEN_DIRECTORY)
@@ -191,32 +157,12 @@ def _locked(directory: str, *, is_shared: bool) -> int:
 def is_held(directory: str) -> bool:
     """Tell whether the server of a directory lives, also one in another pid namespace."""
     try:
-        os.close(spare(directory))
+        os.close(hold(directory, is_shared=True))
     except BlockingIOError:
         return True
     except OSError:
         return False
     return False
-
-
-def write_facts(directory: int, facts: dict[str, object]) -> None:
-    """Write the file that describes a server, in one step for readers.
-
-    Args:
-        directory: The descriptor of the server's directory, at whose path another may be by now.
-        facts: What to write; see `Server`.
-
-    Raises:
-        OSError: It can't be written.
-    """
-    new = f"{_FACTS}.new"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    fd = os.open(new, flags, 0o600, dir_fd=directory)
-    try:
-        os.write(fd, json.dumps(facts).encode())
-    finally:
-        os.close(fd)
-    os.rename(new, _FACTS, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server:
@@ -242,36 +188,24 @@ def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server
             raise NoServerError(f"There is no server '{wanted}'. {_listed(servers)}")
         return named[0]
     for ancestor in ancestors(pid):
-        own = [server for server in servers if ancestor in server.clients]
-        if own:
-            return _only(own)
-    return _only(near(servers, runtime))
+        meant = [server for server in servers if ancestor in server.clients]
+        if meant:
+            break
+    else:
+        meant = near(servers, runtime)
+    if not meant:
+        raise NoServerError("No server is running. Start one with: tmux-debug start")
+    if len(meant) > 1:
+        raise NoServerError(
+            f"Several servers are running. Give one with --server PID. {_listed(meant)}"
+        )
+    return meant[0]
 
 
 def near(servers: list[Server], runtime: str) -> list[Server]:
-    """Return the servers whose directories are where a server of the caller's would have its own.
-
-    Args:
-        servers: The running servers.
-        runtime: As for `bases`.
-    """
+    """Return the servers whose directories are where one of the caller's would have its own."""
     base = bases(runtime)[0]
     return [server for server in servers if os.path.dirname(server.directory) == base]
-
-
-def _only(servers: list[Server]) -> Server:
-    """Return the only server.
-
-    Raises:
-        NoServerError: There is none, or there are several.
-    """
-    if not servers:
-        raise NoServerError("No server is running. Start one with: tmux-debug start")
-    if len(servers) > 1:
-        raise NoServerError(
-            f"Several servers are running. Give one with --server PID. {_listed(servers)}"
-        )
-    return servers[0]
 
 
 def _listed(servers: list[Server]) -> str:
@@ -311,9 +245,6 @@ def client_of(pid: int) -> int:
 
     That is the parent of the server, or of what started it, such as `uvx`: a launcher has the same
     standard input as the server, and a client has not.
-
-    Args:
-        pid: The process that has the client's pipe as its standard input.
     """
     pipe = _standard_input(pid)
     client = parent(pid)

@@ -1,7 +1,7 @@
 """tmux: its control mode, its targets, our own server and the user's.
 
 `control_mode`, `targets`, `captures` and `pasting` do no I/O. `client` is one connection,
-`supervisor` the process that owns a server of ours, `host` starts and ends it. `users_socket` runs
-commands on a server that is not ours, `users_server` does what tools need there. tmux is told ids,
-never names. Nothing here knows our panes, their logs or MCP.
+`supervisor` the process that owns a server of ours, `host` starts and ends it. `users_server` is a
+server that is not ours. tmux is told ids, never names. Nothing here knows our panes, their logs or
+MCP.
 """

@@ -5,7 +5,6 @@ lines in the order in which it reads them.
 """
 
 import contextlib
-import itertools
 import os
 import signal
 from collections import deque
@@ -16,11 +15,11 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.errors import CommandError, TmuxGoneError, TmuxStuckError
+from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 
 from . import control_mode
-from .control_mode import Block, Notification, Parser, command_line
+from .control_mode import Block, Parser, command_line
 from .pasting import CLEANS_PASTES
 from .supervisor import Supervisor
 from .targets import Offsets
@@ -29,21 +28,16 @@ Command = Sequence[str | bytes]
 
 # How often a tmux that does not answer gets SIGCONT before we give up.
 _MAX_WAKES = 5
-# Quoting more characters takes milliseconds, so a thread does it.
 _MAX_INLINE_CHARACTERS = 1 << 16
 _READ_BYTES = 1 << 16
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ControlClient:
     """The connection to the tmux server of a supervisor.
 
-    Args:
-        supervisor: The supervisor that runs tmux.
-        offsets: From tmux's ids to ours.
-        clock: The engine's clock.
-
     Attributes:
-        offsets: The same.
+        offsets: From tmux's ids to ours.
         gone: Set when tmux has ended, or `serve` has.
         session: tmux's id of our session, such as $0. Known after `greet`, like the following.
         server_pid: The process id of the tmux server.
@@ -86,14 +80,14 @@ class ControlClient:
         return " ".join(self._last_words)
 
     def file(self, name: str) -> Path:
-        """Return the path of a file for tmux to write.
+        """Return the path of a file for tmux to write. Raises what `Supervisor.file` does.
 
-        Raises:
-            StorageError: The directory was removed and can't be made again.
-            TmuxGoneError: The directory was removed and the supervisor was ended.
+        If somebody removed the socket, tmux makes it again, so that people can attach. Source:
+        tmux(1), "-L socket-name".
         """
         path = self._supervisor.file(name)
-        self._restore_socket()
+        if not os.path.lexists(self.directory / "tmux"):
+            processes.send_signals([self.server_pid], signal.SIGUSR1)
         return path
 
     def write(self, name: str, data: bytes) -> Path:
@@ -103,17 +97,13 @@ class ControlClient:
             StorageError: The file can't be written, most likely because the disk is full.
             TmuxGoneError: The directory was removed and the supervisor was ended.
         """
-        path = self._supervisor.write(name, data)
-        self._restore_socket()
+        path = self.file(name)
+        try:
+            with open(os.open(path, _NEW_FILE, 0o600), "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise StorageError(str(self.directory), str(error.strerror)) from error
         return path
-
-    def _restore_socket(self) -> None:
-        """Have tmux create its socket again if somebody removed it, so that people can attach.
-
-        Source: tmux(1), "-L socket-name": SIGUSR1 recreates the socket.
-        """
-        if not os.path.lexists(self.directory / "tmux"):
-            processes.send_signals([self.server_pid], signal.SIGUSR1)
 
     def remove(self, name: str) -> None:
         """Remove a file from the directory, if it is there."""
@@ -171,26 +161,21 @@ class ControlClient:
             ValueError: A word has a NUL.
         """
         request = _Request(commands)
-        line = await _command_line(commands)
+        # Quoting many characters takes milliseconds, so a thread does it.
+        if sum(len(word) for words in commands for word in words) < _MAX_INLINE_CHARACTERS:
+            line = command_line(commands)
+        else:
+            line = await anyio.to_thread.run_sync(command_line, commands)
         if self.gone.is_set():
             raise TmuxGoneError
         self._requests.append(request)
         self._send(line)
-        await self._wait_for(request)
-        return request.results()
-
-    async def _wait_for(self, request: "_Request") -> None:
-        """Wait for the answer, and continue tmux if it seems to be stopped.
-
-        Raises:
-            TmuxStuckError: There is no answer.
-        """
         wake_s = self._clock.times.wake_s
         for _ in range(_MAX_WAKES):
             with self._clock.move_on_after(wake_s):
                 await request.answered.wait()
-                return
-            # The first two children of the supervisor are tmux's client and its server.
+                return request.results()
+            # It may be stopped. The supervisor's first two children are tmux's client and server.
             tmux = processes.children(self.supervisor_pid)[:2]
             processes.send_signals(tmux, signal.SIGCONT)
         raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * wake_s:g} s")
@@ -221,34 +206,26 @@ class ControlClient:
                 self._has_unsent = anyio.Event()
 
     async def _receive(self) -> None:
-        """Read what tmux prints until it ends."""
         while True:
             await anyio.wait_readable(self._supervisor.control_out)
             data = os.read(self._supervisor.control_out, _READ_BYTES)
             if not data:
                 return
             for event in self._parser.feed(data):
-                self._take(event)
-
-    def _take(self, event: Block | Notification) -> None:
-        if isinstance(event, Block):
-            is_last = self._requests[0].add(event)
-            if is_last:
-                self._requests.popleft().answered.set()
-        # A line that is not a notification is the error message of a tmux that can't start.
-        elif not event.line.startswith(b"%"):
-            self._last_words.append(event.line.decode(errors="replace"))
+                if isinstance(event, Block):
+                    is_last = self._requests[0].add(event)
+                    if is_last:
+                        self._requests.popleft().answered.set()
+                # A line that is not a notification is the error message of a tmux that can't start.
+                elif not event.line.startswith(b"%"):
+                    self._last_words.append(event.line.decode(errors="replace"))
 
 
 class _Request:
-    """One command line that was sent, and the blocks that answer it.
-
-    Attributes:
-        answered: Set when the last block has come, or no more will.
-    """
+    """One command line that was sent, and the blocks that answer it."""
 
     def __init__(self, commands: Sequence[Command]) -> None:
-        self.answered = anyio.Event()
+        self.answered = anyio.Event()  # the last block has come, or no more will
         self._blocks: list[Block] = []
         self._expected: list[Command] = []  # the command that each block answers
         for words in commands:
@@ -263,12 +240,7 @@ class _Request:
         return not block.ok or len(self._blocks) == len(self._expected)
 
     def results(self) -> list[tuple[bytes, ...]]:
-        """Return the lines of each block.
-
-        Raises:
-            CommandError: A command failed.
-            TmuxGoneError: Blocks are missing.
-        """
+        """Return the lines of each block. Raise if a command failed, or blocks are missing."""
         for words, block in zip(self._expected, self._blocks, strict=False):
             if not block.ok:
                 reason = b" ".join(block.lines).decode(errors="replace")
@@ -276,12 +248,3 @@ class _Request:
         if len(self._blocks) < len(self._expected):
             raise TmuxGoneError
         return [block.lines for block in self._blocks]
-
-
-async def _command_line(commands: Sequence[Command]) -> bytes:
-    """Return the line that runs the commands, made in a thread if that takes long."""
-    words = itertools.chain.from_iterable(commands)
-    characters = sum(map(len, words))
-    if characters < _MAX_INLINE_CHARACTERS:
-        return command_line(commands)
-    return await anyio.to_thread.run_sync(command_line, commands)

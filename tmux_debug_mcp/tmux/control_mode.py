@@ -30,12 +30,7 @@ _GUARD = re.compile(rb"%(begin|end|error) (\d+ \d+ (\d+))")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The answer to one command of ours.
-
-    Attributes:
-        ok: The command succeeded.
-        lines: What it printed, or the error message; without line feeds.
-    """
+    """The answer to one command of ours: what it printed, or its error; without line feeds."""
 
     ok: bool
     lines: tuple[bytes, ...]
@@ -43,11 +38,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A line outside blocks.
-
-    Attributes:
-        line: The line without its line feed.
-    """
+    """A line outside blocks, without its line feed."""
 
     line: bytes
 
@@ -73,9 +64,6 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
     tmux runs the commands of one line without interruption: no other client's command and no output
     of a pane comes between them.
 
-    Args:
-        commands: The words of each command.
-
     Raises:
         ValueError: A word has a NUL.
     """
@@ -86,8 +74,7 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
 def version(text: str) -> tuple[int, int] | None:
     """Return the major and minor number in what `tmux -V` or `#{version}` prints.
 
-    Returns:
-        None for a version without a number, such as `tmux master`: it is newer than any release.
+    A version without a number, such as `tmux master`, is newer than any release: None.
     """
     number = re.search(r"(\d+)\.(\d+)", text)
     if number is None:

@@ -34,8 +34,7 @@ class TmuxHost:
     windows and panes start at 0 in each server; ours go on.
 
     Args:
-        settings: The configuration; of it the tmux program, the environment, the directories and
-            `is_subreaper` are used.
+        settings: The configuration.
         tasks: The task group in which connections are served.
         clock: The engine's clock.
         first_window: Returns the lowest number for our ids of windows; called at the first start.
@@ -74,6 +73,7 @@ class TmuxHost:
         """Return the connection to the running tmux server; start a server if none runs.
 
         Raises:
+            OSError: Too many files are open.
             TmuxStartError: tmux does not start.
         """
         async with self._starting:
@@ -124,12 +124,7 @@ class TmuxHost:
         self._reap(*supervisors)
 
     async def _start(self) -> ControlClient:
-        """Start a supervisor with a tmux server and connect to it.
-
-        Raises:
-            OSError: Too many files are open.
-            TmuxStartError: tmux does not start.
-        """
+        """Start a supervisor with a tmux server and connect to it."""
         if self._offsets is None:
             self._offsets = Offsets(windows=self._first_window())
         settings = self._settings

@@ -20,9 +20,7 @@ CLEANS_PASTES = (3, 7)
 def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
     """Return the characters that keys send to the program.
 
-    Args:
-        keys: Names of keys.
-        modes: What tmux printed for `KEY_MODES`; empty for a pane that is gone.
+    `modes` is what tmux printed for `KEY_MODES`; empty for a pane that is gone.
     """
     flags = modes.split()
     return encoded(keys, cursor_mode=flags[:1] == ["1"], keypad_mode=flags[1:2] == ["1"])
@@ -37,7 +35,7 @@ def paste_commands(
 
     Args:
         target: tmux's id of the pane.
-        buffer: The name of the buffer.
+        buffer: The name for the buffer.
         file: The path of the file; `-` is the standard input of the tmux client.
         is_bracketed: Put the text in brackets (`\e[200~`) if the program asks for them.
         cleans_pastes: This tmux rewrites control characters unless told not to.

@@ -23,7 +23,6 @@ from tmux_debug_mcp.errors import StorageError, TmuxGoneError
 from tmux_debug_mcp.linux import files, processes, supervise
 from tmux_debug_mcp.sockets.servers import is_private
 
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
 # the first argument is the directory to add.
 _PROGRAM = (
@@ -49,7 +48,7 @@ class Supervisor:
     Args:
         argv: Returns the command that starts tmux, given the supervisor's directory.
         env: The environment of the supervisor and of tmux.
-        runtime: As for `runtime_directories`; the supervisor's directory is in the first of these.
+        runtime: As for `runtime_directories`, the first of which holds the supervisor's directory.
         owners: A directory that this process holds, which the supervisor removes if this process
             is killed; "" for none.
 
@@ -79,32 +78,22 @@ class Supervisor:
         try:
             for _ in range(3):
                 opened += os.pipe()
-            self._start(opened, argv, env, owners)
+            tmux_in, self.control_in, self.control_out, tmux_out, lifeline, self._lifeline = opened
+            program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
+            fds = [str(tmux_in), str(tmux_out)]
+            arguments = [str(self.directory), owners, *fds, *argv(self.directory)]
+            self._process = subprocess.Popen(
+                [*program, *arguments],
+                stdin=lifeline,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(tmux_in, tmux_out),
+                env={**env, processes.TAG: self.directory.name},
+                start_new_session=True,  # out of reach of signals to our client's process group
+            )
         except BaseException:
             for fd in opened:
                 os.close(fd)
             raise
-
-    def _start(
-        self,
-        pipes: Sequence[int],
-        argv: Callable[[Path], Sequence[str]],
-        env: Mapping[str, str],
-        owners: str,
-    ) -> None:
-        """Start the process, with its ends of three pipes."""
-        tmux_in, self.control_in, self.control_out, tmux_out, lifeline, self._lifeline = pipes
-        program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
-        fds = [str(tmux_in), str(tmux_out)]
-        arguments = [str(self.directory), owners, *fds, *argv(self.directory)]
-        self._process = subprocess.Popen(
-            [*program, *arguments],
-            stdin=lifeline,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(tmux_in, tmux_out),
-            env={**env, processes.TAG: self.directory.name},
-            start_new_session=True,  # out of reach of signals to our client's process group
-        )
         self.pid = self._process.pid
         for fd in (tmux_in, tmux_out, lifeline):
             os.close(fd)
@@ -130,29 +119,9 @@ class Supervisor:
             raise StorageError(str(self.directory), reason)
         return self.directory / name
 
-    def write(self, name: str, data: bytes) -> Path:
-        """Write a new file, mode 0600, into the directory and return its path.
-
-        Raises:
-            StorageError: The file can't be written, most likely because the disk is full.
-            TmuxGoneError: The directory was removed and the supervisor was ended.
-        """
-        path = self.file(name)
-        try:
-            with open(os.open(path, _NEW_FILE, 0o600), "wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise StorageError(str(self.directory), str(error.strerror)) from error
-        return path
-
     def _make_again(self) -> None:
-        """Make the directory again, in the first of the runtime directories that still exists.
-
-        Raises:
-            StorageError: It can't be made.
-            TmuxGoneError: The supervisor was ended, so nobody would remove the new directory.
-        """
-        if self._lifeline < 0:
+        """Make the directory again, in the first of the runtime directories that still exists."""
+        if self._lifeline < 0:  # nobody would remove the new directory
             raise TmuxGoneError
         for directory in self._candidates:
             try:
@@ -199,25 +168,17 @@ class Supervisor:
         supervisor go to the nearest subreaper.
         """
         if self._process.poll() is None:
-            _wait_for_exit(self.pid, timeout_s)
+            fd = os.pidfd_open(self.pid)
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+            os.close(fd)
         if self._process.poll() is not None:
             files.remove(str(self.directory))
 
 
-def _wait_for_exit(pid: int, timeout_s: float) -> None:
-    fd = os.pidfd_open(pid)
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    poll.poll(timeout_s * 1000)
-    os.close(fd)
-
-
 def remove_abandoned(runtime: str) -> None:
-    """Remove the directories and processes of servers that were killed with their supervisors.
-
-    Args:
-        runtime: As for `runtime_directories`.
-    """
+    """Remove the directories and processes of servers that were killed with their supervisors."""
     deadline = time.monotonic() + _REMOVE_ABANDONED_S
     for base in runtime_directories(runtime):
         for directory in base.glob("tmux-debug-mcp-*-*"):
@@ -232,22 +193,18 @@ def runtime_directories(runtime: str) -> list[Path]:
     """Return the directories that may hold supervisors' directories, the best first.
 
     The user's runtime directory comes first, since nothing cleans it up as temporary directories
-    are; the directory for temporary files is the last.
-
-    Args:
-        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
+    are; the directory for temporary files is the last. `runtime` is $XDG_RUNTIME_DIR, "" if it is
+    not set.
     """
-    runtimes = [runtime, f"/run/user/{os.getuid()}"]
-    usable = [path for path in runtimes if _USABLE_DIRECTORY.fullmatch(path) and _is_usable(path)]
+    usable = []
+    for path in (runtime, f"/run/user/{os.getuid()}"):
+        is_plain = _USABLE_DIRECTORY.fullmatch(path) and is_private(os.path.realpath(path))
+        if is_plain and os.access(path, os.W_OK | os.X_OK):
+            usable.append(path)
     temporary = tempfile.gettempdir()
     if not _USABLE_DIRECTORY.fullmatch(temporary):
         temporary = "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
     return [Path(base) for base in dict.fromkeys([*usable, temporary])]
-
-
-def _is_usable(path: str) -> bool:
-    """Tell whether only this user can enter a directory, and may write to it."""
-    return is_private(os.path.realpath(path)) and os.access(path, os.W_OK | os.X_OK)
 
 
 def _is_own_directory(status: os.stat_result) -> bool:

@@ -8,13 +8,15 @@ gets only ids: tmux itself accepts a prefix for a name, and falls back to what i
 3. After the colon comes a window: its index, its id or its name. Window names may have dots, so
    only a dot and a number, or a dot and a pane id, at the end mean a pane of the window.
 4. A target that names no window means the active window; one that names no pane, the active pane.
+5. One that means nothing that exists raises TargetNotFoundError; one with the name of several
+   windows of its session, AmbiguousTargetError.
 
 Source: tmux(1), "COMMANDS", for the syntax; the exactness is ours.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
 from tmux_debug_mcp.vt.printable import plain_name
@@ -24,28 +26,6 @@ _PANE_ID = re.compile(r"%\d+")
 _WINDOW_ID = re.compile(r"@\d+")
 _SESSION_ID = re.compile(r"\$\d+")
 
-# The variables that list-panes prints of each pane, in the order of PaneRow's fields.
-FIELDS = (
-    "session_id",
-    "session_name",
-    "session_attached",
-    "window_id",
-    "window_index",
-    "window_name",
-    "window_active",
-    "pane_id",
-    "pane_index",
-    "pane_active",
-    "pane_width",
-    "pane_height",
-    "pane_dead",
-    "pane_dead_status",
-    "pane_current_command",
-    "history_size",
-    "pane_pid",
-    "pane_tty",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
@@ -53,11 +33,6 @@ class Offsets:
 
     A new tmux server counts from 0 again. Ours go on after the last that an earlier server used, so
     that an id never means two things.
-
-    Attributes:
-        sessions: To add to the number in tmux's id of a session.
-        windows: Likewise, of a window.
-        panes: Likewise, of a pane.
     """
 
     sessions: int = 0
@@ -93,12 +68,8 @@ class PaneRow:
     """A pane of a tmux server with its window and session.
 
     The attributes are tmux's variables of the same names, as tmux prints them: tmux(1), "FORMATS".
-    The exceptions are `session_id`, `window_id` and `pane_id`, which are our ids.
-
-    Attributes:
-        tmux_session: tmux's own id of the session, for its commands.
-        tmux_window: tmux's own id of the window.
-        tmux_pane: tmux's own id of the pane.
+    But `session_id`, `window_id` and `pane_id` are our ids; tmux's own, for its commands, are
+    `tmux_session`, `tmux_window` and `tmux_pane`.
     """
 
     session_id: str
@@ -124,6 +95,10 @@ class PaneRow:
     tmux_pane: str = ""
 
 
+# The variables that list-panes prints of each pane, in the order of PaneRow's fields.
+FIELDS = tuple(field.name for field in fields(PaneRow) if not field.name.startswith("tmux_"))
+
+
 def panes_format(separator: str) -> str:
     """Return the format for `list-panes -a -F` whose output `parse` reads.
 
@@ -137,122 +112,88 @@ def panes_format(separator: str) -> str:
 def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[PaneRow]:
     """Return the panes that tmux printed with `panes_format(separator)`, in tmux's order.
 
-    A window that is linked to two sessions appears once in each.
-
-    Args:
-        output: What tmux printed.
-        separator: The separator of the format.
-        offsets: From tmux's ids to ours.
+    They have our ids, and no control characters of a program. A window that is linked to two
+    sessions appears once in each.
     """
     values = output.split(separator)[1:]
     size = len(FIELDS) + 1  # after the last field comes the line feed
     rows = []
     for start in range(0, len(values) - size + 1, size):
         row = PaneRow(*values[start : start + len(FIELDS)])
-        rows.append(_with_our_ids(row, offsets))
+        ours = replace(
+            row,
+            session_id=offsets.session(row.session_id),
+            window_id=offsets.window(row.window_id),
+            pane_id=offsets.pane(row.pane_id),
+            pane_current_command=plain_name(row.pane_current_command),
+            tmux_session=row.session_id,
+            tmux_window=row.window_id,
+            tmux_pane=row.pane_id,
+        )
+        rows.append(ours)
     return rows
-
-
-def _with_our_ids(row: PaneRow, offsets: Offsets) -> PaneRow:
-    """Return a row as tmux printed it with our ids, and without control characters of a program."""
-    return replace(
-        row,
-        session_id=offsets.session(row.session_id),
-        window_id=offsets.window(row.window_id),
-        pane_id=offsets.pane(row.pane_id),
-        pane_current_command=plain_name(row.pane_current_command),
-        tmux_session=row.session_id,
-        tmux_window=row.window_id,
-        tmux_pane=row.pane_id,
-    )
 
 
 def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """Return a row of the session that a target means.
 
     A target of a window or a pane means its session, and the row is that of the active pane.
-
-    Raises:
-        TargetNotFoundError: The target means nothing that exists.
-        AmbiguousTargetError: Several windows of the session have the name.
     """
-    if _is_id_in_session(target):
-        return find_pane(rows, target)
-    session_rows, window = _split_session(rows, target, target)
-    if window:
-        return find_pane(rows, target)
-    return session_rows[0]
+    session_rows = _whole_session(rows, target)
+    return session_rows[0] if session_rows else find_pane(rows, target)
 
 
 def names_less_than_session(rows: Sequence[PaneRow], target: str) -> bool:
-    """Tell whether a target means a window or a pane, and not a session.
-
-    Raises:
-        TargetNotFoundError: There is no such session.
-    """
-    if _is_id_in_session(target):
-        return True
-    _, window = _split_session(rows, target, target)
-    return window != ""
+    """Tell whether a target means a window or a pane, and not a session."""
+    return not _whole_session(rows, target)
 
 
 def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
     """Return the rows of the window that a target means, or of the whole session that it means.
 
     A target of a pane means its window.
-
-    Raises:
-        TargetNotFoundError: The target means nothing that exists.
-        AmbiguousTargetError: Several windows of the session have the name.
     """
-    if not _is_id_in_session(target):
-        session_rows, window = _split_session(rows, target, target)
-        if not window:
-            return session_rows
+    session_rows = _whole_session(rows, target)
+    if session_rows:
+        return session_rows
     pane = find_pane(rows, target)
     place = (pane.session_id, pane.window_index)
     return [row for row in rows if (row.session_id, row.window_index) == place]
 
 
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
-    """Return the row of the pane that a target means; for a window or a session, its active pane.
-
-    Raises:
-        TargetNotFoundError: The target means nothing that exists.
-        AmbiguousTargetError: Several windows of the session have the name.
-    """
+    """Return the row of the pane that a target means; of a window or session, the active one."""
     if _PANE_ID.fullmatch(target):
         reason = "there is no pane of this id"
         return _first(rows, lambda row: row.pane_id == target, target, reason)
     # As a window first, since a window's name may end like a pane.
     try:
-        return _active(_window_rows(rows, target, target))
+        candidates = _window_rows(rows, target, target)
     except TargetNotFoundError:
         match = _PANE.fullmatch(target)
         if match is None:
             raise
+    else:
+        return next((row for row in candidates if row.pane_active == "1"), candidates[0])
     window, pane = match.groups()
     candidates = _window_rows(rows, window, target)
     reason = f"its window has no pane '{pane}'"
     return _first(candidates, lambda row: pane in (row.pane_index, row.pane_id), target, reason)
 
 
-def _is_id_in_session(target: str) -> bool:
-    """Tell whether a target is the id of a pane or a window."""
-    return bool(_PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target))
+def _whole_session(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
+    """Return the rows of the session that a target means; none if it means a window or a pane."""
+    if _PANE_ID.fullmatch(target) or _WINDOW_ID.fullmatch(target):
+        return []
+    session_rows, window = _split_session(rows, target, target)
+    return [] if window else session_rows
 
 
 def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> list[PaneRow]:
     """Return the rows of a window; for a session without a window, of its active one.
 
-    Args:
-        rows: All rows of the server.
-        target: A target without a pane.
-        whole_target: The target that the caller gave, for errors.
-
-    Raises:
-        TargetNotFoundError: There is no such session or window.
-        AmbiguousTargetError: Several windows of the session have the name.
+    A window is looked up by its id, else its index, else its name. `=` before it means that it is
+    no id. The target has no pane; the one that the caller gave is for errors.
     """
     if _WINDOW_ID.fullmatch(target):
         by_id = [row for row in rows if row.window_id == target]
@@ -262,28 +203,19 @@ def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> lis
     session_rows, window = _split_session(rows, target, whole_target)
     if not window:
         return [row for row in session_rows if row.window_active == "1"]
-    matching = _rows_of_window(session_rows, window)
+    name = window.removeprefix("=")
+    if _WINDOW_ID.fullmatch(window):
+        matching = [row for row in session_rows if row.window_id == window]
+    else:
+        by_index = [row for row in session_rows if row.window_index == name]
+        matching = by_index or [row for row in session_rows if row.window_name == name]
     window_ids = list(dict.fromkeys(row.window_id for row in matching))
     if len(window_ids) > 1:
         raise AmbiguousTargetError(whole_target, len(window_ids), ", ".join(window_ids))
     if not matching:
-        session, name = session_rows[0].session_name, window.removeprefix("=")
+        session = session_rows[0].session_name
         raise TargetNotFoundError(whole_target, f"session '{session}' has no window '{name}'")
     return matching
-
-
-def _rows_of_window(session_rows: Sequence[PaneRow], window: str) -> list[PaneRow]:
-    """Return the rows of a session's window: the one with this id, else this index, else this name.
-
-    `=` before a window means that it is not an id. The rows may be of several windows of one name.
-    """
-    if _WINDOW_ID.fullmatch(window):
-        return [row for row in session_rows if row.window_id == window]
-    name = window.removeprefix("=")
-    by_index = [row for row in session_rows if row.window_index == name]
-    if by_index:
-        return by_index
-    return [row for row in session_rows if row.window_name == name]
 
 
 def _split_session(
@@ -292,28 +224,19 @@ def _split_session(
     """Return the rows of the session that a target begins with, and the rest after the colon.
 
     Newer versions of tmux allow colons in names of sessions: the longest name that fits wins.
-
-    Raises:
-        TargetNotFoundError: There is no such session.
     """
     colons = [at for at in reversed(range(len(target))) if target[at] == ":"]
     for end in (len(target), *colons):
-        session_rows = [row for row in rows if _is_session(row, target[:end])]
+        session = target[:end]
+        if _SESSION_ID.fullmatch(session):
+            session_rows = [row for row in rows if row.session_id == session]
+        else:
+            name = session.removeprefix("=")
+            session_rows = [row for row in rows if row.session_name == name]
         if session_rows:
             return session_rows, target[end + 1 :]
     name = target.partition(":")[0].removeprefix("=")
     raise TargetNotFoundError(whole_target, f"there is no session '{name}'")
-
-
-def _is_session(row: PaneRow, session: str) -> bool:
-    if _SESSION_ID.fullmatch(session):
-        return row.session_id == session
-    return row.session_name == session.removeprefix("=")
-
-
-def _active(window_rows: Sequence[PaneRow]) -> PaneRow:
-    """Return the row of a window's active pane."""
-    return next((row for row in window_rows if row.pane_active == "1"), window_rows[0])
 
 
 def _first(

@@ -1,15 +1,19 @@
 """The user's own tmux server, for the toolsets `tmux` and `tabs`.
 
-Nothing on it changes but what a call asks for: no option, no pipe, no attached client. What a call
-creates stays in the background, so that the user goes on typing into the same pane.
+Nothing on it changes but what a call asks for: no option, no pipe, no attached client; each request
+is a tmux process. What a call creates stays in the background, so that the user goes on typing into
+the same pane.
 """
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import signal
-from collections.abc import Sequence
+import socket
+import stat
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import anyio
@@ -22,6 +26,7 @@ from tmux_debug_mcp.errors import (
     PaneExitedError,
     SignalError,
     TmuxGoneError,
+    TmuxStuckError,
 )
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
@@ -30,10 +35,9 @@ from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation
 
 from .captures import first_rows, is_enough, more_rows
-from .control_mode import version
+from .control_mode import command_line, version
 from .pasting import CLEANS_PASTES, KEY_MODES, encoded_for_modes, paste_commands
 from .targets import PaneRow, panes_format, parse
-from .users_socket import UsersSocket
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
 MAX_COMMAND_BYTES = 12_000
@@ -42,13 +46,22 @@ _MADE_FORMAT = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_
 _MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
 
 
+Command = Sequence[str]
+
+# A server that is ending still listens for a few milliseconds: how often that is checked.
+_MAX_END_CHECKS = 10
+# A script for sh -c: its first argument is the soft limit of open files, the rest a command.
+_LIMIT_FILES = 'ulimit -S -n "$0"; exec "$@"'
+# Results of connect(2): a server that is too busy to accept listens too.
+_LISTENING = (0, errno.EAGAIN)
+_NOT_LISTENING = (errno.ENOENT, errno.ECONNREFUSED)
+
+
 class Made(NamedTuple):
     """A pane that was made, with our ids.
 
-    Attributes:
-        is_gone: Its command has ended already, and the pane with it.
-        exit_code: The exit code of a command that has ended already; None where it is not known.
-        signal: The signal that ended it already.
+    Its command may have ended already, with an exit code or by a signal, where that is known, and
+    the pane may be gone with it.
     """
 
     session_id: str
@@ -61,18 +74,132 @@ class Made(NamedTuple):
     signal: str | None = None
 
 
-class _Capture(NamedTuple):
-    """What capture-pane printed, and facts about the pane at that moment.
+class UsersSocket:
+    """The socket of the user's own tmux server.
 
-    Attributes:
-        is_alternate: The pane shows the alternate screen.
-        history_rows: The number of rows in its history.
-        lines: The captured lines.
+    A server that a request starts inherits the environment and the limit of open files of the
+    settings.
     """
 
-    is_alternate: bool
-    history_rows: int
-    lines: list[str]
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._path = settings.socket
+        self._sessions_in_making = 0
+
+    async def run(self, *commands: Command, text: str = "") -> str:
+        """Run commands in order, in one tmux process, and return what they print.
+
+        A server that a new-session starts belongs to the user: it does not end with us.
+
+        The text is the standard input of the process.
+
+        Raises:
+            CommandError: A command failed. Those before it were done.
+            TmuxGoneError: The server has ended, or none was running.
+            TmuxStuckError: The server does not answer. The commands may still be done later.
+        """
+        if commands[0][0] == "new-session" and self._settings.is_subreaper:
+            with self._orphans_go_to_init():
+                return await self._run(commands, text)
+        return await self._run(commands, text)
+
+    @contextlib.contextmanager
+    def _orphans_go_to_init(self) -> Iterator[None]:
+        """Stop being a subreaper for the time of the block, so that init adopts a new tmux server.
+
+        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
+        """
+        if self._sessions_in_making == 0:
+            processes.become_subreaper(is_one=False)
+        self._sessions_in_making += 1
+        try:
+            yield
+        finally:
+            self._sessions_in_making -= 1
+            if self._sessions_in_making == 0:
+                processes.become_subreaper()
+
+    async def _run(self, commands: Sequence[Command], text: str) -> str:
+        argv = self._argv(commands)
+        env = dict(self._settings.env)
+        answer_s = self._clock.times.answer_s
+        with (
+            self._clock.move_on_after(answer_s),
+            os.fdopen(os.memfd_create("text"), "w+b") as file,
+        ):
+            # Not a pipe: if we were killed while writing, tmux would act on half of the text.
+            file.write(text.encode())
+            file.seek(0)
+            completed = await anyio.run_process(argv, stdin=file, check=False, env=env)
+            output = completed.stdout.decode(errors="replace")
+            errors = completed.stderr.decode(errors="replace")
+            # tmux exits with 0 where it can't start a server, and only prints an error.
+            if completed.returncode or (errors and not output):
+                await self._check_not_ended()
+                raise CommandError(commands[0][0], errors.strip())
+            return output
+        reason = f"no answer in {answer_s:g} s; it may yet do what it was asked"
+        raise TmuxStuckError(self._path, reason)
+
+    async def run_hidden(self, words: Command) -> str:
+        """Run a command that must not appear in a process's arguments, which others can read."""
+        return await self.run(("source-file", "-"), text=command_line([words]).decode())
+
+    def prepare_start(self) -> None:
+        """Check that a server can be started at the socket.
+
+        Make its directory if that is tmux's own for this user, /tmp/tmux-UID.
+
+        Raises:
+            TmuxStuckError: There can't be a socket at the path.
+        """
+        self.is_listening()  # raises if the path is not a socket: tmux would remove what is there
+        directory = os.path.dirname(self._path)
+        is_tmuxs_own = os.path.basename(directory) == f"tmux-{os.getuid()}"
+        if is_tmuxs_own and os.path.isdir(os.path.dirname(directory)):
+            os.makedirs(directory, 0o700, exist_ok=True)
+        if not os.path.isdir(directory):
+            raise TmuxStuckError(self._path, "there is no such directory")
+
+    def is_listening(self) -> bool:
+        """Tell whether a server listens at the socket, busy or not.
+
+        Raises:
+            TmuxStuckError: The path is not a socket, or we may not connect to it.
+        """
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(os.stat(self._path).st_mode):
+                raise TmuxStuckError(self._path, "it is no socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.setblocking(False)  # noqa: FBT003  its own signature
+            try:
+                number = connection.connect_ex(self._path)
+            except OSError:  # a path that is too long for a socket
+                number = errno.ENAMETOOLONG
+        if number in _LISTENING:
+            return True
+        if number in _NOT_LISTENING:
+            return False
+        raise TmuxStuckError(self._path, os.strerror(number))
+
+    def _argv(self, commands: Sequence[Command]) -> list[str]:
+        argv = [self._settings.tmux, "-u", "-S", self._path]
+        for number, command in enumerate(commands):
+            if number > 0:
+                argv.append(";")
+            argv += map(_escaped_semicolon, command)
+        if commands[0][0] == "new-session":
+            # The server inherits this limit: ours is higher than programs in panes expect.
+            return ["/bin/sh", "-c", _LIMIT_FILES, self._settings.open_files, *argv]
+        return argv
+
+    async def _check_not_ended(self) -> None:
+        """Raise TmuxGoneError if no server listens after a command that failed."""
+        for _ in range(_MAX_END_CHECKS):
+            if not self.is_listening():
+                raise TmuxGoneError
+            await self._clock.sleep(self._clock.times.poll_s)
 
 
 class UsersServer:
@@ -82,12 +209,8 @@ class UsersServer:
     has ended, and TmuxStuckError where it does not answer.
 
     Args:
-        settings: The configuration; of it the socket, the directory and environment of what is
-            created, and whether calls may kill are used.
+        settings: The configuration.
         clock: The engine's clock.
-
-    Attributes:
-        clock: The same.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -116,7 +239,7 @@ class UsersServer:
         return "exited"
 
     async def run(self, *words: str) -> None:
-        """Run a tmux command."""
+        """Run a tmux command, given its words."""
         await self._socket.run(words)
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
@@ -130,8 +253,8 @@ class UsersServer:
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         """Make a session, and start the server if none runs.
 
-        Raises:
-            ArgumentError: The command is longer than 12,000 bytes.
+        Like all methods that take a command, it raises ArgumentError for one of more than 12,000
+        bytes.
         """
         self._socket.prepare_start()
         words = ["new-session", "-d", "-s", escaped(name)]
@@ -143,11 +266,7 @@ class UsersServer:
     async def create_window(
         self, row: PaneRow, name: str | None, command: str | None, flags: Sequence[str] = ()
     ) -> Made:
-        """Make a window in the session of a row, with further flags of new-window.
-
-        Raises:
-            ArgumentError: The command is longer than 12,000 bytes.
-        """
+        """Make a window in the session of a row, with further flags of new-window."""
         words = ["new-window", "-d"]
         if name:
             words += ["-n", escaped(name)]
@@ -155,18 +274,19 @@ class UsersServer:
         return await self._create(words, command)
 
     async def split(self, row: PaneRow, flags: Sequence[str], command: str | None) -> Made:
-        """Split a pane, by flags of split-window.
-
-        Raises:
-            ArgumentError: The command is longer than 12,000 bytes.
-        """
+        """Split a pane, by flags of split-window."""
         return await self._create(["split-window", "-d", *flags, "-t", row.tmux_pane], command)
 
     async def _create(self, words: Sequence[str], command: str | None) -> Made:
         """Run a command that makes a pane, and return the pane."""
         words = [*words, "-P", "-F", _MADE_FORMAT]
         if command:
-            _check_size(command)
+            size = len(command.encode())
+            if size > MAX_COMMAND_BYTES:
+                raise ArgumentError(
+                    f"Parameter 'command' has {size} bytes; on a user's tmux server at most "
+                    f"{MAX_COMMAND_BYTES}. Put it into a script."
+                )
             words += ["--", command]
         # Variables may be secret.
         if "-e" in words:
@@ -181,12 +301,7 @@ class UsersServer:
         return Made(session_id, session_name, window_id, window_index, pane_id, is_gone)
 
     async def send(self, row: PaneRow, target: str, steps: Sequence[Keystrokes]) -> str:
-        """Send steps one after the other, and return the confirmation.
-
-        Args:
-            row: The pane.
-            target: What the call names it.
-            steps: The steps.
+        """Send steps one after the other, and return the confirmation, which names the target.
 
         Raises:
             PaneExitedError: The pane's program had ended when the row was read.
@@ -236,35 +351,33 @@ class UsersServer:
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
         """Return rows of the screen and its history: 0 is the screen's first, -1 the one above."""
-        capture = await self._capture(row.pane_id, "-S", str(start), "-E", str(end))
-        return "\n".join(capture.lines)
+        _, lines = await self._capture(row.pane_id, "-S", str(start), "-E", str(end))
+        return "\n".join(lines)
 
     async def capture_screen(self, row: PaneRow) -> str:
         """Return the rows of the screen."""
-        capture = await self._capture(row.pane_id)
-        return "\n".join(capture.lines)
+        _, lines = await self._capture(row.pane_id)
+        return "\n".join(lines)
 
     async def capture_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
-        """Return the last lines; a line that the terminal wrapped is one.
-
-        Args:
-            row: The pane.
-            lines: The most lines to return.
-            ansi: Keep colours and attributes as escape sequences.
-        """
+        """Return the last lines, with `ansi` in their colours; a line that was wrapped is one."""
         rows = first_rows(lines)
         while True:
-            capture = await self._capture(row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi)
-            if capture.is_alternate:  # which has no history: -S would show the main screen's
-                capture = await self._capture(row.pane_id, "-J", ansi=ansi)
+            (is_alternate, history_rows), captured = await self._capture(
+                row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi
+            )
+            if is_alternate:  # which has no history: -S would show the main screen's
+                _, captured = await self._capture(row.pane_id, "-J", ansi=ansi)
                 break
-            if rows >= capture.history_rows or is_enough(capture.lines, lines):
+            if rows >= history_rows or is_enough(captured, lines):
                 break
             rows = more_rows(rows, lines)
-        return "\n".join(capture.lines[-lines:])
+        return "\n".join(captured[-lines:])
 
-    async def _capture(self, pane_id: str, *flags: str, ansi: bool = False) -> _Capture:
-        """Capture a pane, by flags of capture-pane."""
+    async def _capture(
+        self, pane_id: str, *flags: str, ansi: bool = False
+    ) -> tuple[tuple[int, int], list[str]]:
+        """Return `alternate_on` and `history_size` of a pane, and what capture-pane prints."""
         facts_format = "#{alternate_on} #{history_size}"
         output = await self._socket.run(
             ("display-message", "-p", "-t", pane_id, facts_format),
@@ -272,7 +385,7 @@ class UsersServer:
         )
         facts, *lines = captured_lines(output.encode(), ansi=ansi)
         is_alternate, history_rows = map(int, facts.split())
-        return _Capture(bool(is_alternate), history_rows, lines)
+        return (is_alternate, history_rows), lines
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         """End a `session`, `window` or `pane`.
@@ -287,11 +400,7 @@ class UsersServer:
 
 
 def _send_signal(row: PaneRow, name: str) -> None:
-    """Send a signal to the program that a pane's shell has started.
-
-    Raises:
-        SignalError: There is none, or it belongs to another user.
-    """
+    """Send a signal to the program that a pane's shell has started."""
     leader = processes.read_stat(int(row.pane_pid))
     if leader is None or leader.tpgid <= 0 or not processes.is_on_terminal(leader, row.pane_tty):
         raise SignalError(name, "the processes of that pane can't be seen from here")
@@ -310,25 +419,14 @@ def escaped(name: str) -> str:
 
     Source: tmux(1), "FORMATS": `##` is a `#`. But `#[` stays as it is, and so must not be doubled.
     """
-    first, *others = name.split("#")
-    text = first
-    for part in others:
-        if part.startswith("["):
-            text += "#" + part
-        else:
-            text += "##" + part
-    return text
+    return re.sub(r"#(?!\[)", "##", name)
 
 
-def _check_size(command: str) -> None:
-    """Check that a client of tmux can send a command to its server.
+def _escaped_semicolon(word: str) -> str:
+    r"""Return a word with `\;` for a semicolon at its end, which would end the command.
 
-    Raises:
-        ArgumentError: It is too long.
+    Source: tmux(1), "COMMAND PARSING AND EXECUTION".
     """
-    size = len(command.encode())
-    if size > MAX_COMMAND_BYTES:
-        raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; on a user's tmux server at most "
-            f"{MAX_COMMAND_BYTES}. Put it into a script."
-        )
+    if word.endswith(";"):
+        return word[:-1] + "\\;"
+    return word
