@@ -36,7 +36,7 @@ from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
