@@ -20,14 +20,10 @@ from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.vt.keys import Keystrokes
 
 from .capturing import capture_screen_rows
-from .looking.activity import (
-    ActivityTracker,
-    Snapshot,
-    is_ready_for_step,
-    prompting,
-)
+from .looking.activity import Snapshot, is_ready_for_step, prompting
 from .pane import Pane
 from .shells.dialects import Shell
+from .watching import watching
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,22 +223,17 @@ async def _wait_until_ready(
         KeyboardHeldError: A person has taken the keyboard.
     """
     times = pane.clock.times
-    tracker = ActivityTracker(times, before)
     begin = pane.clock.now()
-    async with pane.subscribe() as subscription:
-        while True:
-            ending = await pane.ending()
-            if ending:
-                return f"the program {ending}"
+    async with watching(pane, before) as watch:
+        async for moment in watch.moments(begin + timeout_s):
+            if moment.ending:
+                return f"the program {moment.ending}"
             pane.keyboard.check_free()
-            async with pane.events.looking:
-                activity = await pane.terminal.observe(tracker)
-            waited_s = pane.clock.now() - begin
+            activity, waited_s = moment.activity, moment.now - begin
+            if activity is None:
+                continue
             is_due = step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s)
             if is_due or is_ready_for_step(times, activity, before, waited_s):
                 return None
-            if waited_s >= timeout_s:
-                program = activity.snapshot.foreground or "the program"
-                return f"after {timeout_s:g} s {program} does not read what is typed"
-            poll_s = activity.look_again_s * pane.events.load
-            await subscription.wait(min(poll_s, timeout_s - waited_s))
+    foreground = watch.activity and watch.activity.snapshot.foreground
+    return f"after {timeout_s:g} s {foreground or 'the program'} does not read what is typed"

@@ -15,9 +15,10 @@ from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.vt.keys import INTERRUPT
 
-from .looking.activity import Activity, ActivityTracker, StopAction, StopPlan
+from .looking.activity import Activity, StopAction, StopPlan
 from .pane import Pane
 from .shells.dialects import DIALECTS, Shell, shell_of
+from .watching import watching
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
 OTHER_SHELLS = (
@@ -65,23 +66,23 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
             pane.keyboard.release_line()
         return "nothing runs there, the shell is at its prompt"
     clock, times = pane.clock, pane.clock.times
-    tracker = ActivityTracker(times)
     plan = StopPlan(times, is_interrupt=number == signal.SIGINT)
-    deadline = clock.now() + times.stop_s
-    while clock.now() < deadline:
-        activity = await pane.terminal.observe(tracker)
-        if activity.snapshot.is_over or activity.shell or _is_other_shell(pane):
-            await pane.flush()
-            await pane.drain()
-            return None
-        refusal = await _act(pane, plan, activity, number)
-        if refusal:
-            return refusal
-        if plan.is_in_vain(activity, clock.now()):
-            foreground = activity.snapshot.foreground or "it"
-            awaits = activity.awaits.value if activity.awaits else "input"
-            return f"{foreground} runs on and awaits {awaits}; {advice}"
-        await clock.sleep(times.poll_s)
+    async with watching(pane) as watch:
+        async for moment in watch.moments(clock.now() + times.stop_s):
+            activity = moment.activity
+            if moment.ending or activity is None:
+                return None
+            if activity.snapshot.is_over or activity.shell or _is_other_shell(pane):
+                await pane.flush()
+                await pane.drain()
+                return None
+            refusal = await _act(pane, plan, activity, number)
+            if refusal:
+                return refusal
+            if plan.is_in_vain(activity, moment.now):
+                foreground = activity.snapshot.foreground or "it"
+                awaits = activity.awaits.value if activity.awaits else "input"
+                return f"{foreground} runs on and awaits {awaits}; {advice}"
     state = await pane.state()
     if not state.is_running:
         return None

@@ -16,7 +16,7 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import arranging
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse
 from tmux_debug_mcp.tmux.users_server import Made, escaped

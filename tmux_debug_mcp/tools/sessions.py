@@ -15,7 +15,7 @@ from tmux_debug_mcp.panes.creation import NewPane, check, interactive_shell
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.recording import Recording
-from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.panes.watching import rest
 
 DEFAULT = "default"
 

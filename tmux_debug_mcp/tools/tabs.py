@@ -26,7 +26,7 @@ from tmux_debug_mcp.panes.running.outcomes import Outcome, RunReason
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_turn
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.stopping import stop
-from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 

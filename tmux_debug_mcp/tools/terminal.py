@@ -17,7 +17,7 @@ from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.wait import rest
+from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
 from tmux_debug_mcp.vt.keys import MAX_KEYS_BYTES, pressed, typed_at_once

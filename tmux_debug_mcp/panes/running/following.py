@@ -1,7 +1,6 @@
 """Following a command to its end, and interrupting it when its time is over.
 
-A follower wakes when the log grows, and looks at the pane from time to time for what leaves no
-trace in the log. At each step it asks: has the command ended, has it started a shell, does it await
+A follower asks at each moment: has the command ended, has it started a shell, does it await
 something, is its time over?
 
 A job is followed to its end mark, or until the shell has dropped it without one.
@@ -12,13 +11,12 @@ from collections.abc import Awaitable, Callable
 from tmux_debug_mcp.errors import JobNotTakenError, LogLostError
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import Excerpt
-from tmux_debug_mcp.logs.growth import Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import may_be_answered
-from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Awaits, Snapshot
+from tmux_debug_mcp.panes.looking.activity import Activity, Awaits
 from tmux_debug_mcp.panes.looking.state import State
-from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.jobs import Job
+from tmux_debug_mcp.panes.watching import Watch
 
 from .giving import MAX_INTERRUPTS, has_started_shell, interrupt, last_exit_code
 from .outcomes import Outcome, RunReason
@@ -43,20 +41,17 @@ class Follower:
     """What following a job and following the command of a pane have in common.
 
     Args:
-        pane: The pane.
+        watch: The watch of the pane, since before the command was given.
         deadline: The end of the command's time, by the pane's clock.
-        before: The snapshot before the command was given; None if it was not typed.
     """
 
-    def __init__(self, pane: Pane, deadline: float, before: Snapshot | None = None) -> None:
-        self._pane = pane
-        self._clock = pane.clock
-        self._times = pane.clock.times
+    def __init__(self, watch: Watch, deadline: float) -> None:
+        self._watch = watch
+        self._pane = watch.pane
+        self._clock = watch.pane.clock
+        self._times = watch.pane.clock.times
         self._deadline = deadline
         self._interrupts = 0
-        self._tracker = ActivityTracker(pane.clock.times, before)
-        self._activity: Activity | None = None  # at the last look
-        self._look_at = 0.0
 
     def _unless_interrupted(self, reason: RunReason) -> RunReason:
         """Return a reason; if we have interrupted the command, the one that says so."""
@@ -69,14 +64,10 @@ class Follower:
 
         An interrupted command gets its whole grace period, so the answer is no until that is over.
         """
-        if self._interrupts or self._clock.now() < self._look_at:
+        if self._interrupts:
             return False
-        pane = self._pane
-        async with pane.events.looking:
-            activity = await pane.terminal.observe(self._tracker)
-        self._look_at = self._clock.now() + activity.look_again_s * pane.events.load
-        self._activity = activity
-        return self._is_awaiting(activity)
+        activity = (await self._watch.moment()).activity
+        return activity is not None and self._is_awaiting(activity)
 
     def _is_awaiting(self, activity: Activity) -> bool:
         """Tell whether the command awaits input, or has awaited keys for a while."""
@@ -102,15 +93,15 @@ class Follower:
         self._interrupts += 1
         return False
 
-    async def _wait(self, subscription: Subscription) -> None:
-        """Wait until the log grows, or something else is due."""
+    async def _wait(self) -> None:
+        """Wait until there may be news, or something is due."""
         now = self._clock.now()
-        until = min(self._deadline, now + self._times.job_poll_s, max(self._look_at, now))
-        await subscription.wait(max(self._times.min_look_s, until - now))
+        until = min(self._deadline, now + self._times.job_poll_s)
+        await self._watch.wait(max(until, now + self._times.min_look_s))
 
     async def _state(self, reason: RunReason) -> State:
         """Return the pane's state at the end of the run."""
-        pane, activity = self._pane, self._activity
+        pane, activity = self._pane, self._watch.activity
         if reason is RunReason.INPUT and activity and not await pane.ending():
             return pane.running(activity.snapshot, activity.awaits)
         return await pane.state()
@@ -125,27 +116,25 @@ class PaneFollower(Follower):
         Raises:
             PaneLostError: The pane is gone.
         """
-        pane = self._pane
-        async with pane.subscribe() as subscription:
-            reason = await self._follow(subscription)
-            state = await self._state(reason)
-            end = state.cursor
-            if reason.leaves_shell:
-                end = _before_prompt(pane.log, 0, end)
-            elif state.is_lost:
-                reason = RunReason.EXITED
-            excerpt = await read_output(pane.log, 0, end)
-            return Outcome(
-                reason=reason,
-                exit_code=_exit_code_of(state),
-                runtime_s=state.runtime_s,
-                state=state,
-                excerpt=excerpt,
-                start=0,
-                end=end,
-            )
+        log = self._pane.log
+        reason = await self._follow()
+        state = await self._state(reason)
+        end = state.cursor
+        if reason.leaves_shell:
+            end = _before_prompt(log, 0, end)
+        elif state.is_lost:
+            reason = RunReason.EXITED
+        return Outcome(
+            reason=reason,
+            exit_code=_exit_code_of(state),
+            runtime_s=state.runtime_s,
+            state=state,
+            excerpt=await read_output(log, 0, end),
+            start=0,
+            end=end,
+        )
 
-    async def _follow(self, subscription: Subscription) -> RunReason:
+    async def _follow(self) -> RunReason:
         pane = self._pane
         while not await pane.ending():
             if await has_started_shell(pane, None):
@@ -155,7 +144,7 @@ class PaneFollower(Follower):
                 return RunReason.INPUT
             if await self._resists_interrupts(has_begun=True):
                 return RunReason.RUNNING
-            await self._wait(subscription)
+            await self._wait()
         return self._unless_interrupted(RunReason.DONE)
 
 
@@ -163,14 +152,13 @@ class JobFollower(Follower):
     """Follows a job of a shell.
 
     Args:
-        pane: The pane.
+        watch: The watch of the pane, since before the job was given.
         job: The job, which the shell was just given.
-        before: The snapshot before that.
         deadline: The end of the command's time, by the pane's clock.
     """
 
-    def __init__(self, pane: Pane, job: Job, before: Snapshot, deadline: float) -> None:
-        super().__init__(pane, deadline, before)
+    def __init__(self, watch: Watch, job: Job, deadline: float) -> None:
+        super().__init__(watch, deadline)
         self._job = job
         self._poll_at = 0.0
 
@@ -183,31 +171,30 @@ class JobFollower(Follower):
             PaneLostError: The pane is gone.
         """
         pane, job = self._pane, self._job
-        async with pane.subscribe() as subscription:
-            reason = await self._follow(subscription)
-            state = await self._state(reason)
-            start, end = self._output_range(reason, state)
-            exit_code = await self._job_exit_code(reason, state)
-            if reason is RunReason.GIVEN_UP and exit_code == _INTERRUPTED:
-                reason = RunReason.INTERRUPTED
-            if not reason.leaves_command:
-                job.remove()
-            # The terminal answers queries as if somebody typed. The shell gets the answers that
-            # no program has read, on its command line.
-            if await may_be_answered(pane.log, start, end):
-                pane.keyboard.use_line()
-            excerpt = await read_output(pane.log, start, end)
-            return Outcome(
-                reason=reason,
-                exit_code=exit_code,
-                runtime_s=job.runtime_s,
-                state=state,
-                excerpt=excerpt,
-                start=start,
-                end=end,
-            )
+        reason = await self._follow()
+        state = await self._state(reason)
+        start, end = self._output_range(reason, state)
+        exit_code = await self._job_exit_code(reason, state)
+        if reason is RunReason.GIVEN_UP and exit_code == _INTERRUPTED:
+            reason = RunReason.INTERRUPTED
+        if not reason.leaves_command:
+            job.remove()
+        # The terminal answers queries as if somebody typed. The shell gets the answers that no
+        # program has read, on its command line.
+        if await may_be_answered(pane.log, start, end):
+            pane.keyboard.use_line()
+        excerpt = await read_output(pane.log, start, end)
+        return Outcome(
+            reason=reason,
+            exit_code=exit_code,
+            runtime_s=job.runtime_s,
+            state=state,
+            excerpt=excerpt,
+            start=start,
+            end=end,
+        )
 
-    async def _follow(self, subscription: Subscription) -> RunReason:
+    async def _follow(self) -> RunReason:
         job, pane = self._job, self._pane
         while True:
             ending = await pane.ending()
@@ -227,7 +214,7 @@ class JobFollower(Follower):
             if await self._resists_interrupts(has_begun=has_begun):
                 pane.jobs.unreported = job
                 return RunReason.RUNNING
-            await self._wait(subscription)
+            await self._wait()
 
     async def _poll(self) -> RunReason | None:
         """Check for what leaves no trace in the log, unless it is too early.

@@ -10,6 +10,7 @@ from tmux_debug_mcp.logs.excerpts import Excerpt
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import unfinished
+from tmux_debug_mcp.panes.watching import watching
 
 from .following import JobFollower, PaneFollower, ReadOutput
 from .giving import at_empty_prompt, at_prompt, give, turn, wait_until_free
@@ -76,7 +77,8 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
             return _not_run(error, await pane.state())
         before = pane.begin_typing()
         job = await give(pane, shell, command)
-    return await JobFollower(pane, job, before, deadline).outcome(read_output)
+    async with watching(pane, before) as watch:
+        return await JobFollower(watch, job, deadline).outcome(read_output)
 
 
 async def run_in_turn(
@@ -105,7 +107,8 @@ async def run_in_pane(pane: Pane, timeout_s: float, read_output: ReadOutput) -> 
         PaneLostError: The pane is gone.
     """
     deadline = pane.clock.now() + timeout_s
-    return await PaneFollower(pane, deadline).outcome(read_output)
+    async with watching(pane) as watch:
+        return await PaneFollower(watch, deadline).outcome(read_output)
 
 
 def _not_run(error: str, state: State) -> Outcome:

@@ -7,8 +7,6 @@ import anyio
 
 from tmux_debug_mcp.errors import PaneLostError, ToolError
 from tmux_debug_mcp.logs.matching import Matcher
-from tmux_debug_mcp.panes.looking.activity import ActivityTracker
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 
 from .conditions import Conditions
@@ -68,32 +66,3 @@ async def wait(
     if errors:
         raise errors[0]
     return [timed_out[number] for number in sorted(timed_out)]
-
-
-async def rest(pane: Pane, timeout_s: float) -> State:
-    """Wait until a pane is at rest.
-
-    Args:
-        pane: The pane.
-        timeout_s: The time to wait; 0 takes a single look.
-
-    Returns:
-        The pane's state once it is at rest, or when the time is over.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        TmuxStuckError: tmux does not answer.
-    """
-    clock = pane.clock
-    deadline = clock.now() + timeout_s
-    tracker = ActivityTracker(clock.times, pane.terminal.before_typing)
-    async with pane.subscribe() as subscription:
-        while not await pane.ending():
-            async with pane.events.looking:
-                activity = await pane.terminal.observe(tracker)
-            remaining_s = deadline - clock.now()
-            if activity.is_at_rest or remaining_s <= 0:
-                break
-            poll_s = activity.look_again_s * pane.events.load
-            await subscription.wait(min(remaining_s, poll_s))
-        return await pane.state()

@@ -1,0 +1,141 @@
+"""Watching a pane: the one loop that looks at what it is doing.
+
+A watch wakes when the pane's log grows, when its program ends, and when what the program is doing
+may have changed, which no event tells. What to make of each moment is for the callers.
+"""
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from tmux_debug_mcp.logs.growth import Subscription
+
+from .looking.activity import Activity, ActivityTracker, Snapshot
+from .looking.state import State
+from .pane import Pane
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a pane is doing at one moment.
+
+    Attributes:
+        now: The time, by the pane's clock.
+        ending: How its program has ended; None while it runs.
+        activity: What it is doing, at the last look; None where none was taken.
+    """
+
+    now: float
+    ending: State | None
+    activity: Activity | None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the program has ended, awaits something, or was quiet for a while."""
+        return bool(self.ending or (self.activity and self.activity.is_at_rest))
+
+
+class Watch:
+    """A watch of one pane. Make one with `watching`.
+
+    Args:
+        pane: The pane.
+        before: The snapshot before the last keys; None if none have to be read.
+        subscription: The subscription to the pane's log.
+
+    Attributes:
+        pane: The pane.
+        activity: What the pane was doing at the last look; None before that.
+    """
+
+    def __init__(self, pane: Pane, before: Snapshot | None, subscription: Subscription) -> None:
+        self.pane = pane
+        self._clock = pane.clock
+        self._tracker = ActivityTracker(pane.clock.times, before)
+        self._subscription = subscription
+        self._look_at = -math.inf
+        self.activity: Activity | None = None
+
+    async def moments(self, deadline: float) -> AsyncIterator[Moment]:
+        """Yield a moment now and after all news; the last at the end or the deadline.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        while True:
+            moment = await self.moment()
+            yield moment
+            if moment.ending or moment.now >= deadline:
+                return
+            await self.wait(deadline)
+
+    async def moment(self) -> Moment:
+        """Look at the pane, unless that is too early, and return the moment.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        ending = await self.pane.ending()
+        if ending is None and self._clock.now() >= self._look_at:
+            await self.look()
+        return Moment(self._clock.now(), ending, self.activity)
+
+    async def look(self) -> Activity:
+        """Look at the pane, and return what it is doing.
+
+        Raises:
+            PaneLostError: The pane is gone.
+            TmuxStuckError: tmux does not answer.
+        """
+        async with self.pane.events.looking:
+            self.activity = await self.pane.terminal.observe(self._tracker)
+        # Output wakes a watch much more often than looks are worth their time.
+        self._look_at = self._clock.now() + self._clock.times.min_look_s
+        return self.activity
+
+    async def wait(self, until: float) -> None:
+        """Wait until there may be news, or until a time."""
+        now = self._clock.now()
+        if self.activity:
+            load = self.pane.events.load
+            look_s = max(self._clock.times.min_look_s, self.activity.look_again_s * load)
+            until = min(until, now + look_s)
+        await self._subscription.wait(until - now)
+
+
+@asynccontextmanager
+async def watching(pane: Pane, before: Snapshot | None = None) -> AsyncIterator[Watch]:
+    """Watch a pane for the time of the block.
+
+    Args:
+        pane: The pane.
+        before: The snapshot before the last keys: until the program has read them, it is not taken
+            to await anything.
+    """
+    async with pane.subscribe() as subscription:
+        yield Watch(pane, before, subscription)
+
+
+async def rest(pane: Pane, timeout_s: float) -> State:
+    """Wait until a pane is at rest.
+
+    Args:
+        pane: The pane.
+        timeout_s: The time to wait; 0 takes a single look.
+
+    Returns:
+        The pane's state once it is at rest, or when the time is over.
+
+    Raises:
+        PaneLostError: The pane is gone.
+        TmuxStuckError: tmux does not answer.
+    """
+    deadline = pane.clock.now() + timeout_s
+    async with watching(pane, pane.terminal.before_typing) as watch:
+        async for moment in watch.moments(deadline):
+            if moment.is_at_rest:
+                break
+        return await pane.state()
