@@ -1,6 +1,6 @@
 """The configuration of an engine, and what the values of the server's options mean for it.
 
-A value that can't be used raises StartError, which names the option.
+A value that can't be used raises StartError.
 """
 
 import os

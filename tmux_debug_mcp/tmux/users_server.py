@@ -42,12 +42,10 @@ from .targets import PaneRow, panes_format, parse
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
 MAX_COMMAND_BYTES = 12_000
 
-_MADE_FORMAT = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_name}"
-_MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
-
-
 Command = Sequence[str]
 
+_MADE_FORMAT = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_name}"
+_MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
 # A server that is ending still listens for a few milliseconds: how often that is checked.
 _MAX_END_CHECKS = 10
 # A script for sh -c: its first argument is the soft limit of open files, the rest a command.
@@ -90,9 +88,8 @@ class UsersSocket:
     async def run(self, *commands: Command, text: str = "") -> str:
         """Run commands in order, in one tmux process, and return what they print.
 
-        A server that a new-session starts belongs to the user: it does not end with us.
-
-        The text is the standard input of the process.
+        A server that a new-session starts belongs to the user: it does not end with us. The text is
+        the standard input of the process.
 
         Raises:
             CommandError: A command failed. Those before it were done.
