@@ -2,19 +2,44 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from nursery import Nursery
 from support import ask_until, marked, run_directories
 from wire import Server
 
 
+def serve(nursery: Nursery, env: Mapping[str, str], *arguments: str) -> Server:
+    """Start a server, whose own start is not what the test is about."""
+    process = nursery.start("tmux-debug-mcp", arguments, env=env, cwd=Path.cwd(), has_input=True)
+    return Server(process=process)
+
+
 @pytest.fixture
-def launch(environment: dict[str, str]) -> Iterator[Callable[..., Server]]:
+def launch(nursery: Nursery, environment: dict[str, str]) -> Iterator[Callable[..., Server]]:
+    with launching(
+        lambda *arguments, **env: serve(nursery, environment | env, *arguments)
+    ) as start:
+        yield start
+
+
+@pytest.fixture
+def execute(environment: dict[str, str]) -> Iterator[Callable[..., Server]]:
+    """Return what starts servers that are no copies, where that makes a difference."""
+    with launching(lambda *arguments, **env: Server(environment | env, *arguments)) as start:
+        yield start
+
+
+@contextmanager
+def launching(start: Callable[..., Server]) -> Iterator[Callable[..., Server]]:
+    """Return a function that starts servers, which end with the block."""
     servers: list[Server] = []
 
     def launch(*arguments: str, **env: str) -> Server:
-        servers.append(Server(environment | env, *arguments))
+        servers.append(start(*arguments, **env))
         return servers[-1]
 
     yield launch
@@ -31,7 +56,7 @@ def server(launch: Callable[..., Server]) -> Server:
 
 @pytest.fixture(scope="module")
 def launch_shared(
-    tmp_path_factory: pytest.TempPathFactory,
+    nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Server]]:
     """Return what starts servers that the tests of a module share.
 
@@ -46,7 +71,7 @@ def launch_shared(
     servers: list[Server] = []
 
     def launch(*arguments: str) -> Server:
-        servers.append(Server(environment, *arguments))
+        servers.append(serve(nursery, environment, *arguments))
         return servers[-1]
 
     yield launch

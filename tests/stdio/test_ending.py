@@ -124,7 +124,8 @@ def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(
     )
 
 
-def test_client_that_is_gone_ends_the_server(server: Server, census: str) -> None:
+def test_client_that_is_gone_ends_the_server(execute: Callable[..., Server], census: str) -> None:
+    server = execute().start()
     fill(server)
     assert server.process.stdin
     assert server.process.stdout

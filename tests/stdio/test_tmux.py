@@ -66,12 +66,12 @@ def test_users_server_outlives_ours(
 
 
 def test_programs_may_open_as_many_files_as_whoever_started_us(
-    launch: Callable[..., Server], directory: Path
+    execute: Callable[..., Server], directory: Path
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
     try:
-        server = launch("--toolsets", "tmux,terminal", "--socket", str(directory / "user")).start()
+        server = execute("--toolsets", "tmux,terminal", "--socket", str(directory / "user")).start()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     raised = f"\nMax open files            {min(hard, 65_536)} "
