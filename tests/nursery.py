@@ -189,8 +189,9 @@ def _born(control: socket.socket) -> dict[str, Any]:
 
     The nursery itself ends here, when nobody can ask it any more.
     """
-    # C-c is for the tests, which need the nursery to clean up.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # C-c is for the tests, which need the nursery to clean up. Blocked, not ignored: a copy gets it
+    # as soon as it can.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     events = select.poll()
     events.register(control, select.POLLIN)
     running: dict[int, tuple[int, int]] = {}
@@ -209,11 +210,11 @@ def _born(control: socket.socket) -> dict[str, Any]:
                 os._exit(0)
             pid = os.fork()
             if pid == 0:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
                 control.close()
                 for number, file in enumerate(files[:3]):
                     os.dup2(file, number)
                 os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
                 return dict(json.loads(data))
             *streams, facts = files
             for file in streams:

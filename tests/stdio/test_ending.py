@@ -78,9 +78,9 @@ def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_before_the_first_message_ends_it(
-    launch: Callable[..., Server], census: str, number: int
+    execute: Callable[..., Server], census: str, number: int
 ) -> None:
-    server = launch()
+    server = execute()
     with open(f"/proc/{server.pid}/status") as status:
         assert "python" in status.readline()
     os.kill(server.pid, number)

@@ -196,10 +196,10 @@ def test_start_leaves_the_directories_of_live_servers_alone(
 
 @pytest.mark.parametrize("moment", range(6))
 def test_sigkill_at_any_moment_leaves_nothing_behind(
-    launch: Callable[..., Server], census: str, moment: int
+    execute: Callable[..., Server], census: str, moment: int
 ) -> None:
     """From before the first import to the middle of a flood, with calls at work."""
-    server = launch()
+    server = execute()
     # A thread, so that the moment does not depend on what the server answers.
     delay_s = random.Random(moment).random() * 1.2  # noqa: S311
     killer = threading.Timer(delay_s, server.process.kill)
