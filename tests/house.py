@@ -67,7 +67,6 @@ PURE = {
     "logs/index.py",
     "logs/excerpts.py",
     "panes/looking/activity.py",
-    "panes/waiting/conditions.py",
     "panes/running/outcomes.py",
     "panes/looking/state.py",
 }

@@ -9,9 +9,8 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, growth, matching, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, people, recording
+from tmux_debug_mcp.panes import creation, engine, people, recording, waiting
 from tmux_debug_mcp.panes.running import giving, runs
-from tmux_debug_mcp.panes.waiting import conditions
 from tmux_debug_mcp.tmux import host, users_server
 from tmux_debug_mcp.tools import tabs, users_tabs
 from tmux_debug_mcp.tools.arguments import (
@@ -125,9 +124,9 @@ def _limits_of_texts() -> list[Limit]:
         ("text of a run", f"{runs.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
         (
             "text of a wait",
-            f"{conditions.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
+            f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
         ),
-        (unasked, f"{conditions.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}"),
+        (unasked, f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}"),
     ]
 
 

@@ -121,7 +121,7 @@ async def test_flood_of_one_line_is_counted(tools: Tools) -> None:
 
 
 async def test_flood_ends_a_wait_for_quiet(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tmux_debug_mcp.panes.waiting.watching.MAX_LOG_BYTES", 1 << 20)
+    monkeypatch.setattr("tmux_debug_mcp.panes.waiting.MAX_LOG_BYTES", 1 << 20)
     await tools.create("yes 0123456789012345678901234567890123456789")
     blocks, facts = await tools.answer("wait", pane_id="debug-1", idle_s=5, timeout_s=PATIENCE_S)
 

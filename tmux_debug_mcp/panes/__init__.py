@@ -6,8 +6,8 @@
 - To make one: `creation`; in it run `pane.sh` and `environment.py`.
 - To type: `sending`. To stop a program: `stopping`. To change the terminal: `display`.
 - To show a screen: `capturing`, `recording`.
-- Folders below these modules: `shells`, and `looking` on top of it. Folders above: `running` and
-  `waiting`.
+- To watch: `watching`. To wait for something: `waiting`. What came of it: `reports`.
+- Folders below these modules: `shells`, and `looking` on top of it. Above: `running`.
 
 Nothing here knows MCP, a tool's arguments or the words of a toolset.
 """

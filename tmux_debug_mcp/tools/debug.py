@@ -15,9 +15,14 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting.conditions import MAX_UNASKED_CHARACTERS, Conditions
-from tmux_debug_mcp.panes.waiting.origins import Origin, since_cursor, since_last_keys
-from tmux_debug_mcp.panes.waiting.wait import wait
+from tmux_debug_mcp.panes.waiting import (
+    MAX_UNASKED_CHARACTERS,
+    Conditions,
+    Origin,
+    since_cursor,
+    since_last_keys,
+    wait,
+)
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -39,7 +44,7 @@ INSTRUCTIONS = (
 _GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
 # Lines that a capture returns where no number is given. `since` then reads up to the cap.
 _LINES = 100
-# Conditions of a wait whose observation says how to read the output that it leaves out.
+# Conditions of a wait whose report says how to read the output that it leaves out.
 _observing = partial(Conditions, advice=_GAP_ADVICE)
 
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)

@@ -14,18 +14,18 @@ from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.outcomes import Outcome
-from tmux_debug_mcp.panes.waiting.conditions import Conditions
-from tmux_debug_mcp.panes.waiting.observations import Observation, WaitReason
+from tmux_debug_mcp.panes.waiting import Conditions
 
 from .toolset import Answer, came_out
 
 _MAX_COMMAND_CHARACTERS = 100
 _REASON_REMARKS = {
-    WaitReason.MATCHED: "matched",
-    WaitReason.STOPPED: "stop_pattern matched",
-    WaitReason.REST: "at rest",
-    WaitReason.FLOODED: "wait ended: more was printed than the log keeps",
+    Reason.MATCHED: "matched",
+    Reason.STOPPED: "stop_pattern matched",
+    Reason.REST: "at rest",
+    Reason.FLOODED: "wait ended: more was printed than the log keeps",
 }
 
 
@@ -89,25 +89,23 @@ def shown_name(pane: Pane | Readable) -> str:
     return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
 
 
-def observed(
-    observations: Sequence[Observation], conditions: Conditions, *confirmation: str
-) -> Answer:
+def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: str) -> Answer:
     """Return the answer of a call that observed.
 
     Args:
-        observations: What was observed: in one pane, or in each pane when nothing happened.
+        reports: What was seen: in one pane, or in each pane when nothing happened.
         conditions: What was waited for.
         confirmation: What the call did before, as the first block.
     """
-    first = observations[0]
-    excerpts = [one.excerpt for one in observations]
-    statuses = [_observed_status(one, conditions) for one in observations]
+    first = reports[0]
+    excerpts = [one.excerpt for one in reports]
+    statuses = [_observed_status(one, conditions) for one in reports]
     texts = [excerpt.text for excerpt in excerpts]
     shown_texts = texts
     if confirmation:  # an empty block beside it says nothing
         shown_texts = [text for text in texts if text]
     reason: str = first.reason
-    if conditions.is_for_rest and first.reason is WaitReason.TIMED_OUT:
+    if conditions.is_for_rest and first.reason is Reason.TIMED_OUT:
         reason = "busy"  # nothing was asked for that has not come
     facts = {
         **meta(first.pane, first.state, *excerpts),
@@ -124,25 +122,25 @@ def observed(
     )
 
 
-def _observed_status(observation: Observation, conditions: Conditions) -> str:
-    """Return the status line of an observation. The pane's notices are taken."""
+def _observed_status(report: Report, conditions: Conditions) -> str:
+    """Return the status line of an report. The pane's notices are taken."""
     remarks = []
-    reason_remark = _reason_remark(observation.reason, conditions)
+    reason_remark = _reason_remark(report.reason, conditions)
     if reason_remark:
         remarks.append(reason_remark)
-    if observation.screen:
-        columns, rows = observation.screen
+    if report.screen:
+        columns, rows = report.screen
         remarks.append(f"screen {columns}x{rows}")
-    if observation.unseen_bytes:
-        remarks.append(f"{observation.unseen_bytes} bytes passed too fast to be matched")
-    return status(observation.pane, observation.state, *remarks, cursor=observation.end)
+    if report.unseen_bytes:
+        remarks.append(f"{report.unseen_bytes} bytes passed too fast to be matched")
+    return status(report.pane, report.state, *remarks, cursor=report.end)
 
 
-def _reason_remark(reason: WaitReason, conditions: Conditions) -> str | None:
+def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
     """Return a remark on why a wait ended, None where the state says it."""
-    if reason is WaitReason.TIMED_OUT:
+    if reason is Reason.TIMED_OUT:
         return _timeout_remark(conditions)
-    if reason is WaitReason.IDLE and conditions.idle_s is not None:
+    if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
     return _REASON_REMARKS.get(reason)
 

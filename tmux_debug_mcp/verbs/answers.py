@@ -11,8 +11,8 @@ from typing import Any
 import mcp_types as types
 import orjson
 
+from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.panes.running.outcomes import RunReason
-from tmux_debug_mcp.panes.waiting.observations import WaitReason
 from tmux_debug_mcp.sockets.listener import Caller
 
 from .parsing import Request
@@ -27,10 +27,10 @@ AWAITS_INPUT = 126
 INTERRUPTED = 130
 
 _WAIT_STATUSES: Mapping[str, int] = {
-    WaitReason.STOPPED: OTHERWISE,
-    WaitReason.EXITED: OTHERWISE,
-    WaitReason.FLOODED: OTHERWISE,
-    WaitReason.TIMED_OUT: TIMED_OUT,
+    Reason.STOPPED: OTHERWISE,
+    Reason.EXITED: OTHERWISE,
+    Reason.FLOODED: OTHERWISE,
+    Reason.TIMED_OUT: TIMED_OUT,
 }
 _RUN_STATUSES: Mapping[str, int] = {
     RunReason.TIMED_OUT: TIMED_OUT,
@@ -106,7 +106,7 @@ def _status(request: Request, result: types.CallToolResult) -> int:
     if request.tool == VERBS["wait"].tool:
         # The end is what a wait without a condition waits for.
         names_condition = not given.keys().isdisjoint(("pattern", "stop_pattern", "idle_s"))
-        if reason == WaitReason.EXITED and not names_condition:
+        if reason == Reason.EXITED and not names_condition:
             return DONE
         return _WAIT_STATUSES.get(reason, DONE)
     # Without a pattern, create and send only look for a moment at what comes of it.

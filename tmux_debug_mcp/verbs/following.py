@@ -12,10 +12,14 @@ from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.waiting.conditions import Conditions
-from tmux_debug_mcp.panes.waiting.observations import Observation, WaitReason
-from tmux_debug_mcp.panes.waiting.origins import Origin, since_cursor, since_last_keys
-from tmux_debug_mcp.panes.waiting.wait import wait
+from tmux_debug_mcp.panes.reports import Reason, Report
+from tmux_debug_mcp.panes.waiting import (
+    Conditions,
+    Origin,
+    since_cursor,
+    since_last_keys,
+    wait,
+)
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.arguments import Parser
 from tmux_debug_mcp.tools.debug_arguments import Wait
@@ -37,8 +41,8 @@ _MAX_LINE_CHARACTERS = 500
 # Why it ended, for the record.
 _REASONS = {
     DONE: "done",
-    OTHERWISE: WaitReason.STOPPED,
-    TIMED_OUT: WaitReason.TIMED_OUT,
+    OTHERWISE: Reason.STOPPED,
+    TIMED_OUT: Reason.TIMED_OUT,
 }
 
 
@@ -138,43 +142,43 @@ class _Follower:
 
         while True:
             size = pane.log.size
-            [observation] = await wait([pane], conditions, origin_of)
-            reason, end = observation.reason, observation.end
-            if reason is WaitReason.TIMED_OUT:
+            [report] = await wait([pane], conditions, origin_of)
+            reason, end = report.reason, report.end
+            if reason is Reason.TIMED_OUT:
                 continue
-            if reason is not WaitReason.INPUT or end != input_at:
-                await self._tell(observation)
-            if reason is WaitReason.EXITED:
+            if reason is not Reason.INPUT or end != input_at:
+                await self._tell(report)
+            if reason is Reason.EXITED:
                 return DONE
-            if reason is WaitReason.STOPPED:
+            if reason is Reason.STOPPED:
                 return OTHERWISE
             newest = pane.log.size - _MAX_BEHIND_BYTES
             self._passed_bytes += max(0, newest - end)
             origin = since_cursor(pane, max(end, newest))
-            if reason is WaitReason.INPUT:  # which is news again once it has printed more
+            if reason is Reason.INPUT:  # which is news again once it has printed more
                 input_at = end
                 async with pane.subscribe() as subscription:
                     while pane.log.size == size and not await pane.ending():
                         await subscription.wait(_WAIT_S)
 
-    async def _tell(self, observation: Observation) -> None:
+    async def _tell(self, report: Report) -> None:
         await anyio.sleep_until(self._told_at + _INTERVAL_S)
         self._told_at = anyio.current_time()
-        await self._caller.send({"out": f"{self._line(observation)}\n"})
+        await self._caller.send({"out": f"{self._line(report)}\n"})
         self._passed_bytes = 0
 
-    def _line(self, observation: Observation) -> str:
+    def _line(self, report: Report) -> str:
         name = shown_name(self._pane)
-        passed = self._passed_bytes + observation.unseen_bytes
+        passed = self._passed_bytes + report.unseen_bytes
         remark = f"; {passed} bytes were passed over" if passed else ""
-        match observation.reason:
-            case WaitReason.MATCHED | WaitReason.STOPPED:
-                lines = observation.excerpt.text.split("\n")
+        match report.reason:
+            case Reason.MATCHED | Reason.STOPPED:
+                lines = report.excerpt.text.split("\n")
                 matching = [line for line in lines if self._matcher.first([line])] or lines
                 line = matching[-1][:_MAX_LINE_CHARACTERS]
-                return f"[{name} {observation.reason} at {observation.end}{remark}] {line}"
-            case WaitReason.INPUT:
-                awaits = observation.state.awaits
+                return f"[{name} {report.reason} at {report.end}{remark}] {line}"
+            case Reason.INPUT:
+                awaits = report.state.awaits
                 return f"[{name} awaits {awaits.value if awaits else 'input'}{remark}]"
             case _:
-                return f"[{name} {observation.state}{remark}]"
+                return f"[{name} {report.state}{remark}]"
