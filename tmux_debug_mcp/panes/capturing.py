@@ -49,15 +49,11 @@ _NO_ATTRIBUTES = "\033[0m"
 
 
 async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
-    r"""Return the last lines of the screen and its history, or of the alternate screen alone.
+    """Return the last lines of the screen and its history, or of the alternate screen alone.
 
-    Args:
-        pane: The pane.
-        lines: The maximum number of logical lines. A line that the terminal wrapped is one.
-        ansi: Keep colours and attributes as escape sequences.
-
-    Returns:
-        The lines joined by `\n`, without blanks at their ends and without blank lines at the end.
+    A line that the terminal wrapped is one. Lines are joined by line feeds, and have no blanks
+    at their ends; there are no blank lines at the end. With `ansi`, colours and attributes are
+    kept as escape sequences.
 
     Raises:
         PaneLostError: The pane is gone.
@@ -111,11 +107,8 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:
     """Return rows of the screen and its history, without blanks at their ends.
 
-    Args:
-        pane: The pane.
-        start: The first row: 0 is the screen's first row, -1 the last row of the history.
-        end: The last row.
-        ansi: Keep colours and attributes as escape sequences.
+    Row 0 is the screen's first, row -1 the last of the history; `end` is the last one returned.
+    With `ansi`, colours and attributes are kept as escape sequences.
 
     Raises:
         PaneLostError: The pane is gone.
@@ -174,10 +167,7 @@ async def _capture(
 ) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
-    Args:
-        pane: The pane.
-        command: The capture-pane command.
-        alternate_command: Another one for the alternate screen, which has no history.
+    The other command is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
     into_buffer = ("-b", buffer, "-t", pane.target)
@@ -201,11 +191,7 @@ async def _capture(
 
 
 async def _take_buffer(pane: Pane, buffer: str, size: int) -> bytes:
-    """Return the data of a tmux buffer and delete the buffer.
-
-    Raises:
-        StorageError: There is no room for all of it in a file.
-    """
+    """Return the data of a tmux buffer and delete the buffer."""
     file = pane.client.file(buffer)
     try:
         await pane.tmux(("save-buffer", "-b", buffer, str(file)))

@@ -21,14 +21,7 @@ _TMUX_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 class Ending:
     """How the program of a pane ended, kept once it is known.
 
-    Args:
-        place: Where the pane is.
-        log: The pane's log.
-        events: Wakes the subscribers of logs.
-        clock: The engine's clock.
-
-    Attributes:
-        started_at: When the pane was made, by the clock.
+    `started_at` is when the pane was made, by the clock.
     """
 
     def __init__(self, place: Place, log: Log, events: LogEvents, clock: Clock) -> None:
@@ -104,17 +97,12 @@ class Ending:
         return None
 
     def _state_at(self, mark: Mark) -> State:
-        """Return the state of a program that ended with a mark."""
         # The log grew last when the mark was printed.
         runtime_s = self._age_s() - self._log.quiet_s()
         return ended_state(mark.exit_code, max(0.0, runtime_s), mark.offset)
 
     def _state_now(self, exit_code: int | None) -> State:
-        """Return the state of a program that has just ended.
-
-        Args:
-            exit_code: Its exit code, None if that is not known: then it is lost.
-        """
+        """Return the state of a program that has just ended; lost if its exit code is not known."""
         return ended_state(exit_code, self._age_s(), self._log.size)
 
     def _age_s(self) -> float:

@@ -33,14 +33,6 @@ _MAX_LINE_CHARACTERS = 1000
 class Keyboard:
     """The keyboard of a pane.
 
-    Args:
-        pane_id: Our id of the pane.
-        place: Where the pane is.
-        log: The pane's log.
-        terminal: The pane's terminal.
-        clock: The engine's clock.
-        tmux: Runs tmux commands on the pane, as `Pane.tmux` does.
-
     Attributes:
         lock: Held while keystrokes are typed.
         sequence: Held while a call sends steps, unless all of them interrupt.
@@ -100,9 +92,7 @@ class Keyboard:
     @property
     def last_sent(self) -> Sent | None:
         """What was typed last; None before anything was."""
-        if not self.sent:
-            return None
-        return self.sent[-1]
+        return self.sent[-1] if self.sent else None
 
     @property
     def is_line_used(self) -> bool:
@@ -110,11 +100,7 @@ class Keyboard:
         return bool(self.typed_lines)
 
     def use_line(self, keystrokes: Keystrokes | None = None) -> None:
-        """Note that the shell's command line may not be empty.
-
-        Args:
-            keystrokes: What is typed; None if that is not known.
-        """
+        """Note that the shell's command line may not be empty, as after unknown keystrokes."""
         line = None
         if keystrokes and set(keystrokes.keys) == {"Enter"} and not keystrokes.is_paste:
             line = keystrokes.text
@@ -131,12 +117,9 @@ class Keyboard:
     def expect_echo(
         self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()
     ) -> Sent:
-        """Remember keystrokes that are about to be typed.
+        """Remember keystrokes that are about to be typed; `shell` is the one at its prompt, if any.
 
-        Args:
-            keystrokes: The keystrokes.
-            shell: The shell that is at its prompt; None if no shell is.
-            rows: The rows of the screen before, for waits on a full-screen program.
+        `rows` has the rows of the screen before, for waits on a full-screen program.
         """
         echoes = self._echoes(shell)
         pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
@@ -155,7 +138,6 @@ class Keyboard:
         return sent
 
     def _echoes(self, shell: Shell | None) -> Echoes:
-        """Return who shows what is typed now."""
         modes = terminals.modes(self._place.leader.pid)
         if modes and modes.echoes:
             return Echoes.TERMINAL
@@ -215,7 +197,6 @@ class Keyboard:
             client.remove(buffer)
 
     async def _encoded(self, keys: Sequence[str]) -> str:
-        """Return the characters that keys send to the program."""
         if not depend_on_modes(keys):
             return encoded(keys)
         ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)

@@ -2,6 +2,9 @@
 
 tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
 here takes a lock that another call waits for.
+
+What asks tmux raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not
+answer.
 """
 
 import contextlib
@@ -54,28 +57,15 @@ class ShownScreen:
 class Pane:
     """A pane that was made, whether or not its program still runs.
 
-    Args:
-        pane_id: Our id of the pane, `debug-N`.
-        new: What the pane was made from.
-        place: Where the pane is.
-        log: The pane's log. The pane closes it once it was killed and has no subscriber.
-        events: Wakes the subscribers of logs.
-        clock: The engine's clock.
+    It closes its log once it was killed and has no subscriber.
 
     Attributes:
-        id: Our id of the pane.
+        id: Our id of the pane, `debug-N`.
         name: The name that the call gave, or else the id.
-        command: The command that the pane was made for.
         is_evictable: The pane may be removed once its program has ended, to make room.
-        place: Where the pane is.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
         leader: pane.sh, the session leader of its terminal.
-        log: The pane's log.
-        events: Wakes the subscribers of logs.
-        clock: The engine's clock.
-        terminal: Its terminal.
-        keyboard: Types into the pane.
         jobs: The jobs that the shell in the pane was given.
         shown: The screen that a result showed last; None if none did.
         subscribers: How many wait for its log to grow.
@@ -129,13 +119,11 @@ class Pane:
             return ending
         activity = self.terminal.glance()
         awaits = activity.awaits
-        if awaits is None and not self._is_recently_active():
+        is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
+        if awaits is None and not is_active:
             # One snapshot is enough if nothing can be on its way to the program or from it.
             awaits = awaited(activity.snapshot)
         return self.running(activity.snapshot, awaits)
-
-    def _is_recently_active(self) -> bool:
-        return self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
 
     @property
     def has_just_printed(self) -> bool:
@@ -212,8 +200,7 @@ class Pane:
     async def ensure_log_writer(self) -> bool:
         """Start the log's writer again if it has ended, which it does if there is no room.
 
-        Returns:
-            Whether it had ended, so that some output is lost. False if the program has ended.
+        Return whether it had ended, so that some output is lost. False if the program has ended.
 
         Raises:
             TmuxStuckError: tmux does not answer.
@@ -235,12 +222,7 @@ class Pane:
         return None
 
     async def drain(self) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
         # First tmux reads it from the terminal, and then it passes it on to the writer.
         await self.flush()
         await self.flush()
@@ -250,7 +232,6 @@ class Pane:
             await self.clock.sleep(self.clock.times.fast_poll_s)
 
     def _is_log_written(self) -> bool:
-        """Tell whether the log's writer has nothing more to write."""
         if self._log_writer is None:
             self._log_writer = self._find_log_writer()
         if self._log_writer is None:
@@ -259,21 +240,11 @@ class Pane:
         return not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:
-        """Wait until tmux has done all that it had to do before, such as reading output.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Wait until tmux has done all that it had to do before, such as reading output."""
         await self.tmux(("display-message", "-p", ""))
 
     async def is_attended(self) -> bool:
-        """Tell whether a person is attached to our tmux server.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Tell whether a person is attached to our tmux server."""
         # Our own client is in control mode.
         [clients] = await self.tmux(("list-clients", "-F", "#{client_control_mode}"))
         return b"0" in clients
@@ -282,51 +253,47 @@ class Pane:
         """Run tmux commands on the pane and return their output, lines for each command.
 
         Raises:
-            PaneLostError: The pane is gone.
+            PaneLostError: The pane is gone. Its program is taken as ended then.
             CommandError: tmux refuses a command for another reason.
             TmuxStuckError: tmux does not answer.
         """
         try:
             return await self.client.run(*commands)
         except TmuxGoneError:
-            raise self._lost() from None
+            pass
         except CommandError:
-            if await self._is_in_tmux():
+            try:
+                await self.client.run(("list-panes", "-t", self.target))
+            except (CommandError, TmuxGoneError):
+                pass
+            else:
                 raise
-            raise self._lost() from None
-
-    async def _is_in_tmux(self) -> bool:
-        try:
-            await self.client.run(("list-panes", "-t", self.target))
-        except (CommandError, TmuxGoneError):
-            return False
-        return True
-
-    def _lost(self) -> PaneLostError:
-        """Take the program as ended, although its processes may still run; return the error."""
         self._ending.record_as_gone()
-        return PaneLostError(self.id)
+        raise PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:
         """End all processes that belong to the pane, then the pane itself.
 
-        Args:
-            signals: What each process gets first. After 500 ms it gets SIGKILL.
-
-        Returns:
-            How the program ended.
-
-        Raises:
-            TmuxStuckError: tmux does not answer.
+        Each process gets the signals first, and SIGKILL 500 ms later. Return how the program
+        ended.
         """
-        times = self.clock.times
+        clock, times = self.clock, self.clock.times
         with anyio.CancelScope(shield=True):
-            await end_processes(self.place, self.clock, tuple(signals), times.kill_grace_s)
-            state = await self._last_state()
-            killed = self._kill_leader()
+            await end_processes(self.place, clock, tuple(signals), times.kill_grace_s)
+            # pane.sh gets a while to tell how the command ended.
+            deadline = clock.now() + times.mark_s
+            with self.events.subscribe(self.log) as subscription:
+                state = await self.state()
+                while state.is_running and clock.now() < deadline:
+                    await subscription.wait(times.poll_s)
+                    state = await self.state()
+            killed: list[int] = []
+            if self.place.living_leader():
+                killed = [self.leader.pid, *processes.children(self.leader.pid)]
+                processes.send_signals(killed, signal.SIGKILL)
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
-                await wait_for_exit(self.clock, killed, times.kill_s)
+                await wait_for_exit(clock, killed, times.kill_s)
                 state = await self.state()
                 self._ending.record(state)
             # In a split window, a viewer's keyboard would go to the next pane.
@@ -335,30 +302,12 @@ class Pane:
                 # The session or the pane may be gone already.
                 with contextlib.suppress(CommandError, TmuxGoneError):
                     await self.client.run(command)
-            await wait_for_exit(self.clock, killed, times.kill_s)
+            await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
-            await end_processes(self.place, self.clock, (signal.SIGKILL,), 0.0)
+            await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)
         self._is_killed = True
         self._close_log_if_unused()
         return state
-
-    async def _last_state(self) -> State:
-        """Return the state as soon as pane.sh has told how the command ended, or after a while."""
-        deadline = self.clock.now() + self.clock.times.mark_s
-        with self.events.subscribe(self.log) as subscription:
-            state = await self.state()
-            while state.is_running and self.clock.now() < deadline:
-                await subscription.wait(self.clock.times.poll_s)
-                state = await self.state()
-        return state
-
-    def _kill_leader(self) -> list[int]:
-        """Kill pane.sh and its children; return what was killed."""
-        if self.place.living_leader() is None:
-            return []
-        pids = [self.leader.pid, *processes.children(self.leader.pid)]
-        processes.send_signals(pids, signal.SIGKILL)
-        return pids
 
     @property
     def window(self) -> str:

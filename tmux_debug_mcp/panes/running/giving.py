@@ -137,12 +137,7 @@ def _return_to_outer_job(pane: Pane) -> None:
 
 
 async def has_started_shell(pane: Pane, job: Job | None) -> bool:
-    """Tell whether a job has started a shell that is at its prompt.
-
-    Args:
-        pane: The pane.
-        job: The job; None for the command that the pane was made for.
-    """
+    """Tell whether a job, or else the pane's command, has started a shell that is at its prompt."""
     shell = foreground_shell(pane.leader.pid)
     if shell is None or (job and shell == job.shell) or not shell.is_interactive():
         return False
@@ -189,10 +184,18 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
     Raises:
         ToolError: As `at_prompt` does.
     """
-    shell = await at_prompt(pane, min(deadline, pane.clock.now() + pane.clock.times.prompt_s))
+    clock, times = pane.clock, pane.clock.times
+    shell = await at_prompt(pane, min(deadline, clock.now() + times.prompt_s))
     if await _may_have_text(pane, shell):
-        await _clear_line(pane)
-        cleared = await pane.terminal.prompt(pane.clock.times.take_s)
+        # A shell that just got Escape may eat a C-c.
+        size = pane.log.size
+        async with pane.subscribe() as subscription:
+            for _ in range(MAX_INTERRUPTS):
+                await pane.keyboard.type(INTERRUPT)
+                await subscription.wait(times.escape_s)
+                if pane.log.size > size:
+                    break
+        cleared = await pane.terminal.prompt(times.take_s)
         if cleared is None:
             raise await _no_prompt(pane)
         shell = cleared
@@ -245,11 +248,7 @@ async def _last_line(log: Log, start: int, end: int) -> str:
 
 
 async def _no_prompt(pane: Pane) -> ToolError:
-    """Return the error that names what has the terminal instead of a shell at its prompt.
-
-    Raises:
-        PaneExitedError: The pane's program has just ended.
-    """
+    """Return the error that names what has the terminal instead of a shell at its prompt."""
     clock, times = pane.clock, pane.clock.times
     deadline = clock.now() + times.ending_s
     while True:
@@ -267,22 +266,10 @@ async def _no_prompt(pane: Pane) -> ToolError:
     return NotAtPromptError(pane.id, foreground or "a program")
 
 
-async def _clear_line(pane: Pane) -> None:
-    """Press C-c at a prompt until it works; a shell that just got Escape may eat one."""
-    size = pane.log.size
-    async with pane.subscribe() as subscription:
-        for _ in range(MAX_INTERRUPTS):
-            await pane.keyboard.type(INTERRUPT)
-            await subscription.wait(pane.clock.times.escape_s)
-            if pane.log.size > size:
-                return
-
-
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
     """Press C-c, and the second time also send SIGINT to programs that read C-c as a key.
 
-    Returns:
-        The grace period in seconds.
+    Return the grace period in seconds.
     """
     times, leader = pane.clock.times, pane.leader.pid
     modes = terminals.modes(leader)
