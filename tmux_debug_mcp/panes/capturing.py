@@ -1,6 +1,8 @@
 """Captures of what a pane's terminal shows, and of its history.
 
 A capture comes in a file, since control mode could mistake a program's text for its own lines.
+
+All captures raise PaneLostError once the pane is gone, and StorageError if they have no room.
 """
 
 import secrets
@@ -54,10 +56,6 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     A line that the terminal wrapped is one. Lines are joined by line feeds, and have no blanks
     at their ends; there are no blank lines at the end. With `ansi`, colours and attributes are
     kept as escape sequences.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     rows = first_rows(lines)
     while True:
@@ -72,12 +70,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
 
 
 async def capture_screen(pane: Pane) -> Screen:
-    """Return the screen: its cells with their colours and attributes, and the cursor.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
-    """
+    """Return the screen: its cells with their colours and attributes, and the cursor."""
     data, facts = await _capture(pane, _WHOLE_ROWS)
     columns = facts["pane_width"]
     # Behind the last column, the cursor is drawn on it.
@@ -94,10 +87,6 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
     """Return the lines of the screen, and whether it is the alternate screen.
 
     A line that the terminal wrapped is one. Lines have no blanks at their ends.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     data, facts = await _capture(pane, _JOINED_LINES)
     text = with_commands("\n".join(captured_lines(data)), pane.jobs.commands)
@@ -109,10 +98,6 @@ async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) 
 
     Row 0 is the screen's first, row -1 the last of the history; `end` is the last one returned.
     With `ansi`, colours and attributes are kept as escape sequences.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
     return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.jobs.commands)
@@ -123,10 +108,6 @@ async def capture_screen_as_text(pane: Pane) -> str:
 
     What tmux does not tell is missing: the colours and attributes of the next output, tab stops,
     and the saved cursor.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     data, facts = await _capture(pane, _WHOLE_ROWS)
     text = with_line_drawing(data.decode(errors="replace")).removesuffix("\n")

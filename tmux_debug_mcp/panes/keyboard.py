@@ -121,7 +121,13 @@ class Keyboard:
 
         `rows` has the rows of the screen before, for waits on a full-screen program.
         """
-        echoes = self._echoes(shell)
+        modes = terminals.modes(self._place.leader.pid)
+        if modes and modes.echoes:
+            echoes = Echoes.TERMINAL
+        elif modes and modes.hides_lines:
+            echoes = Echoes.NOBODY
+        else:
+            echoes = Echoes.EDITOR if shell else Echoes.PROGRAM
         pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
         texts = [piece.strip(" ") for piece in pieces]
         sent = Sent(
@@ -136,16 +142,6 @@ class Keyboard:
         if shell and not self.is_line_used:
             self.empty_prompt = sent.cursor
         return sent
-
-    def _echoes(self, shell: Shell | None) -> Echoes:
-        modes = terminals.modes(self._place.leader.pid)
-        if modes and modes.echoes:
-            return Echoes.TERMINAL
-        if modes and modes.hides_lines:
-            return Echoes.NOBODY
-        if shell:
-            return Echoes.EDITOR
-        return Echoes.PROGRAM
 
     async def press(self, keystrokes: Keystrokes) -> None:
         """Type keystrokes at once, without waiting for the program and without expecting an echo.
@@ -171,7 +167,12 @@ class Keyboard:
             # What is typed before an interrupt was handled is lost, so later looks have to see it.
             self._terminal.typed(self._terminal.look())
         text = keystrokes.text
-        keys = await self._encoded(keystrokes.keys)
+        if depend_on_modes(keystrokes.keys):
+            ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
+            [[modes]] = await self._tmux(ask)
+            keys = encoded_for_modes(keystrokes.keys, modes.decode())
+        else:
+            keys = encoded(keystrokes.keys)
         if keystrokes.is_paste:
             await self._paste(text, is_bracketed=True)
             text = ""
@@ -195,10 +196,3 @@ class Keyboard:
             await self._tmux(*commands)
         finally:
             client.remove(buffer)
-
-    async def _encoded(self, keys: Sequence[str]) -> str:
-        if not depend_on_modes(keys):
-            return encoded(keys)
-        ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
-        [[modes]] = await self._tmux(ask)
-        return encoded_for_modes(keys, modes.decode())

@@ -24,29 +24,27 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
-from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.tmux.client import Command
 
 from .creation import NewPane
-from .ending import Ending
 from .keyboard import Keyboard
 from .looking.activity import Awaits, Snapshot, awaited
-from .looking.state import State
+from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
 from .shells.jobs import Jobs
 
+_ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
+
 
 @dataclass(frozen=True, slots=True)
 class ShownScreen:
-    """The screen that a result showed last.
+    """The rows of the screen that a result showed last, and its cursor.
 
-    Attributes:
-        cursor: The cursor in that result.
-        rows: The rows of the screen.
-        group: The foreground process group then, whose program drew the screen.
+    The program that drew them is of the foreground process group then.
     """
 
     cursor: int
@@ -61,10 +59,12 @@ class Pane:
 
     Attributes:
         id: Our id of the pane, `debug-N`.
+        started_at: When the pane was made, by the clock.
         name: The name that the call gave, or else the id.
         is_evictable: The pane may be removed once its program has ended, to make room.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
+        window: Our id of the window that the pane was made in, `@N`.
         leader: pane.sh, the session leader of its terminal.
         jobs: The jobs that the shell in the pane was given.
         shown: The screen that a result showed last; None if none did.
@@ -83,12 +83,14 @@ class Pane:
         clock: Clock,
     ) -> None:
         self.id = pane_id
+        self.started_at = clock.now()
         self.name = new.name or pane_id
         self.command = new.command
         self.is_evictable = new.is_evictable
         self.place = place
         self.client = place.client
         self.target = place.target
+        self.window = place.window
         self.leader = place.leader
         self.log = log
         self.events = events
@@ -100,17 +102,13 @@ class Pane:
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
-        self._ending = Ending(place, log, events, clock)
+        # How the program ended, once that is known.
+        self._ended: State | None = None
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
         # The process that writes the log, once it was looked for.
         self._log_writer: int | None = None
-
-    @property
-    def started_at(self) -> float:
-        """When the pane was made, by the clock."""
-        return self._ending.started_at
 
     async def state(self) -> State:
         """Return the present state. If the program has ended, its output is complete."""
@@ -144,11 +142,67 @@ class Pane:
     @property
     def has_ended(self) -> bool:
         """Whether it is known that the program has ended."""
-        return self._ending.is_known
+        return self._ended is not None
 
     async def ending(self) -> State | None:
-        """Return how the program ended, None while it runs."""
-        return await self._ending.find()
+        """Return how the program ended, None while it runs. Its output is complete then."""
+        if self._ended is None:
+            leader = self.place.living_leader()
+            if leader is None or leader.reaped:
+                self._ended = await self._wait_for_ending()
+        return self._ended
+
+    async def _wait_for_ending(self) -> State | None:
+        """Return how the program ended, None if that can't be told in `Times.mark_s`.
+
+        pane.sh writes a mark with the exit code behind the program's output. If something killed
+        pane.sh first, tmux is asked how that ended.
+        """
+        times = self.clock.times
+        begin = self.clock.now()
+        with self.events.subscribe(self.log) as subscription:
+            while True:
+                mark = self.log.find_mark()
+                if mark:
+                    return self._ended_with(mark)
+                leader = self.place.living_leader()
+                if leader is None:
+                    state = await self._ask_for_ending()
+                    if state:
+                        return state
+                waited_s = self.clock.now() - begin
+                if waited_s > times.mark_s:
+                    return None
+                if leader and waited_s > times.stopped_output_s:
+                    terminals.restart_output(leader.pid)
+                await subscription.wait(times.poll_s)
+
+    async def _ask_for_ending(self) -> State | None:
+        """Return how pane.sh ended without writing its mark, None if tmux has not noticed yet."""
+        ask = ("display-message", "-p", "-t", self.target, _ENDING_FACTS)
+        try:
+            [[line]] = await self.client.run(ask)
+        except (CommandError, TmuxGoneError):
+            return self._ended_now(None)
+        pane_id, _, status, signal_word = line.decode().split(" ")
+        if pane_id != self.target:
+            return self._ended_now(None)
+        if status:
+            return self._ended_now(int(status))
+        number = signal_word.removeprefix("x")
+        if number:
+            return self._ended_now(processes.signal_exit_code(int(number)))
+        # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
+        processes.send_signals([self.client.server_pid], signal.SIGCHLD)
+        return None
+
+    def _ended_with(self, mark: Mark) -> State:
+        # The log grew last when the mark was printed.
+        runtime_s = self.clock.now() - self.started_at - self.log.quiet_s()
+        return ended_state(mark.exit_code, max(0.0, runtime_s), mark.offset)
+
+    def _ended_now(self, exit_code: int | None) -> State:
+        return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
 
     async def check_running(self) -> None:
         """Check that the program still runs.
@@ -268,7 +322,9 @@ class Pane:
                 pass
             else:
                 raise
-        self._ending.record_as_gone()
+        if self._ended is None:
+            mark = self.log.find_mark()
+            self._ended = self._ended_with(mark) if mark else self._ended_now(None)
         raise PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:
@@ -295,7 +351,7 @@ class Pane:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
                 await wait_for_exit(clock, killed, times.kill_s)
                 state = await self.state()
-                self._ending.record(state)
+                self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
             viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
             for command in (*viewers, ("kill-pane", "-t", self.target)):
@@ -308,11 +364,6 @@ class Pane:
         self._is_killed = True
         self._close_log_if_unused()
         return state
-
-    @property
-    def window(self) -> str:
-        """Our id of the window that the pane was made in, `@N`."""
-        return self.place.window
 
     def begin_typing(self) -> Snapshot:
         """Take a snapshot right before typing, and return it.

@@ -65,11 +65,6 @@ class _Member:
         """Whether a thread is seen to wait for the terminal."""
         return self.waiting >= Waiting.AMONG_OTHERS
 
-    @property
-    def is_only_waiting(self) -> bool:
-        """Whether the process waits for the terminal and for nothing else."""
-        return self.waiting > Waiting.AMONG_OTHERS
-
 
 def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = None) -> Snapshot:
     """Return a snapshot of the pane of a pane.sh, the session leader of the pane's terminal.
@@ -249,18 +244,18 @@ def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
     is_timed = modes is not None and modes.polls
     if waiting <= Waiting.AMONG_OTHERS or is_timed:
         return min(waiting, Waiting.AMONG_OTHERS)
+    waits_alone = [one.stat.pid for one in members if one.waiting > Waiting.AMONG_OTHERS]
     # A shell that runs a program waits for it, and so does a program that runs another. So the
     # ancestors of the first reader count as waiting for it.
     parents = {one.stat.pid: one.stat.ppid for one in members}
     waits_for_reader: set[int] = set()
-    pid = next(one.stat.pid for one in members if one.is_only_waiting)
+    pid = waits_alone[0]
     # Processes are read one after the other, so reused pids could make a circle.
     while pid in parents and pid not in waits_for_reader:
         waits_for_reader.add(pid)
         pid = parents[pid]
-    if all(one.is_only_waiting or one.stat.pid in waits_for_reader for one in members):
-        return waiting
-    return Waiting.AMONG_OTHERS
+    do_all_wait = parents.keys() <= {*waits_alone, *waits_for_reader}
+    return waiting if do_all_wait else Waiting.AMONG_OTHERS
 
 
 def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> Snapshot:

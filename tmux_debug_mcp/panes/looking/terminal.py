@@ -1,4 +1,7 @@
-"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
+"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt.
+
+What waits raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not answer.
+"""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -85,10 +88,6 @@ class Terminal:
 
         If the snapshot shows that the program may await something, a second one is taken 2 ms
         later, since only two can tell.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
         """
         activity = tracker.step(self.look(), self._clock.now())
         if activity.is_likely and activity.awaits is None and activity.shell is None:
@@ -100,19 +99,13 @@ class Terminal:
     async def prompt(
         self, timeout_s: float, *, starting_s: float | None = None, is_to_run: bool = False
     ) -> Shell | None:
-        """Wait until the shell in the foreground is at its prompt.
+        """Return the shell in the foreground once it is at its prompt.
 
-        A shell that has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is
-        at work. One that has not gets `starting_s` as long as it is busy; by default
-        `Times.starting_s`. If a command is to be run there, the wait also covers the programs that
-        a starting shell runs itself.
-
-        Returns:
-            None if no shell is in the foreground or it does not get to its prompt in time.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
+        None if no shell is in the foreground or it does not get to its prompt in time. A shell that
+        has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. One
+        that has not gets `starting_s` as long as it is busy; by default `Times.starting_s`. If a
+        command is to be run there, the wait also covers the programs that a starting shell runs
+        itself.
         """
         # A shell that has not yet read what was typed only seems to be at its prompt.
         before = self.before_typing if self.typed_s < self._times.typed_s else None

@@ -147,11 +147,9 @@ async def has_started_shell(pane: Pane, job: Job | None) -> bool:
 
 
 async def at_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt.
+    """Return the shell at its prompt, for which one that starts has time until the deadline.
 
-    Args:
-        pane: The pane.
-        deadline: The end of the time for a shell that starts. Another gets 1 s at most.
+    Another gets 1 s at most.
 
     Raises:
         NotAtPromptError: No shell has the terminal.

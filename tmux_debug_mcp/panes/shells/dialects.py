@@ -136,26 +136,20 @@ _FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 _POSIX_SOURCE = r"\."
 
 
-def _always(_modes: Modes) -> bool:
-    return True
-
-
-def _never(_modes: Modes) -> bool:
-    return False
-
-
-def _busybox_reads_with_editor(modes: Modes) -> bool:
-    # After `stty -echo`, busybox does not use its line editor and reads whole lines.
-    return modes.echoes or not modes.is_canonical
-
-
 # The dialects by the name of the shell's program.
 DIALECTS: Mapping[str, Dialect] = {
-    "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, _always),
-    "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, _always),
-    "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _never, has_editor=False),
-    "busybox": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _busybox_reads_with_editor, asks=True),
-    "fish": Dialect(_FISH, "builtin source", _FISH_RESTORE, _always, asks_when_starting=True),
+    "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, lambda _: True),
+    "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, lambda _: True),
+    "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, lambda _: False, has_editor=False),
+    "busybox": Dialect(
+        *(_POSIX, _POSIX_SOURCE, _RESTORE),
+        # After `stty -echo`, busybox does not use its line editor and reads whole lines.
+        lambda modes: modes.echoes or not modes.is_canonical,
+        asks=True,
+    ),
+    "fish": Dialect(
+        _FISH, "builtin source", _FISH_RESTORE, lambda _: True, asks_when_starting=True
+    ),
 }
 
 
