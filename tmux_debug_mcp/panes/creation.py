@@ -207,20 +207,11 @@ class Started:
     size: tuple[int, int]
 
 
-def own_window(client: ControlClient, number: int, name: str, *, is_shown: bool) -> Destination:
-    """Return the destination of a pane that gets a window of its own."""
-    window = f"{client.session}:{number}"
-    background = [] if is_shown else ["-d"]
-    command = ("new-window", *background, "-n", title(name), "-t", window)
-    return Destination(command, window, undo=("kill-window", "-t", window))
-
-
 async def start(
     client: ControlClient,
     settings: Settings,
     pane_id: PaneId,
     new: NewPane,
-    destination: Destination,
     log: Log,
     nonce: str,
 ) -> Started:
@@ -233,16 +224,25 @@ async def start(
         TmuxGoneError: The tmux server has ended.
         TmuxStuckError: tmux does not answer.
     """
+    destination = new.destination
+    if destination is None:
+        window = f"{client.session}:{pane_id.rpartition('-')[2]}"
+        background = [] if new.is_shown else ["-d"]
+        command = ("new-window", *background, "-n", title(new.name or pane_id), "-t", window)
+        destination = Destination(command, window, undo=("kill-window", "-t", window))
     tag = f"{client.directory.name}/{pane_id}"
     size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
     try:
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
-        odd_variables = _odd_variables(settings, new.env)
+        # Variables that don't reach the program through a shell and tmux: shells drop those whose
+        # names are no identifiers; others are set or unset on the way.
+        variables = {**settings.env, **new.env}
+        odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
+        odd += [name for name in _NOT_INHERITED if name in new.env]
         variables_file = None
-        if odd_variables:
-            lines = [f"{name}={value}\0" for name, value in odd_variables.items()]
-            data = os.fsencode("".join(lines))
+        if odd:
+            data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
             variables_file = client.write(f"{pane_id}.variables", data)
         words = _words(settings, new, tag, mark_file, variables_file)
         blocks = await client.run(
@@ -289,14 +289,3 @@ def _words(
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]
     return [*env, "-e", f"{processes.TAG}={tag}", *wrapper, *program]
-
-
-def _odd_variables(settings: Settings, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that don't reach the program through a shell and tmux.
-
-    Shells drop those whose names are no identifiers; others are set or unset on the way.
-    """
-    both = {**settings.env, **env}
-    odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
-    odd += [name for name in _NOT_INHERITED if name in env]
-    return {name: both[name] for name in odd}

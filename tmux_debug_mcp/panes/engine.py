@@ -30,7 +30,7 @@ from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import runtime_directories
 from tmux_debug_mcp.tmux.users_server import UsersServer
 
-from .creation import NewPane, check_size, directory, own_window, remove, start
+from .creation import NewPane, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
@@ -121,10 +121,7 @@ class Engine:
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
         try:
-            destination = new.destination or own_window(
-                client, self._made, new.name or pane_id, is_shown=new.is_shown
-            )
-            started = await start(client, self.settings, pane_id, new, destination, log, nonce)
+            started = await start(client, self.settings, pane_id, new, log, nonce)
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
             pane = Pane(pane_id, new, started.place, log, self._events, self.clock)

@@ -33,6 +33,9 @@ _MAX_LINE_CHARACTERS = 1000
 class Keyboard:
     """The keyboard of a pane.
 
+    What types raises KeyboardHeldError while a person has the keyboard, PaneLostError once the
+    pane is gone, and StorageError if text can't be written for tmux.
+
     Attributes:
         lock: Held while keystrokes are typed.
         sequence: Held while a call sends steps, unless all of them interrupt.
@@ -67,11 +70,7 @@ class Keyboard:
         self.empty_prompt: int | None = None
 
     def hand_over(self, person: str) -> None:
-        """Give a person the keyboard. Until they let go, calls can't type, run or signal.
-
-        Raises:
-            KeyboardHeldError: Another person has it.
-        """
+        """Give a person the keyboard. Until they let go, calls can't type, run or signal."""
         self.check_free()
         self.holder = person
 
@@ -81,11 +80,7 @@ class Keyboard:
         self.use_line()
 
     def check_free(self) -> None:
-        """Check that no person has the keyboard.
-
-        Raises:
-            KeyboardHeldError: One has.
-        """
+        """Raise KeyboardHeldError if a person has the keyboard."""
         if self.holder is not None:
             raise KeyboardHeldError(self.holder, self._pane_id)
 
@@ -144,24 +139,13 @@ class Keyboard:
         return sent
 
     async def press(self, keystrokes: Keystrokes) -> None:
-        """Type keystrokes at once, without waiting for the program and without expecting an echo.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            StorageError: The text can't be written for tmux.
-        """
+        """Type keystrokes at once: don't wait for the program, and don't expect an echo."""
         with anyio.CancelScope(shield=True):
             async with self.lock:
                 await self.type(keystrokes)
 
     async def type(self, keystrokes: Keystrokes) -> None:
-        """Type text and press keys. The lock must be held.
-
-        Raises:
-            KeyboardHeldError: A person has the keyboard.
-            PaneLostError: The pane is gone.
-            StorageError: The text can't be written for tmux.
-        """
+        """Type text and press keys. The lock must be held."""
         self.check_free()
         if keystrokes.interrupts:
             # What is typed before an interrupt was handled is lost, so later looks have to see it.

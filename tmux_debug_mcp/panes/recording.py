@@ -36,7 +36,6 @@ class Recording:
 
     Attributes:
         events: The number of events in the file.
-        is_over: The recording has ended.
         reason: Why the recording ended by itself, "" if it did not.
         duration_s: The length of the recording in seconds, 0 until it has ended.
 

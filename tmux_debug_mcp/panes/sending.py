@@ -139,11 +139,7 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
 
 
 def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
-    """Send a signal to a process group, and return the number of processes that got it.
-
-    Raises:
-        SignalError: A shell is at its prompt, or the program belongs to another user.
-    """
+    """Send a signal to a process group, and return the number of processes that got it."""
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
@@ -164,9 +160,6 @@ async def _wait_until_ready(
     """Wait until the program is ready for a step; return None then, else why it is not.
 
     `before` is the snapshot before the previous step.
-
-    Raises:
-        KeyboardHeldError: A person has taken the keyboard.
     """
     times = pane.clock.times
     begin = pane.clock.now()

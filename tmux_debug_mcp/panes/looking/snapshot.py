@@ -141,8 +141,8 @@ def _look_at_terminal(
         examined.append(_examine(process, threads, session_leader.tty))
     if modes and modes.hides_lines and not modes.unread_bytes:
         hidden = [thread for one in examined for thread in one.hidden]
-        waiting = hidden_waits.find(hidden, terminal)
-        examined = [_with_hidden_waits(one, waiting) for one in examined]
+        found = hidden_waits.find(hidden, terminal)
+        examined = [_with_hidden_waits(one, found) for one in examined]
     # A program that has changed the modes meanwhile may have begun to wait in either of them.
     is_waiting = any(one.is_waiting for one in examined)
     if is_waiting and terminals.modes_at(terminal) != modes:

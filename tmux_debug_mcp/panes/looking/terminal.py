@@ -56,6 +56,15 @@ class Terminal:
             self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
         return self._tracker.step(self._last, self._clock.now())
 
+    def _is_unchanged(self, last: Snapshot) -> bool:
+        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
+        if not last.readers or last.printed_bytes != self._log.size:
+            return False
+        leader = processes.read_stat(self._pane_pid)
+        if leader is None or leader.reaped or leader.tpgid != last.group:
+            return False
+        return sum(processes.cpu_ns(*reader) for reader in last.readers) == last.reader_ns
+
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
         self.before_typing = before
@@ -72,16 +81,6 @@ class Terminal:
     def typed_s(self) -> float:
         """Seconds since tmux took what was typed, infinite if nothing was."""
         return self._clock.now() - self._typed_at
-
-    def _is_unchanged(self, last: Snapshot) -> bool:
-        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
-        if not last.readers or last.printed_bytes != self._log.size:
-            return False
-        leader = processes.read_stat(self._pane_pid)
-        if leader is None or leader.reaped or leader.tpgid != last.group:
-            return False
-        reader_ns = sum(processes.cpu_ns(pid, thread) for pid, thread in last.readers)
-        return reader_ns == last.reader_ns
 
     async def observe(self, tracker: ActivityTracker) -> Activity:
         """Return what the pane is doing, from a new snapshot and those that the tracker had before.

@@ -18,14 +18,18 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.panes.watching import Watch
 
-from .giving import MAX_INTERRUPTS, has_started_shell, interrupt, last_exit_code
+from .giving import (
+    MAX_INTERRUPTS,
+    MAX_PROMPT_BYTES,
+    has_started_shell,
+    interrupt,
+    last_exit_code,
+)
 from .outcomes import Outcome, RunReason
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
-# A prompt, with all sequences that draw it, is shorter.
-_MAX_PROMPT_BYTES = 4096
 # The exit code of shells for a command that SIGINT ended.
 _INTERRUPTED = 130
 
@@ -73,7 +77,7 @@ class Follower:
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
-        """Interrupt the command if its time is over; not before it has begun, which has no effect.
+        """Interrupt the command if its time is over and it has begun: else that would not reach it.
 
         Return whether the grace period after the last interrupt is over, too.
         """
@@ -116,15 +120,8 @@ class PaneFollower(Follower):
             end = _before_prompt(log, 0, end)
         elif state.is_lost:
             reason = RunReason.EXITED
-        return Outcome(
-            reason=reason,
-            exit_code=_exit_code_of(state),
-            runtime_s=state.runtime_s,
-            state=state,
-            excerpt=await read_output(log, 0, end),
-            start=0,
-            end=end,
-        )
+        excerpt = await read_output(log, 0, end)
+        return Outcome(reason, _exit_code_of(state), state.runtime_s, state, excerpt, 0, end)
 
     async def _follow(self) -> RunReason:
         pane = self._pane
@@ -213,8 +210,14 @@ class JobFollower(Follower):
         if not job.is_closed():
             return None
         if job.start is None:
-            await self._check_taken()
-            return None
+            # The shell has not opened the job. It may be back at its prompt, or need more time.
+            is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
+            if not is_back and job.runtime_s < self._times.take_s:
+                return None
+            await self._check_log()
+            job.cancel()
+            pane.jobs.last = None
+            raise JobNotTakenError(pane.id, job.shell.name)
         # The shell is through with the job, so the end mark is on its way or was never printed.
         size = -1
         deadline = clock.now() + self._times.max_late_output_s
@@ -237,17 +240,6 @@ class JobFollower(Follower):
         if await pane.terminal.prompt(self._times.take_s):
             return self._unless_interrupted(RunReason.GIVEN_UP)
         return None
-
-    async def _check_taken(self) -> None:
-        """Check that the shell can still take a job that it has not opened yet."""
-        job, pane = self._job, self._pane
-        is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
-        if not is_back and job.runtime_s < self._times.take_s:
-            return
-        await self._check_log()
-        job.cancel()
-        pane.jobs.last = None
-        raise JobNotTakenError(pane.id, job.shell.name)
 
     async def _check_log(self) -> None:
         """Check that the job's marks had room in the log."""
@@ -284,21 +276,10 @@ class JobFollower(Follower):
             end = _before_prompt(log, start, end)
         return start, max(start, end)
 
-    async def _job_exit_code(self, reason: RunReason, state: State) -> int | None:
-        """Return the exit code of the job's command, None if there is none."""
-        job = self._job
-        if reason is RunReason.GIVEN_UP:
-            return await last_exit_code(self._pane, job.shell)
-        if reason is RunReason.EXITED:
-            return _exit_code_of(state)
-        if reason is RunReason.TIMED_OUT and job.exit_code is None:
-            return _INTERRUPTED
-        return job.exit_code
-
 
 def _before_prompt(log: Log, start: int, end: int) -> int:
     """Return the cursor of the line that ends at `end`: it is a prompt, and not output."""
-    tail_start = max(start, end - _MAX_PROMPT_BYTES)
+    tail_start = max(start, end - MAX_PROMPT_BYTES)
     tail = log.read(tail_start, end - tail_start)
     return tail_start + tail.rfind(b"\n") + 1
 

@@ -38,7 +38,7 @@ MAX_INTERRUPTS = 2
 MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
 
 # A prompt, with all sequences that draw it, is shorter.
-_MAX_PROMPT_BYTES = 4096
+MAX_PROMPT_BYTES = 4096
 # Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
 _PS2 = re.compile(r"[a-z ]*>|")
 
@@ -238,8 +238,7 @@ async def _has_new_prompt(pane: Pane) -> bool:
 
 
 async def _last_line(log: Log, start: int, end: int) -> str:
-    """Return the clean text of the last line in a part of a log, without blanks around it."""
-    start = max(start, log.kept_from, end - _MAX_PROMPT_BYTES)
+    start = max(start, log.kept_from, end - MAX_PROMPT_BYTES)
     data = log.read(start, end - start)
     text = await clean_text(log, data, start, is_line=False)
     return text.rpartition("\n")[2].strip()
