@@ -215,7 +215,7 @@ async def start(
     log: Log,
     nonce: str,
 ) -> Started:
-    """Start a pane, whose end is told by a mark with the nonce. After a failure nothing is left.
+    """Start a pane. A mark with the nonce will tell its end. After a failure nothing is left.
 
     Raises:
         ArgumentError: The directory is gone.

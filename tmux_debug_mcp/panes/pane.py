@@ -42,9 +42,9 @@ _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal
 
 @dataclass(frozen=True, slots=True)
 class ShownScreen:
-    """The rows of the screen that a result showed last, and its cursor.
+    """The screen that a result showed last.
 
-    The program that drew them is of the foreground process group then.
+    `cursor` is the cursor in that result; `group` is the foreground process group that drew it.
     """
 
     cursor: int

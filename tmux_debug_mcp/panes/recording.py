@@ -125,7 +125,7 @@ class Recording:
                 self._write_event("o", text)
 
     def stop(self, reason: str = "") -> None:
-        """End the recording, by itself if there is a reason."""
+        """End the recording. A reason says why it ends by itself."""
         if self.is_over:
             return
         self.is_over = True

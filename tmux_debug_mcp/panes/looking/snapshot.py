@@ -97,11 +97,10 @@ def _foreground_processes(session_leader: Stat) -> list[Stat]:
         group_leader = processes.read_stat(group)
         if group_leader:
             below.append(group_leader)
+    living = [stat for stat in below if stat.state not in "ZX"]
+    session = session_leader.session
     return [
-        stat
-        for stat in below
-        if stat.state not in "ZX"
-        and (stat.pgrp == group or (stat.session != session_leader.session and stat.tty == 0))
+        stat for stat in living if stat.pgrp == group or (stat.session != session and stat.tty == 0)
     ]
 
 

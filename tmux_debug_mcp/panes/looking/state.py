@@ -53,7 +53,7 @@ class State:
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
-    """Return the state of a pane whose program ended with output up to a cursor.
+    """Return the state of a pane whose program has ended, and its output at the cursor.
 
     The exit code is as a shell reports it; None is for a pane that is lost.
     """

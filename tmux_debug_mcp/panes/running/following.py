@@ -77,7 +77,7 @@ class Follower:
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
-        """Interrupt the command if its time is over and it has begun: else that would not reach it.
+        """Interrupt the command if its time is over, but not before it has begun.
 
         Return whether the grace period after the last interrupt is over, too.
         """

@@ -147,9 +147,9 @@ async def has_started_shell(pane: Pane, job: Job | None) -> bool:
 
 
 async def at_prompt(pane: Pane, deadline: float) -> Shell:
-    """Return the shell at its prompt, for which one that starts has time until the deadline.
+    """Return the shell at its prompt.
 
-    Another gets 1 s at most.
+    One that starts has time until the deadline, another 1 s at most.
 
     Raises:
         NotAtPromptError: No shell has the terminal.

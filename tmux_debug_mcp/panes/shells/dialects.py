@@ -142,7 +142,9 @@ DIALECTS: Mapping[str, Dialect] = {
     "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, lambda _: True),
     "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, lambda _: False, has_editor=False),
     "busybox": Dialect(
-        *(_POSIX, _POSIX_SOURCE, _RESTORE),
+        _POSIX,
+        _POSIX_SOURCE,
+        _RESTORE,
         # After `stty -echo`, busybox does not use its line editor and reads whole lines.
         lambda modes: modes.echoes or not modes.is_canonical,
         asks=True,

@@ -44,7 +44,8 @@ _LOWEST_FD = 3
 class Job:
     """A command that a shell was given to run.
 
-    The directory of the client gets its files, whose name goes on with a slug of the command.
+    Its files are in the client's directory. Their names begin with `name` and a slug of the
+    command.
 
     Attributes:
         start: The cursor where the command's output begins, None before that. It is an earlier one
