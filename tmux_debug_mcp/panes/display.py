@@ -42,7 +42,7 @@ async def take_size(pane: Pane, columns: int, rows: int) -> None:
 async def take_sizes(client: ControlClient, panes: Iterable[Pane]) -> None:
     """Note the size that tmux has given each pane, and wait until their terminals have it, too.
 
-    Panes that are gone are skipped.
+    Panes that are gone are skipped. Raises TmuxStuckError if tmux does not answer.
     """
     ask = ("list-panes", "-a", "-F", "#{pane_id} #{pane_width} #{pane_height}")
     try:

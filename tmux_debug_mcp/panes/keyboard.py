@@ -95,7 +95,7 @@ class Keyboard:
         return bool(self.typed_lines)
 
     def use_line(self, keystrokes: Keystrokes | None = None) -> None:
-        """Note that something is typed on the shell's command line: keystrokes, if they are known."""
+        """Note that something is typed on the shell's command line: keystrokes, if known."""
         line = None
         if keystrokes and set(keystrokes.keys) == {"Enter"} and not keystrokes.is_paste:
             line = keystrokes.text

@@ -139,11 +139,6 @@ class Pane:
             awaits=awaits,
         )
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is known that the program has ended."""
-        return self._ended is not None
-
     async def ending(self) -> State | None:
         """Return how the program ended, None while it runs. Its output is complete then."""
         if self._ended is None:
@@ -374,10 +369,6 @@ class Pane:
         self.terminal.typed(before)
         return before
 
-    def show(self, cursor: int, rows: Sequence[str], group: int) -> None:
-        """Remember a screen that a result is about to show."""
-        self.shown = ShownScreen(cursor, rows, group)
-
     def take_notices(self) -> list[str]:
         """Return the notices to add to the next result of any call about this pane.
 
@@ -396,7 +387,7 @@ class Pane:
     def _take_ending_of_job(self) -> str | None:
         """Return how a job ended that was answered before its end, once; None while it runs."""
         job = self.jobs.unreported
-        if job is None or not (job.is_done() or job.is_closed() or self.has_ended):
+        if job is None or not (job.is_done() or job.is_closed() or self._ended):
             return None
         # The shell closes the script right after it has printed the end mark, which may not be in
         # the log yet. A later result tells the end then.
@@ -408,6 +399,6 @@ class Pane:
             return f"run ended with code {job.exit_code}"
         if job.shell.is_running():
             return "run was interrupted or given up by the shell"
-        if self.has_ended:
+        if self._ended:
             return None
         return "the shell that ran it has ended or was replaced"

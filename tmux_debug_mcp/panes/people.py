@@ -20,7 +20,6 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import terminals
-from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
@@ -117,19 +116,15 @@ async def _zoom(pane: Pane) -> str | None:
     [panes, [active]] = await pane.tmux(("list-panes", "-t", pane.target), active_pane)
     if len(panes) == 1:
         return None
-    await pane.tmux(_unzoomed(pane), ("resize-pane", "-Z", "-t", pane.target))
+    resize = ("resize-pane", "-t", pane.target)  # without a size, it ends any zoom
+    await pane.tmux(resize, (*resize, "-Z"))
     return active.decode()
 
 
 async def _unzoom(pane: Pane, active: str) -> None:
     """Undo the zoom of a pane, and make another pane the active one."""
     with suppress(CommandError, TmuxGoneError):  # either pane may be gone
-        await pane.client.run(_unzoomed(pane), ("select-pane", "-t", active))
-
-
-def _unzoomed(pane: Pane) -> Command:
-    """Return the command that ends any zoom of a pane's window, as each change of size does."""
-    return ("resize-pane", "-t", pane.target)
+        await pane.client.run(("resize-pane", "-t", pane.target), ("select-pane", "-t", active))
 
 
 async def _make_session(pane: Pane, name: str, line: str) -> None:

@@ -106,7 +106,12 @@ async def _act(
         case StopAction.REFUSE:
             return "the shell itself is at work, which only SIGINT stops"
         case StopAction.SIGNAL_LIST:
-            _interrupt_shell_of(snapshot.pid)
+            # The shell that has started the program, and waits for it.
+            program = processes.read_stat(snapshot.pid) if snapshot.pid else None
+            shell = shell_of(program.ppid) if program else None
+            if shell and shell.is_interactive():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(shell.pid, signal.SIGINT)
         case StopAction.SIGNAL:
             pass
     if number == signal.SIGINT:
@@ -124,15 +129,6 @@ def _kill(group: int, number: signal.Signals) -> str | None:
     except ProcessLookupError:  # it has just ended
         return None
     return None
-
-
-def _interrupt_shell_of(pid: int | None) -> None:
-    """Send SIGINT to the interactive shell that has started a program and waits for it."""
-    program = processes.read_stat(pid) if pid else None
-    shell = shell_of(program.ppid) if program else None
-    if shell and shell.is_interactive():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(shell.pid, signal.SIGINT)
 
 
 def _is_other_shell(pane: Pane) -> bool:

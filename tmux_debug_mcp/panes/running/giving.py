@@ -1,8 +1,7 @@
 """Giving commands to the shell in a pane, as jobs, one after the other.
 
 A shell takes a job when it is at its prompt and nothing is typed on its line. While a shell that a
-job has started is at its prompt, that shell takes the next jobs. When it ends, the first job goes
-on. Only this changes which job the pane has.
+job has started is at its prompt, that shell takes the next jobs. When it ends, the first goes on.
 """
 
 import contextlib
@@ -287,11 +286,6 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the job's files.
     """
-    pane.jobs.last = await _type_job(pane, shell, command)
-    return pane.jobs.last
-
-
-async def _type_job(pane: Pane, shell: Shell, command: str) -> Job:
     name = pane.jobs.new_name(pane.id)
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
@@ -309,7 +303,7 @@ async def _type_job(pane: Pane, shell: Shell, command: str) -> Job:
 async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
     """Return the exit code of what a shell at its prompt ran last, None without an answer."""
     async with pane.keyboard.lock:
-        job = await _type_job(pane, shell, "# exit code")
+        job = await give(pane, shell, "# exit code")
     async with pane.subscribe() as subscription:
         with pane.clock.move_on_after(pane.clock.times.interrupt_s):
             while not job.is_done():

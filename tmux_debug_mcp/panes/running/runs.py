@@ -66,7 +66,7 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
             end = state.cursor
             return Outcome(RunReason.DONE, _SYNTAX_ERROR, 0.0, state, excerpt, end, end)
         before = pane.begin_typing()
-        job = await give(pane, shell, command)
+        job = pane.jobs.last = await give(pane, shell, command)
     async with watching(pane, before) as watch:
         return await JobFollower(watch, job, deadline).outcome(read_output)
 

@@ -13,7 +13,6 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
 
 import anyio
 
@@ -183,6 +182,7 @@ class Jobs:
         outer: Those that have started the shells which got later ones, the outermost first.
         unreported: One whose call returned before its end, which a later result reports.
         turns: Held by the call that gives jobs in its turn.
+        commands: The last 1,000 commands, each in one line, by the names of their files.
     """
 
     def __init__(self) -> None:
@@ -191,12 +191,7 @@ class Jobs:
         self.unreported: Job | None = None
         self.turns = anyio.Lock()
         self._made = 0
-        self._commands: dict[str, str] = {}
-
-    @property
-    def commands(self) -> Mapping[str, str]:
-        """The last 1,000 commands, each in one line, by the names of their files."""
-        return self._commands
+        self.commands: dict[str, str] = {}
 
     def new_name(self, pane_id: str) -> str:
         """Return the name of the next job's files."""
@@ -205,9 +200,9 @@ class Jobs:
 
     def typed(self, job: Job) -> None:
         """Note that the line of a job was typed, which captures show as its command."""
-        self._commands[job.file_name] = one_line(job.command)
-        while len(self._commands) > _MAX_COMMANDS:
-            del self._commands[next(iter(self._commands))]
+        self.commands[job.file_name] = one_line(job.command)
+        while len(self.commands) > _MAX_COMMANDS:
+            del self.commands[next(iter(self.commands))]
 
 
 def _slug(command: str) -> str:
