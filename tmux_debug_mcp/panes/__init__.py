@@ -1,8 +1,7 @@
 """Panes: made, looked at, typed into, waited for, given commands, recorded and ended.
 
 - All of them: `engine`; one of them, or a kept log, to be read: `readable`.
-- One pane: `pane`, on top of `place` (where it is, and its processes), `ending` (how its program
-  ended) and `keyboard`.
+- One pane: `pane`, on top of `place` (where it is, and its processes) and `keyboard`.
 - To make one: `creation`; in it run `pane.sh` and `environment.py`.
 - To type: `sending`. To stop a program: `stopping`. To change the terminal: `display`.
 - To show a screen: `capturing`, `recording`.

@@ -1,6 +1,8 @@
 """Captures of what a pane's terminal shows, and of its history.
 
 A capture comes in a file, since control mode could mistake a program's text for its own lines.
+
+All captures raise PaneLostError once the pane is gone, and StorageError if they have no room.
 """
 
 import secrets
@@ -49,19 +51,11 @@ _NO_ATTRIBUTES = "\033[0m"
 
 
 async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
-    r"""Return the last lines of the screen and its history, or of the alternate screen alone.
+    """Return the last lines of the screen and its history, or of the alternate screen alone.
 
-    Args:
-        pane: The pane.
-        lines: The maximum number of logical lines. A line that the terminal wrapped is one.
-        ansi: Keep colours and attributes as escape sequences.
-
-    Returns:
-        The lines joined by `\n`, without blanks at their ends and without blank lines at the end.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
+    A line that the terminal wrapped is one. Lines are joined by line feeds, and have no blanks
+    at their ends; there are no blank lines at the end. With `ansi`, colours and attributes are
+    kept as escape sequences.
     """
     rows = first_rows(lines)
     while True:
@@ -76,12 +70,7 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
 
 
 async def capture_screen(pane: Pane) -> Screen:
-    """Return the screen: its cells with their colours and attributes, and the cursor.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
-    """
+    """Return the screen: its cells with their colours and attributes, and the cursor."""
     data, facts = await _capture(pane, _WHOLE_ROWS)
     columns = facts["pane_width"]
     # Behind the last column, the cursor is drawn on it.
@@ -98,10 +87,6 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
     """Return the lines of the screen, and whether it is the alternate screen.
 
     A line that the terminal wrapped is one. Lines have no blanks at their ends.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     data, facts = await _capture(pane, _JOINED_LINES)
     text = with_commands("\n".join(captured_lines(data)), pane.jobs.commands)
@@ -111,15 +96,8 @@ async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:
     """Return rows of the screen and its history, without blanks at their ends.
 
-    Args:
-        pane: The pane.
-        start: The first row: 0 is the screen's first row, -1 the last row of the history.
-        end: The last row.
-        ansi: Keep colours and attributes as escape sequences.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
+    Row 0 is the screen's first, row -1 the last of the history; `end` is the last one returned.
+    With `ansi`, colours and attributes are kept as escape sequences.
     """
     data, _ = await _capture(pane, (*_ROWS, "-S", str(start), "-E", str(end)))
     return with_commands("\n".join(captured_lines(data, ansi=ansi)), pane.jobs.commands)
@@ -130,10 +108,6 @@ async def capture_screen_as_text(pane: Pane) -> str:
 
     What tmux does not tell is missing: the colours and attributes of the next output, tab stops,
     and the saved cursor.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the capture.
     """
     data, facts = await _capture(pane, _WHOLE_ROWS)
     text = with_line_drawing(data.decode(errors="replace")).removesuffix("\n")
@@ -174,10 +148,7 @@ async def _capture(
 ) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
-    Args:
-        pane: The pane.
-        command: The capture-pane command.
-        alternate_command: Another one for the alternate screen, which has no history.
+    The other command is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
     into_buffer = ("-b", buffer, "-t", pane.target)
@@ -201,11 +172,7 @@ async def _capture(
 
 
 async def _take_buffer(pane: Pane, buffer: str, size: int) -> bytes:
-    """Return the data of a tmux buffer and delete the buffer.
-
-    Raises:
-        StorageError: There is no room for all of it in a file.
-    """
+    """Return the data of a tmux buffer and delete the buffer."""
     file = pane.client.file(buffer)
     try:
         await pane.tmux(("save-buffer", "-b", buffer, str(file)))

@@ -71,8 +71,6 @@ class NewPane:
         cwd: The directory to start in, relative to that of the settings. None means the latter.
         env: Environment variables in addition to those of the settings.
         program: A program and its arguments to run instead of the command.
-        columns: The width of the terminal.
-        rows: The height of the terminal.
         is_shown: A person who is attached is shown the pane at once.
         is_evictable: The pane may be removed once its program has ended, to make room.
         destination: Where to make the pane, None for a window of its own.
@@ -97,7 +95,16 @@ def check(new: NewPane) -> None:
         ArgumentError: The command is blank or too long, the name is not printable or looks like
             an id, or a variable is too long.
     """
-    _check_command(new.command)
+    if not new.command.strip():
+        raise ArgumentError(
+            "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
+        )
+    size = len(new.command.encode())
+    if size > MAX_COMMAND_BYTES:
+        raise ArgumentError(
+            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. "
+            "Write a script and run that."
+        )
     if new.name is not None:
         check_name(new.name)
     for name, value in new.env.items():
@@ -110,12 +117,9 @@ def check(new: NewPane) -> None:
 
 
 def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -> None:
-    """Check the name of a pane, a window or a session.
+    """Check the name of a pane, a window or a session, given as a parameter.
 
-    Args:
-        name: The name.
-        parameter: The parameter that has it, for the error.
-        ids: What matches as a whole is an id, and can't be a name. Our ids of panes unless given.
+    What matches `ids` as a whole is an id, and can't be a name.
 
     Raises:
         ArgumentError: It is blank or not printable, or looks like an id.
@@ -127,19 +131,6 @@ def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -
     if ids.fullmatch(name):
         raise ArgumentError(
             f"Parameter '{parameter}' is '{name}', which looks like an id. Give another name."
-        )
-
-
-def _check_command(command: str) -> None:
-    if not command.strip():
-        raise ArgumentError(
-            "Parameter 'command' is blank. Give a shell command, or a shell such as 'bash'."
-        )
-    size = len(command.encode())
-    if size > MAX_COMMAND_BYTES:
-        raise ArgumentError(
-            f"Parameter 'command' has {size} bytes; at most {MAX_COMMAND_BYTES}. "
-            "Write a script and run that."
         )
 
 
@@ -200,43 +191,15 @@ def _bash(settings: Settings) -> str:
 
 def title(name: str) -> str:
     """Return a name for tmux, with `_` for all that tmux or a terminal would interpret."""
-    characters = []
-    for character in name:
-        is_safe = character.isalnum() or character in "_.-"
-        characters.append(character if is_safe else "_")
-    return "".join(characters)
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A pane to start.
-
-    Attributes:
-        pane_id: Our id of it.
-        new: What to make it of.
-        cwd: The directory to start in.
-        nonce: The nonce of the mark that tells the program's end.
-        log: Its log.
-        destination: Where to make it.
-    """
-
-    pane_id: PaneId
-    new: NewPane
-    cwd: Path
-    nonce: str
-    log: Log
-    destination: Destination
+    return "".join(one if one.isalnum() or one in "_.-" else "_" for one in name)
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
     """A pane that was started.
 
-    Attributes:
-        place: Where it is in tmux.
-        ids: Our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on over all
-            tmux servers of this server run.
-        size: Its columns and rows.
+    `ids` are our ids of its session, window and pane: `$N`, `@N` and `%N`. They count on over all
+    tmux servers of this server run. `size` has its columns and rows.
     """
 
     place: Place
@@ -244,34 +207,49 @@ class Started:
     size: tuple[int, int]
 
 
-def own_window(client: ControlClient, number: int, name: str, *, is_shown: bool) -> Destination:
-    """Return a window of its own as the destination of a pane."""
-    window = f"{client.session}:{number}"
-    background = [] if is_shown else ["-d"]
-    command = ("new-window", *background, "-n", title(name), "-t", window)
-    return Destination(command, window, undo=("kill-window", "-t", window))
-
-
-async def start(client: ControlClient, settings: Settings, wanted: Start) -> Started:
-    """Start a pane. When that fails, nothing of it is left.
+async def start(
+    client: ControlClient,
+    settings: Settings,
+    pane_id: PaneId,
+    new: NewPane,
+    log: Log,
+    nonce: str,
+) -> Started:
+    """Start a pane. A mark with the nonce will tell its end. After a failure nothing is left.
 
     Raises:
+        ArgumentError: The directory is gone.
         CommandError: tmux refuses to make it, as where the destination is gone.
         StorageError: There is no room for the pane's files.
         TmuxGoneError: The tmux server has ended.
         TmuxStuckError: tmux does not answer.
     """
-    tag = f"{client.directory.name}/{wanted.pane_id}"
-    new, destination = wanted.new, wanted.destination
+    destination = new.destination
+    if destination is None:
+        window = f"{client.session}:{pane_id.rpartition('-')[2]}"
+        background = [] if new.is_shown else ["-d"]
+        command = ("new-window", *background, "-n", title(new.name or pane_id), "-t", window)
+        destination = Destination(command, window, undo=("kill-window", "-t", window))
+    tag = f"{client.directory.name}/{pane_id}"
     size = ("set-option", "-t", client.session, "default-size", f"{new.columns}x{new.rows}")
     usual_size = ("set-option", "-t", client.session, "-u", "default-size")
     try:
-        words = _words(settings, wanted, tag, _write_files(client, settings, wanted))
+        mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
+        # Variables that don't reach the program through a shell and tmux: shells drop those whose
+        # names are no identifiers; others are set or unset on the way.
+        variables = {**settings.env, **new.env}
+        odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
+        odd += [name for name in _NOT_INHERITED if name in new.env]
+        variables_file = None
+        if odd:
+            data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
+            variables_file = client.write(f"{pane_id}.variables", data)
+        words = _words(settings, new, tag, mark_file, variables_file)
         blocks = await client.run(
             *destination.first,
             size,
             [*destination.command, "-P", "-F", _FACTS, *words],
-            writes_log(destination.target, wanted.log),
+            writes_log(destination.target, log),
             # The size of the terminal of a person who attaches does not matter.
             ("set-option", "-w", "-t", destination.target, "window-size", "manual"),
             usual_size,
@@ -281,7 +259,12 @@ async def start(client: ControlClient, settings: Settings, wanted: Start) -> Sta
         await remove(client, usual_size, destination.undo)
         raise
     [line] = blocks[len(destination.first) + 1]
-    return _started(client, line.decode(), tag)
+    target, pid, session, tmux_window, columns, rows = line.decode().split()
+    window = client.offsets.window(tmux_window)
+    leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
+    place = Place(client, target, window, leader, tag)
+    ids = client.offsets.session(session), window, client.offsets.pane(target)
+    return Started(place, ids, (int(columns), int(rows)))
 
 
 async def remove(client: ControlClient, *commands: Command) -> None:
@@ -290,45 +273,19 @@ async def remove(client: ControlClient, *commands: Command) -> None:
         await client.run(*(command for command in commands if command))
 
 
-def _started(client: ControlClient, facts: str, tag: str) -> Started:
-    target, pid, session, tmux_window, columns, rows = facts.split()
-    offsets = client.offsets
-    window = offsets.window(tmux_window)
-    leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
-    place = Place(client, target, window, leader, tag)
-    ids = offsets.session(session), window, offsets.pane(target)
-    return Started(place, ids, (int(columns), int(rows)))
+def _words(
+    settings: Settings, new: NewPane, tag: str, mark_file: Path, variables_file: Path | None
+) -> list[str]:
+    """Return the end of the tmux command: the environment, and the program within pane.sh.
 
-
-def _write_files(client: ControlClient, settings: Settings, wanted: Start) -> list[Path]:
-    """Write what must not stand in arguments, which other users can read: the nonce, variables."""
-    files = [client.write(f"{wanted.pane_id}.mark", f"{wanted.nonce}\n".encode())]
-    variables = _odd_variables(settings, wanted.new.env)
-    if variables:
-        data = b"".join(os.fsencode(f"{name}={value}\0") for name, value in variables.items())
-        files.append(client.write(f"{wanted.pane_id}.variables", data))
-    return files
-
-
-def _words(settings: Settings, wanted: Start, tag: str, files: Sequence[Path]) -> list[str]:
-    """Return the end of the tmux command: the environment, and the program within pane.sh."""
-    new = wanted.new
-    mark_file, *variable_files = map(str, files)
+    The files have what must not stand in arguments, which other users can read: the nonce of the
+    mark, and variables for environment.py.
+    """
     env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
     sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
-    wrapper = ["/bin/sh", str(_PANE_SH), mark_file, settings.open_files, sleep, str(wanted.cwd)]
-    for variables in variable_files:
-        wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), variables]
+    cwd = str(directory(settings, new.cwd))
+    wrapper = ["/bin/sh", str(_PANE_SH), str(mark_file), settings.open_files, sleep, cwd]
+    if variables_file:
+        wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]
     return [*env, "-e", f"{processes.TAG}={tag}", *wrapper, *program]
-
-
-def _odd_variables(settings: Settings, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that don't reach the program through a shell and tmux.
-
-    Shells drop those whose names are no identifiers; others are set or unset on the way.
-    """
-    both = {**settings.env, **env}
-    odd = [name for name in both if not _IDENTIFIER.fullmatch(name)]
-    odd += [name for name in _NOT_INHERITED if name in env]
-    return {name: both[name] for name in odd}

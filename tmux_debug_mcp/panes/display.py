@@ -40,12 +40,9 @@ async def take_size(pane: Pane, columns: int, rows: int) -> None:
 
 
 async def take_sizes(client: ControlClient, panes: Iterable[Pane]) -> None:
-    """Note the size that tmux has given each of some panes, and wait until their terminals have it.
+    """Note the size that tmux has given each pane, and wait until their terminals have it, too.
 
-    Panes that are gone are skipped.
-
-    Raises:
-        TmuxStuckError: tmux does not answer.
+    Panes that are gone are skipped. Raises TmuxStuckError if tmux does not answer.
     """
     ask = ("list-panes", "-a", "-F", "#{pane_id} #{pane_width} #{pane_height}")
     try:
@@ -72,7 +69,8 @@ async def clear(pane: Pane) -> None:
         PaneLostError: The pane is gone.
     """
     await pane.check_running()
-    shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s)
+    clock, times = pane.clock, pane.clock.times
+    shell = await pane.terminal.prompt(times.prompt_soon_s)
     has_editor = shell is not None and shell.dialect.has_editor
     ask = ("display-message", "-p", "-t", pane.target, "#{alternate_on}")
     [[is_alternate]] = await pane.tmux(ask)
@@ -80,21 +78,12 @@ async def clear(pane: Pane) -> None:
     if is_alternate == b"0" and not has_editor:
         terminals.write(pane.leader.pid, _CLEAR)
     if shell:
-        await _redraw_prompt(pane, has_editor=has_editor)
+        async with pane.subscribe() as subscription:
+            await send(pane, [_REDRAW if has_editor else _NEW_PROMPT])
+            with clock.move_on_after(times.redraw_s):
+                await subscription.wait(times.redraw_s)
+                size = -1
+                while size != pane.log.size:
+                    size = pane.log.size
+                    await clock.sleep(times.redrawn_quiet_s)
     await pane.tmux(("display-message", "-p", ""), ("clear-history", "-t", pane.target))
-
-
-async def _redraw_prompt(pane: Pane, *, has_editor: bool) -> None:
-    """Have a shell at its prompt draw that again, and wait until it has."""
-    keystrokes = _NEW_PROMPT
-    if has_editor:
-        keystrokes = _REDRAW
-    clock, times = pane.clock, pane.clock.times
-    async with pane.subscribe() as subscription:
-        await send(pane, [keystrokes])
-        with clock.move_on_after(times.redraw_s):
-            await subscription.wait(times.redraw_s)
-            size = -1
-            while size != pane.log.size:
-                size = pane.log.size
-                await clock.sleep(times.redrawn_quiet_s)

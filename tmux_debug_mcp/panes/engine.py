@@ -10,7 +10,6 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -31,11 +30,11 @@ from tmux_debug_mcp.tmux.host import TmuxHost
 from tmux_debug_mcp.tmux.supervisor import runtime_directories
 from tmux_debug_mcp.tmux.users_server import UsersServer
 
-from .creation import NewPane, Start, check_size, directory, own_window, remove, start
+from .creation import NewPane, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
-from .readable import KeptPane, LivePane, Readable
+from .readable import KeptPane, Readable
 
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
@@ -47,17 +46,9 @@ _NEEDS_NAMES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
 class Engine:
     """All panes of one server. Make one with `open_engine`.
 
-    Args:
-        settings: The configuration.
-        archive: Where logs are kept after the end; without it they are not. The engine closes it.
-        tasks: Where what runs as long as the engine is started.
-        clock: Tells the time, and how long to wait for what.
-
     Attributes:
-        settings: The configuration.
-        archive: The same.
-        tasks: The same, for toolsets too.
-        clock: The same.
+        archive: Where logs are kept after the end; without it they are not. The engine closes it.
+        tasks: Where what runs as long as the engine is started, by toolsets too.
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
         naming: Lock from the check of a new pane's name until the pane is made.
@@ -101,9 +92,6 @@ class Engine:
     async def create(self, new: NewPane) -> Pane:
         """Start a command in a new pane.
 
-        Args:
-            new: What to make the pane from.
-
         Raises:
             ArgumentError: There is no such directory, or command and environment are too large.
             PaneLimitError: There are 512 panes, and all are running.
@@ -113,7 +101,7 @@ class Engine:
             CommandError: tmux refuses to make the pane at its destination.
             StorageError: There is no room for the pane's log or its other files.
         """
-        cwd = directory(self.settings, new.cwd)
+        directory(self.settings, new.cwd)  # checks it, before another pane has to make room
         check_size(self.settings, new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()
@@ -121,27 +109,24 @@ class Engine:
         with anyio.CancelScope(shield=True):
             self._in_making += 1
             try:
-                pane = await self._make(new, cwd)
+                pane = await self._make(new)
             finally:
                 self._in_making -= 1
         return pane
 
-    async def _make(self, new: NewPane, cwd: Path) -> Pane:
+    async def _make(self, new: NewPane) -> Pane:
         client = await self.host.connected()
         self._made += 1
         pane_id = PaneId(f"debug-{self._made}")
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
         try:
-            destination = new.destination or own_window(
-                client, self._made, new.name or pane_id, is_shown=new.is_shown
-            )
-            wanted = Start(pane_id, new, cwd, nonce, log, destination)
-            started = await start(client, self.settings, wanted)
+            started = await start(client, self.settings, pane_id, new, log, nonce)
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
             pane = Pane(pane_id, new, started.place, log, self._events, self.clock)
-            await self._record(pane, nonce)
+            if self.archive:
+                await self._record(self.archive, pane, nonce)
         except BaseException:
             log.close()
             raise
@@ -149,10 +134,8 @@ class Engine:
         self._retention.add(log)
         return pane
 
-    async def _record(self, pane: Pane, nonce: str) -> None:
+    async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:
         """Write a new pane into the archive's index; a pane that can't be is killed."""
-        if self.archive is None:
-            return
         entry = Entry(
             id=pane.id,
             window=pane.window,
@@ -164,7 +147,7 @@ class Engine:
             started_at=self.clock.wall(),
         )
         try:
-            self.archive.record(entry)
+            archive.record(entry)
         except StorageError:
             await remove(pane.client, ("kill-pane", "-t", pane.target))
             raise
@@ -174,9 +157,6 @@ class Engine:
 
         A file without a name is gone when nobody has it open. It is not in the client's directory,
         which may be in memory.
-
-        Raises:
-            StorageError: There is no room for it.
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
@@ -193,11 +173,7 @@ class Engine:
             raise StorageError(str(path.parent), str(error.strerror)) from error
 
     async def _make_room(self) -> None:
-        """Kill the oldest pane that has ended and has no subscriber, evictable ones first.
-
-        Raises:
-            PaneLimitError: All are running.
-        """
+        """Kill the oldest pane that has ended and has no subscriber, evictable ones first."""
         evictable_first = sorted(self.panes, key=lambda pane: not pane.is_evictable)
         for pane in evictable_first:
             if not pane.subscribers and await pane.ending():
@@ -238,11 +214,9 @@ class Engine:
 
     async def running_pane(self, name: str) -> Pane | None:
         """Return the oldest running pane of this name, None if there is none."""
-        running = await self._running_panes(name)
-        return next(iter(running), None)
+        return next(iter(await self._running_panes(name)), None)
 
     async def _running_panes(self, name: str) -> list[Pane]:
-        """Return the running panes of this name, oldest first."""
         named = [pane for pane in self.panes if pane.name == name]
         return [pane for pane in named if (await pane.state()).is_running]
 
@@ -258,11 +232,12 @@ class Engine:
         try:
             yield readable
         finally:
-            readable.close()
+            if isinstance(readable, KeptPane):
+                readable.log.close()
 
     async def _readable(self, target: str) -> Readable:
         try:
-            return LivePane(await self.find(target))
+            return await self.find(target)
         except PaneNotFoundError:
             if self.archive is None:
                 raise
@@ -270,17 +245,14 @@ class Engine:
         if run == self.archive.run:
             for pane in self.panes:
                 if own in (pane.id, pane.window):
-                    return LivePane(pane)
+                    return pane
         return KeptPane(self.archive.find(target))
 
     async def kill(self, pane: Pane) -> State:
-        """End a pane with all that belongs to it.
+        """End a pane with all that belongs to it, and return how its program ended.
 
         Processes get 0.5 s to end by themselves. For those that can't be killed, such as another
         user's, this gives up after 10 s at most. It can't be cancelled.
-
-        Returns:
-            How the pane's program ended.
 
         Raises:
             PaneNotFoundError: It was killed meanwhile.

@@ -13,12 +13,7 @@ import sys
 
 
 def main(path: str, argv: list[str]) -> None:
-    """Replace this process by the program.
-
-    Args:
-        path: The file of variables.
-        argv: The program and its arguments.
-    """
+    """Replace this process by the program, with the variables of the file at that path."""
     # Read from the kernel, since Python may change its variables when it starts. Source: proc(5).
     with open("/proc/self/environ", "rb") as file:
         entries = file.read().split(b"\0")

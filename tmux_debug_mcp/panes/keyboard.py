@@ -33,13 +33,8 @@ _MAX_LINE_CHARACTERS = 1000
 class Keyboard:
     """The keyboard of a pane.
 
-    Args:
-        pane_id: Our id of the pane.
-        place: Where the pane is.
-        log: The pane's log.
-        terminal: The pane's terminal.
-        clock: The engine's clock.
-        tmux: Runs tmux commands on the pane, as `Pane.tmux` does.
+    What types raises KeyboardHeldError while a person has the keyboard, PaneLostError once the
+    pane is gone, and StorageError if text can't be written for tmux.
 
     Attributes:
         lock: Held while keystrokes are typed.
@@ -75,11 +70,7 @@ class Keyboard:
         self.empty_prompt: int | None = None
 
     def hand_over(self, person: str) -> None:
-        """Give a person the keyboard. Until they let go, calls can't type, run or signal.
-
-        Raises:
-            KeyboardHeldError: Another person has it.
-        """
+        """Give a person the keyboard. Until they let go, calls can't type, run or signal."""
         self.check_free()
         self.holder = person
 
@@ -89,20 +80,14 @@ class Keyboard:
         self.use_line()
 
     def check_free(self) -> None:
-        """Check that no person has the keyboard.
-
-        Raises:
-            KeyboardHeldError: One has.
-        """
+        """Raise KeyboardHeldError if a person has the keyboard."""
         if self.holder is not None:
             raise KeyboardHeldError(self.holder, self._pane_id)
 
     @property
     def last_sent(self) -> Sent | None:
         """What was typed last; None before anything was."""
-        if not self.sent:
-            return None
-        return self.sent[-1]
+        return self.sent[-1] if self.sent else None
 
     @property
     def is_line_used(self) -> bool:
@@ -110,11 +95,7 @@ class Keyboard:
         return bool(self.typed_lines)
 
     def use_line(self, keystrokes: Keystrokes | None = None) -> None:
-        """Note that the shell's command line may not be empty.
-
-        Args:
-            keystrokes: What is typed; None if that is not known.
-        """
+        """Note that something is typed on the shell's command line: keystrokes, if known."""
         line = None
         if keystrokes and set(keystrokes.keys) == {"Enter"} and not keystrokes.is_paste:
             line = keystrokes.text
@@ -131,14 +112,17 @@ class Keyboard:
     def expect_echo(
         self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()
     ) -> Sent:
-        """Remember keystrokes that are about to be typed.
+        """Remember keystrokes that are about to be typed; `shell` is the one at its prompt, if any.
 
-        Args:
-            keystrokes: The keystrokes.
-            shell: The shell that is at its prompt; None if no shell is.
-            rows: The rows of the screen before, for waits on a full-screen program.
+        `rows` has the rows of the screen before, for waits on a full-screen program.
         """
-        echoes = self._echoes(shell)
+        modes = terminals.modes(self._place.leader.pid)
+        if modes and modes.echoes:
+            echoes = Echoes.TERMINAL
+        elif modes and modes.hides_lines:
+            echoes = Echoes.NOBODY
+        else:
+            echoes = Echoes.EDITOR if shell else Echoes.PROGRAM
         pieces = CONTROLS.split(keystrokes.text, MAX_TEXTS)[:MAX_TEXTS]
         texts = [piece.strip(" ") for piece in pieces]
         sent = Sent(
@@ -154,42 +138,25 @@ class Keyboard:
             self.empty_prompt = sent.cursor
         return sent
 
-    def _echoes(self, shell: Shell | None) -> Echoes:
-        """Return who shows what is typed now."""
-        modes = terminals.modes(self._place.leader.pid)
-        if modes and modes.echoes:
-            return Echoes.TERMINAL
-        if modes and modes.hides_lines:
-            return Echoes.NOBODY
-        if shell:
-            return Echoes.EDITOR
-        return Echoes.PROGRAM
-
     async def press(self, keystrokes: Keystrokes) -> None:
-        """Type keystrokes at once, without waiting for the program and without expecting an echo.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            StorageError: The text can't be written for tmux.
-        """
+        """Type keystrokes at once: don't wait for the program, and don't expect an echo."""
         with anyio.CancelScope(shield=True):
             async with self.lock:
                 await self.type(keystrokes)
 
     async def type(self, keystrokes: Keystrokes) -> None:
-        """Type text and press keys. The lock must be held.
-
-        Raises:
-            KeyboardHeldError: A person has the keyboard.
-            PaneLostError: The pane is gone.
-            StorageError: The text can't be written for tmux.
-        """
+        """Type text and press keys. The lock must be held."""
         self.check_free()
         if keystrokes.interrupts:
             # What is typed before an interrupt was handled is lost, so later looks have to see it.
             self._terminal.typed(self._terminal.look())
         text = keystrokes.text
-        keys = await self._encoded(keystrokes.keys)
+        if depend_on_modes(keystrokes.keys):
+            ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
+            [[modes]] = await self._tmux(ask)
+            keys = encoded_for_modes(keystrokes.keys, modes.decode())
+        else:
+            keys = encoded(keystrokes.keys)
         if keystrokes.is_paste:
             await self._paste(text, is_bracketed=True)
             text = ""
@@ -213,11 +180,3 @@ class Keyboard:
             await self._tmux(*commands)
         finally:
             client.remove(buffer)
-
-    async def _encoded(self, keys: Sequence[str]) -> str:
-        """Return the characters that keys send to the program."""
-        if not depend_on_modes(keys):
-            return encoded(keys)
-        ask = ("display-message", "-p", "-t", self._place.target, KEY_MODES)
-        [[modes]] = await self._tmux(ask)
-        return encoded_for_modes(keys, modes.decode())

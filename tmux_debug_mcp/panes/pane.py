@@ -2,6 +2,9 @@
 
 tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
 here takes a lock that another call waits for.
+
+What asks tmux raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not
+answer.
 """
 
 import contextlib
@@ -21,29 +24,27 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     ToolError,
 )
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
-from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.tmux.client import Command
 
 from .creation import NewPane
-from .ending import Ending
 from .keyboard import Keyboard
 from .looking.activity import Awaits, Snapshot, awaited
-from .looking.state import State
+from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
 from .shells.jobs import Jobs
+
+_ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownScreen:
     """The screen that a result showed last.
 
-    Attributes:
-        cursor: The cursor in that result.
-        rows: The rows of the screen.
-        group: The foreground process group then, whose program drew the screen.
+    `cursor` is the cursor in that result; `group` is the foreground process group that drew it.
     """
 
     cursor: int
@@ -54,28 +55,17 @@ class ShownScreen:
 class Pane:
     """A pane that was made, whether or not its program still runs.
 
-    Args:
-        pane_id: Our id of the pane, `debug-N`.
-        new: What the pane was made from.
-        place: Where the pane is.
-        log: The pane's log. The pane closes it once it was killed and has no subscriber.
-        events: Wakes the subscribers of logs.
-        clock: The engine's clock.
+    It closes its log once it was killed and has no subscriber.
 
     Attributes:
-        id: Our id of the pane.
+        id: Our id of the pane, `debug-N`.
+        started_at: When the pane was made, by the clock.
         name: The name that the call gave, or else the id.
-        command: The command that the pane was made for.
         is_evictable: The pane may be removed once its program has ended, to make room.
-        place: Where the pane is.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
+        window: Our id of the window that the pane was made in, `@N`.
         leader: pane.sh, the session leader of its terminal.
-        log: The pane's log.
-        events: Wakes the subscribers of logs.
-        clock: The engine's clock.
-        terminal: Its terminal.
-        keyboard: Types into the pane.
         jobs: The jobs that the shell in the pane was given.
         shown: The screen that a result showed last; None if none did.
         subscribers: How many wait for its log to grow.
@@ -93,12 +83,14 @@ class Pane:
         clock: Clock,
     ) -> None:
         self.id = pane_id
+        self.started_at = clock.now()
         self.name = new.name or pane_id
         self.command = new.command
         self.is_evictable = new.is_evictable
         self.place = place
         self.client = place.client
         self.target = place.target
+        self.window = place.window
         self.leader = place.leader
         self.log = log
         self.events = events
@@ -110,17 +102,13 @@ class Pane:
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
-        self._ending = Ending(place, log, events, clock)
+        # How the program ended, once that is known.
+        self._ended: State | None = None
         self._is_killed = False
         # Held by the one subscriber that waits for the end of pane.sh.
         self._end_watch = anyio.Lock()
         # The process that writes the log, once it was looked for.
         self._log_writer: int | None = None
-
-    @property
-    def started_at(self) -> float:
-        """When the pane was made, by the clock."""
-        return self._ending.started_at
 
     async def state(self) -> State:
         """Return the present state. If the program has ended, its output is complete."""
@@ -129,13 +117,11 @@ class Pane:
             return ending
         activity = self.terminal.glance()
         awaits = activity.awaits
-        if awaits is None and not self._is_recently_active():
+        is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
+        if awaits is None and not is_active:
             # One snapshot is enough if nothing can be on its way to the program or from it.
             awaits = awaited(activity.snapshot)
         return self.running(activity.snapshot, awaits)
-
-    def _is_recently_active(self) -> bool:
-        return self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
 
     @property
     def has_just_printed(self) -> bool:
@@ -153,14 +139,65 @@ class Pane:
             awaits=awaits,
         )
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is known that the program has ended."""
-        return self._ending.is_known
-
     async def ending(self) -> State | None:
-        """Return how the program ended, None while it runs."""
-        return await self._ending.find()
+        """Return how the program ended, None while it runs. Its output is complete then."""
+        if self._ended is None:
+            leader = self.place.living_leader()
+            if leader is None or leader.reaped:
+                self._ended = await self._wait_for_ending()
+        return self._ended
+
+    async def _wait_for_ending(self) -> State | None:
+        """Return how the program ended, None if that can't be told in `Times.mark_s`.
+
+        pane.sh writes a mark with the exit code behind the program's output. If something killed
+        pane.sh first, tmux is asked how that ended.
+        """
+        times = self.clock.times
+        begin = self.clock.now()
+        with self.events.subscribe(self.log) as subscription:
+            while True:
+                mark = self.log.find_mark()
+                if mark:
+                    return self._ended_with(mark)
+                leader = self.place.living_leader()
+                if leader is None:
+                    state = await self._ask_for_ending()
+                    if state:
+                        return state
+                waited_s = self.clock.now() - begin
+                if waited_s > times.mark_s:
+                    return None
+                if leader and waited_s > times.stopped_output_s:
+                    terminals.restart_output(leader.pid)
+                await subscription.wait(times.poll_s)
+
+    async def _ask_for_ending(self) -> State | None:
+        """Return how pane.sh ended without writing its mark, None if tmux has not noticed yet."""
+        ask = ("display-message", "-p", "-t", self.target, _ENDING_FACTS)
+        try:
+            [[line]] = await self.client.run(ask)
+        except (CommandError, TmuxGoneError):
+            return self._ended_now(None)
+        pane_id, _, status, signal_word = line.decode().split(" ")
+        if pane_id != self.target:
+            return self._ended_now(None)
+        if status:
+            return self._ended_now(int(status))
+        number = signal_word.removeprefix("x")
+        if number:
+            return self._ended_now(processes.signal_exit_code(int(number)))
+        # tmux 3.3 may miss the SIGCHLD of a child. Another one makes it look.
+        processes.send_signals([self.client.server_pid], signal.SIGCHLD)
+        return None
+
+    def _ended_with(self, mark: Mark) -> State:
+        # The log grew last when the mark was printed.
+        runtime_s = self.clock.now() - self.started_at - self.log.quiet_s()
+        return ended_state(mark.exit_code, max(0.0, runtime_s), mark.offset)
+
+    def _ended_now(self, exit_code: int | None) -> State:
+        return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
 
     async def check_running(self) -> None:
         """Check that the program still runs.
@@ -212,8 +249,7 @@ class Pane:
     async def ensure_log_writer(self) -> bool:
         """Start the log's writer again if it has ended, which it does if there is no room.
 
-        Returns:
-            Whether it had ended, so that some output is lost. False if the program has ended.
+        Return whether it had ended, so that some output is lost. False if the program has ended.
 
         Raises:
             TmuxStuckError: tmux does not answer.
@@ -235,12 +271,7 @@ class Pane:
         return None
 
     async def drain(self) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
         # First tmux reads it from the terminal, and then it passes it on to the writer.
         await self.flush()
         await self.flush()
@@ -250,7 +281,6 @@ class Pane:
             await self.clock.sleep(self.clock.times.fast_poll_s)
 
     def _is_log_written(self) -> bool:
-        """Tell whether the log's writer has nothing more to write."""
         if self._log_writer is None:
             self._log_writer = self._find_log_writer()
         if self._log_writer is None:
@@ -259,21 +289,11 @@ class Pane:
         return not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:
-        """Wait until tmux has done all that it had to do before, such as reading output.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Wait until tmux has done all that it had to do before, such as reading output."""
         await self.tmux(("display-message", "-p", ""))
 
     async def is_attended(self) -> bool:
-        """Tell whether a person is attached to our tmux server.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Tell whether a person is attached to our tmux server."""
         # Our own client is in control mode.
         [clients] = await self.tmux(("list-clients", "-F", "#{client_control_mode}"))
         return b"0" in clients
@@ -282,88 +302,63 @@ class Pane:
         """Run tmux commands on the pane and return their output, lines for each command.
 
         Raises:
-            PaneLostError: The pane is gone.
+            PaneLostError: The pane is gone. Its program is taken as ended then.
             CommandError: tmux refuses a command for another reason.
             TmuxStuckError: tmux does not answer.
         """
         try:
             return await self.client.run(*commands)
         except TmuxGoneError:
-            raise self._lost() from None
+            pass
         except CommandError:
-            if await self._is_in_tmux():
+            try:
+                await self.client.run(("list-panes", "-t", self.target))
+            except (CommandError, TmuxGoneError):
+                pass
+            else:
                 raise
-            raise self._lost() from None
-
-    async def _is_in_tmux(self) -> bool:
-        try:
-            await self.client.run(("list-panes", "-t", self.target))
-        except (CommandError, TmuxGoneError):
-            return False
-        return True
-
-    def _lost(self) -> PaneLostError:
-        """Take the program as ended, although its processes may still run; return the error."""
-        self._ending.record_as_gone()
-        return PaneLostError(self.id)
+        if self._ended is None:
+            mark = self.log.find_mark()
+            self._ended = self._ended_with(mark) if mark else self._ended_now(None)
+        raise PaneLostError(self.id)
 
     async def end(self, signals: Iterable[int]) -> State:
         """End all processes that belong to the pane, then the pane itself.
 
-        Args:
-            signals: What each process gets first. After 500 ms it gets SIGKILL.
-
-        Returns:
-            How the program ended.
-
-        Raises:
-            TmuxStuckError: tmux does not answer.
+        Each process gets the signals first, and SIGKILL 500 ms later. Return how the program
+        ended.
         """
-        times = self.clock.times
+        clock, times = self.clock, self.clock.times
         with anyio.CancelScope(shield=True):
-            await end_processes(self.place, self.clock, tuple(signals), times.kill_grace_s)
-            state = await self._last_state()
-            killed = self._kill_leader()
+            await end_processes(self.place, clock, tuple(signals), times.kill_grace_s)
+            # pane.sh gets a while to tell how the command ended.
+            deadline = clock.now() + times.mark_s
+            with self.events.subscribe(self.log) as subscription:
+                state = await self.state()
+                while state.is_running and clock.now() < deadline:
+                    await subscription.wait(times.poll_s)
+                    state = await self.state()
+            killed: list[int] = []
+            if self.place.living_leader():
+                killed = [self.leader.pid, *processes.children(self.leader.pid)]
+                processes.send_signals(killed, signal.SIGKILL)
             if state.is_running:
                 # pane.sh could not tell how the command ended. tmux tells how pane.sh did.
-                await wait_for_exit(self.clock, killed, times.kill_s)
+                await wait_for_exit(clock, killed, times.kill_s)
                 state = await self.state()
-                self._ending.record(state)
+                self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
             viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
             for command in (*viewers, ("kill-pane", "-t", self.target)):
                 # The session or the pane may be gone already.
                 with contextlib.suppress(CommandError, TmuxGoneError):
                     await self.client.run(command)
-            await wait_for_exit(self.clock, killed, times.kill_s)
+            await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
-            await end_processes(self.place, self.clock, (signal.SIGKILL,), 0.0)
+            await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)
         self._is_killed = True
         self._close_log_if_unused()
         return state
-
-    async def _last_state(self) -> State:
-        """Return the state as soon as pane.sh has told how the command ended, or after a while."""
-        deadline = self.clock.now() + self.clock.times.mark_s
-        with self.events.subscribe(self.log) as subscription:
-            state = await self.state()
-            while state.is_running and self.clock.now() < deadline:
-                await subscription.wait(self.clock.times.poll_s)
-                state = await self.state()
-        return state
-
-    def _kill_leader(self) -> list[int]:
-        """Kill pane.sh and its children; return what was killed."""
-        if self.place.living_leader() is None:
-            return []
-        pids = [self.leader.pid, *processes.children(self.leader.pid)]
-        processes.send_signals(pids, signal.SIGKILL)
-        return pids
-
-    @property
-    def window(self) -> str:
-        """Our id of the window that the pane was made in, `@N`."""
-        return self.place.window
 
     def begin_typing(self) -> Snapshot:
         """Take a snapshot right before typing, and return it.
@@ -373,10 +368,6 @@ class Pane:
         before = self.terminal.look()
         self.terminal.typed(before)
         return before
-
-    def show(self, cursor: int, rows: Sequence[str], group: int) -> None:
-        """Remember a screen that a result is about to show."""
-        self.shown = ShownScreen(cursor, rows, group)
 
     def take_notices(self) -> list[str]:
         """Return the notices to add to the next result of any call about this pane.
@@ -396,7 +387,7 @@ class Pane:
     def _take_ending_of_job(self) -> str | None:
         """Return how a job ended that was answered before its end, once; None while it runs."""
         job = self.jobs.unreported
-        if job is None or not (job.is_done() or job.is_closed() or self.has_ended):
+        if job is None or not (job.is_done() or job.is_closed() or self._ended):
             return None
         # The shell closes the script right after it has printed the end mark, which may not be in
         # the log yet. A later result tells the end then.
@@ -408,6 +399,6 @@ class Pane:
             return f"run ended with code {job.exit_code}"
         if job.shell.is_running():
             return "run was interrupted or given up by the shell"
-        if self.has_ended:
+        if self._ended:
             return None
         return "the shell that ran it has ended or was replaced"

@@ -20,7 +20,6 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import terminals
-from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
@@ -54,15 +53,10 @@ class NotAwaitedError(SentenceError):
 
 @asynccontextmanager
 async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIterator[list[str]]:
-    """Make a tmux session for a person, for the time of the block.
+    """Make a tmux session that shows a pane to a person, for the time of the block.
 
-    Args:
-        engine: The engine.
-        pane: The pane that it shows.
-        person: Who gets the keyboard; None if they only watch.
-
-    Yields:
-        The arguments for tmux that attach a terminal to the session.
+    The person gets the keyboard; None only watches. Yields the arguments with which tmux attaches
+    a terminal to the session.
 
     Raises:
         KeyboardHeldError: Another person has the keyboard, or that of another pane of the window.
@@ -122,19 +116,15 @@ async def _zoom(pane: Pane) -> str | None:
     [panes, [active]] = await pane.tmux(("list-panes", "-t", pane.target), active_pane)
     if len(panes) == 1:
         return None
-    await pane.tmux(_unzoomed(pane), ("resize-pane", "-Z", "-t", pane.target))
+    resize = ("resize-pane", "-t", pane.target)  # without a size, it ends any zoom
+    await pane.tmux(resize, (*resize, "-Z"))
     return active.decode()
 
 
 async def _unzoom(pane: Pane, active: str) -> None:
     """Undo the zoom of a pane, and make another pane the active one."""
     with suppress(CommandError, TmuxGoneError):  # either pane may be gone
-        await pane.client.run(_unzoomed(pane), ("select-pane", "-t", active))
-
-
-def _unzoomed(pane: Pane) -> Command:
-    """Return the command that ends any zoom of a pane's window, as each change of size does."""
-    return ("resize-pane", "-t", pane.target)
+        await pane.client.run(("resize-pane", "-t", pane.target), ("select-pane", "-t", active))
 
 
 async def _make_session(pane: Pane, name: str, line: str) -> None:
@@ -175,28 +165,6 @@ async def type_secret(pane: Pane, secret: str) -> None:
         PaneExitedError: The program has ended.
         PaneLostError: The pane is gone.
     """
-    _check_secret(secret)
-    async with pane.keyboard.lock:
-        await check_hidden_input(pane)
-        _check_special_characters(pane, secret)
-        before = pane.begin_typing()
-        await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
-    await pane.drain()
-    # A program may turn echo on between our look and the typing, or print what it reads.
-    printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
-    if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
-        raise ToolError(
-            f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
-            "has printed it. It is in the pane's log. Change it."
-        )
-
-
-def _check_secret(secret: str) -> None:
-    """Check that a terminal takes a line as it is.
-
-    Raises:
-        ToolError: It does not.
-    """
     if CONTROLS.search(secret):
         raise ToolError(
             "The secret has a control character, which could end it early and have the rest run "
@@ -208,18 +176,23 @@ def _check_secret(secret: str) -> None:
             f"The secret has {size} bytes, and a terminal keeps {MAX_SECRET_BYTES} of a line. "
             "Nothing was typed. Give it to the program in a file."
         )
-
-
-def _check_special_characters(pane: Pane, secret: str) -> None:
-    """Check that the pane's terminal passes on all characters of a secret.
-
-    Raises:
-        ToolError: It does not. The text, which goes on record, does not say which one.
-    """
-    modes = terminals.modes(pane.leader.pid)
-    if modes and set(modes.special_characters) & set(secret.encode()):
+    async with pane.keyboard.lock:
+        await check_hidden_input(pane)
+        modes = terminals.modes(pane.leader.pid)
+        if modes and set(modes.special_characters) & set(secret.encode()):
+            # This goes on record, so it does not say which one.
+            raise ToolError(
+                "The secret has a character that erases, ends or interrupts a line in pane "
+                f"'{pane.id}', as stty -a shows. Nothing was typed. End the program, run stty "
+                "sane in the pane and start it again."
+            )
+        before = pane.begin_typing()
+        await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
+    await pane.drain()
+    # A program may turn echo on between our look and the typing, or print what it reads.
+    printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
+    if len(secret) >= _MIN_ECHO_CHARACTERS and secret.encode() in printed:
         raise ToolError(
-            "The secret has a character that erases, ends or interrupts a line in pane "
-            f"'{pane.id}', as stty -a shows. Nothing was typed. End the program, run stty sane in "
-            "the pane and start it again."
+            f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
+            "has printed it. It is in the pane's log. Change it."
         )

@@ -46,13 +46,8 @@ async def end_processes(
 
     These are the descendants of pane.sh, and the orphans that were adopted by the supervisor and
     are in the pane's session or carry its tag. pane.sh itself is left alone, so that it can tell
-    how its command ended.
-
-    Args:
-        place: Where the pane is.
-        clock: The engine's clock.
-        signals: What each process gets first, followed by SIGCONT.
-        grace_s: The grace period before SIGKILL.
+    how its command ended. Each process first gets the signals and SIGCONT, and SIGKILL after the
+    grace period.
     """
     times = clock.times
     begin = clock.now()

@@ -32,15 +32,10 @@ _PIECE_BYTES = 1 << 16
 class Recording:
     """A recording that goes on until `stop`, or until the end of the pane's program.
 
-    Args:
-        pane: The pane to record.
-        path: The file to make. Directories on its way are made, too.
+    Directories on the way to its file are made, too.
 
     Attributes:
-        pane: The pane.
-        path: The file.
         events: The number of events in the file.
-        is_over: The recording has ended.
         reason: Why the recording ended by itself, "" if it did not.
         duration_s: The length of the recording in seconds, 0 until it has ended.
 
@@ -90,22 +85,21 @@ class Recording:
         A failure ends the recording and nothing else; `reason` tells it.
         """
         try:
-            await self._follow()
+            async with self.pane.subscribe() as subscription:
+                while not self.is_over:
+                    # Asked before the output is taken, which is complete if the program has ended.
+                    ending = await self.pane.ending()
+                    with contextlib.suppress(StorageError):
+                        self.take()
+                    if ending:
+                        self.stop()
+                    else:
+                        await subscription.wait(math.inf)
         except Exception as error:  # noqa: BLE001  a background task's failure is its own
             traceback.print_exc(file=sys.stderr)
-            self.stop(_reason(error))
-
-    async def _follow(self) -> None:
-        async with self.pane.subscribe() as subscription:
-            while not self.is_over:
-                # Asked before the output is taken, which is complete if the program has ended.
-                ending = await self.pane.ending()
-                with contextlib.suppress(StorageError):
-                    self.take()
-                if ending:
-                    self.stop()
-                else:
-                    await subscription.wait(math.inf)
+            cause = first_of(error)
+            reason = cause.strerror if isinstance(cause, OSError) else str(cause)
+            self.stop(reason or type(cause).__name__)
 
     def take(self) -> None:
         """Write what was printed since the last time.
@@ -114,7 +108,10 @@ class Recording:
             StorageError: There is no room in the file. The recording has ended then.
         """
         log = self.pane.log
-        self._take_size((log.columns, log.rows))
+        size = (log.columns, log.rows)
+        if size != self._size:
+            self._size = size
+            self._write_event("r", f"{log.columns}x{log.rows}")
         while not self.is_over:
             start = max(self._position, log.kept_from)
             data = log.read(start, _PIECE_BYTES)
@@ -127,17 +124,8 @@ class Recording:
             if text:
                 self._write_event("o", text)
 
-    def _take_size(self, size: tuple[int, int]) -> None:
-        if size != self._size:
-            self._size = size
-            self._write_event("r", f"{size[0]}x{size[1]}")
-
     def stop(self, reason: str = "") -> None:
-        """End the recording.
-
-        Args:
-            reason: Why the recording ends by itself, "" if the user ends it.
-        """
+        """End the recording. A reason says why it ends by itself."""
         if self.is_over:
             return
         self.is_over = True
@@ -151,10 +139,7 @@ class Recording:
             self.events += 1
 
     def _write(self, value: object) -> bool:
-        """Write a line, or end the recording if there is no room for it.
-
-        Returns:
-            Whether it was written.
+        """Write a line and return True, or end the recording if there is no room for it.
 
         Raises:
             StorageError: The disk is full.
@@ -165,31 +150,21 @@ class Recording:
         if self._written + len(line) > MAX_RECORDING_BYTES:
             self.stop(f"it came to {MAX_RECORDING_BYTES >> 20} MiB")
             return False
+        cause = None
         try:
-            self._append(line)
-        except OSError as error:
-            self.stop(str(error.strerror))
-            raise StorageError(str(self.path), str(error.strerror)) from error
-        return True
-
-    def _append(self, line: bytes) -> None:
-        if os.write(self._fd, line) < len(line):
+            if os.write(self._fd, line) == len(line):
+                self._written += len(line)
+                return True
             # Players read whole lines only.
             os.ftruncate(self._fd, self._written)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._written += len(line)
-
-
-def _reason(error: BaseException) -> str:
-    """Return in a few words why a recording failed."""
-    cause = first_of(error)
-    if isinstance(cause, OSError):
-        return str(cause.strerror)
-    return str(cause) or type(cause).__name__
+            why = os.strerror(errno.ENOSPC)
+        except OSError as error:
+            cause, why = error, str(error.strerror)
+        self.stop(why)
+        raise StorageError(str(self.path), why) from cause
 
 
 def _create(path: Path) -> int:
-    """Make the file of a recording and return its descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     try:
         with contextlib.suppress(FileExistsError):  # something else: opening the file tells so

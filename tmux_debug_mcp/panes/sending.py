@@ -56,16 +56,11 @@ async def send(
     *,
     keeps_screen: bool = False,
 ) -> Sending:
-    """Send steps, each as soon as the program is ready for it.
+    """Send one or more steps, each as soon as the program is ready for it.
 
-    Args:
-        pane: The pane.
-        steps: The steps, at least one.
-        timeout_s: The time that each step but the first may wait for the program.
-        keeps_screen: Capture the screen before each step, for a wait that follows.
-
-    Returns:
-        What was sent. A step that could not be sent is an error only if it is the first.
+    Each step but the first may wait for the program until the timeout. One that can't be sent is
+    an error only if it is the first. With `keeps_screen`, the screen is captured before each step,
+    for a wait that follows.
 
     Raises:
         KeyboardHeldError: A person has the keyboard.
@@ -78,24 +73,16 @@ async def send(
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):
         return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
-    await _acquire_sequence(pane, max(timeout_s, pane.clock.times.quiet_s))
+    clock, sequence = pane.clock, pane.keyboard.sequence
+    begin = clock.now()
+    with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
+        await sequence.acquire()
+    if waiting.cancelled_caught:
+        raise BusyError(pane.id, "the keys of another call", clock.now() - begin)
     try:
         return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
     finally:
-        pane.keyboard.sequence.release()
-
-
-async def _acquire_sequence(pane: Pane, timeout_s: float) -> None:
-    """Acquire the right to send steps.
-
-    Raises:
-        BusyError: Another call has it until the timeout.
-    """
-    begin = pane.clock.now()
-    with pane.clock.move_on_after(timeout_s) as waiting:
-        await pane.keyboard.sequence.acquire()
-    if waiting.cancelled_caught:
-        raise BusyError(pane.id, "the keys of another call", pane.clock.now() - begin)
+        sequence.release()
 
 
 async def _send_steps(
@@ -119,23 +106,16 @@ async def _send_steps(
 
 
 async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Sending:
-    """Send one step at once, whole.
-
-    Args:
-        pane: The pane.
-        step: The step.
-        keeps_screen: Capture the screen before, for a wait that follows.
-
-    Raises:
-        KeyboardHeldError: A person has the keyboard.
-        PaneExitedError: The program has ended.
-        PaneLostError: The pane is gone.
-        SignalError: The step is a signal that can't be sent.
-        StorageError: The text can't be written for tmux.
-    """
-    keyboard = pane.keyboard
+    """Send one step at once, whole."""
+    keyboard, times = pane.keyboard, pane.clock.times
     keyboard.check_free()
-    await _wait_for_shell(pane, step)
+    # A shell may be about to read: one that starts, or that has just read keys. A step that
+    # interrupts waits for neither. But C-c drops unread keys, and a signal is for the program that
+    # a line starts, so what was typed just before gets a moment.
+    if not step.interrupts:
+        await pane.terminal.prompt(times.prompt_soon_s)
+    elif pane.terminal.typed_s < times.typed_s:
+        await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
     async with keyboard.lock:
         await pane.check_running()
         keyboard.check_free()
@@ -148,52 +128,18 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
             rows: Sequence[str] = []
             if keeps_screen:
                 rows, _ = await capture_screen_rows(pane)
-            sent = keyboard.expect_echo(step, shell, rows)
+            cursor = keyboard.expect_echo(step, shell, rows).cursor
             signalled = 0
             if step.signal:
                 signalled = _send_signal(pane, before.group, step.signal, shell)
             else:
                 keyboard.use_line(step)
                 await keyboard.type(step)
-    return Sending(
-        done=1,
-        why_not=None,
-        first_cursor=sent.cursor,
-        cursor=sent.cursor,
-        before=before,
-        rows=rows,
-        signalled=signalled,
-    )
-
-
-async def _wait_for_shell(pane: Pane, step: Keystrokes) -> None:
-    """Wait for a shell that is about to read a step: one that starts, or that has just read keys.
-
-    A step that interrupts waits for neither. But C-c drops unread keys, and a signal is for the
-    program that a line starts, so what was typed just before gets a moment.
-    """
-    times = pane.clock.times
-    if not step.interrupts:
-        await pane.terminal.prompt(times.prompt_soon_s)
-    elif pane.terminal.typed_s < times.typed_s:
-        await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
+    return Sending(1, None, cursor, cursor, before, rows, signalled)
 
 
 def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
-    """Send a signal to the processes of the foreground process group.
-
-    Args:
-        pane: The pane.
-        group: The foreground process group.
-        name: The signal's name, such as SIGTERM.
-        shell: The shell that is at its prompt; None if no shell is.
-
-    Returns:
-        The number of processes that got it.
-
-    Raises:
-        SignalError: A shell is at its prompt, or the program belongs to another user.
-    """
+    """Send a signal to a process group, and return the number of processes that got it."""
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
@@ -213,14 +159,7 @@ async def _wait_until_ready(
 ) -> str | None:
     """Wait until the program is ready for a step; return None then, else why it is not.
 
-    Args:
-        pane: The pane.
-        step: The step.
-        before: The snapshot before the previous step.
-        timeout_s: The time to wait.
-
-    Raises:
-        KeyboardHeldError: A person has taken the keyboard.
+    `before` is the snapshot before the previous step.
     """
     times = pane.clock.times
     begin = pane.clock.now()

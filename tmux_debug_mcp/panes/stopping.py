@@ -22,17 +22,8 @@ from .watching import watching
 
 # Shells whose prompts we can't recognize: a pane where one has the terminal counts as stopped.
 OTHER_SHELLS = (
-    "ksh",
-    "ksh93",
-    "mksh",
-    "tcsh",
-    "bsd-csh",
-    "csh",
-    "yash",
-    "elvish",
-    "nu",
-    "xonsh",
-    "pwsh",
+    *("ksh", "ksh93", "mksh", "tcsh", "bsd-csh", "csh"),
+    *("yash", "elvish", "nu", "xonsh", "pwsh"),
 )
 # The programs that count as shells where only the name is known.
 SHELLS = frozenset({*DIALECTS, *OTHER_SHELLS, "sh", "ash"})
@@ -42,15 +33,12 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     """Stop what runs in the foreground of a pane whose program is a shell.
 
     The rest of a loop or of a list of commands is stopped too. If the shell is at its prompt
-    already, C-c clears its command line.
-
-    Args:
-        pane: The pane.
-        number: The signal for the foreground process group. SIGINT is sent by pressing C-c.
-        advice: What to try next, for the reason why a program still runs.
+    already, C-c clears its command line. SIGINT is sent by pressing C-c, other signals to the
+    foreground process group.
 
     Returns:
-        None once the shell is at its prompt or has ended; else why it is not known to have stopped.
+        None once the shell is at its prompt or has ended; else why it is not known to have
+        stopped, with the `advice` on what to try next if a program still runs.
 
     Raises:
         KeyboardHeldError: A person has the keyboard.
@@ -109,28 +97,28 @@ async def _act(
     snapshot = activity.snapshot
     is_interactive = snapshot.shell is not None and snapshot.shell.is_interactive()
     match plan.step(snapshot, pane.clock.now(), is_interactive=is_interactive):
-        case StopAction.SIGNAL:
-            return await _signal(pane, snapshot.group, number)
-        case StopAction.SIGNAL_LIST:
-            _interrupt_shell_of(snapshot.pid)
-            return await _signal(pane, snapshot.group, number)
+        case StopAction.WAIT:
+            return None
         case StopAction.RESTORE:
             if terminals.restore(pane.leader.pid):
                 await pane.keyboard.press(INTERRUPT)
+            return None
         case StopAction.REFUSE:
             return "the shell itself is at work, which only SIGINT stops"
-        case StopAction.WAIT:
+        case StopAction.SIGNAL_LIST:
+            # The shell that has started the program, and waits for it.
+            program = processes.read_stat(snapshot.pid) if snapshot.pid else None
+            shell = shell_of(program.ppid) if program else None
+            if shell and shell.is_interactive():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(shell.pid, signal.SIGINT)
+        case StopAction.SIGNAL:
             pass
-    return None
-
-
-async def _signal(pane: Pane, group: int, number: signal.Signals) -> str | None:
-    """Signal the foreground process group; return why that can't be done, None if it can."""
     if number == signal.SIGINT:
         await pane.keyboard.press(INTERRUPT)
         return None
     pane.keyboard.check_free()
-    return _kill(group, number)
+    return _kill(snapshot.group, number)
 
 
 def _kill(group: int, number: signal.Signals) -> str | None:
@@ -141,15 +129,6 @@ def _kill(group: int, number: signal.Signals) -> str | None:
     except ProcessLookupError:  # it has just ended
         return None
     return None
-
-
-def _interrupt_shell_of(pid: int | None) -> None:
-    """Send SIGINT to the interactive shell that has started a program and waits for it."""
-    program = processes.read_stat(pid) if pid else None
-    shell = shell_of(program.ppid) if program else None
-    if shell and shell.is_interactive():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(shell.pid, signal.SIGINT)
 
 
 def _is_other_shell(pane: Pane) -> bool:
@@ -174,15 +153,9 @@ async def stop_for_shell(
 ) -> str | None:
     """Stop the foreground of a terminal that is not ours, until a shell has it or the leader ends.
 
-    Each process group gets the signal once, after it has had the terminal for `times.steady_s`.
-    Where a program goes on, so does this: the caller bounds it.
-
-    Args:
-        leader: The session leader of the terminal.
-        number: The signal. SIGINT is sent by pressing C-c.
-        interrupt: Presses C-c in the terminal.
-        clock: The engine's clock.
-        may_close: The leader itself may be stopped, with which the terminal closes.
+    Each process group gets the signal once, after it has had the terminal for `times.steady_s`;
+    SIGINT is sent by `interrupt`, which presses C-c. Where a program goes on, so does this: the
+    caller bounds it. If the leader itself may be stopped, the terminal closes with it.
 
     Returns:
         None once it has stopped, else why it has not.
@@ -222,13 +195,12 @@ async def stop_for_shell(
 
 async def _prompts(shell: int, before_ns: int, clock: Clock) -> None:
     """Wait until a shell that had used that much processor time has run, and sleeps."""
-    while processes.cpu_ns(shell) == before_ns or not _sleeps(shell):
+    while True:
+        has_run = processes.cpu_ns(shell) != before_ns
+        stat = processes.read_stat(shell)
+        if has_run and (stat is None or stat.state == "S"):
+            return
         await clock.sleep(clock.times.poll_s)
-
-
-def _sleeps(pid: int) -> bool:
-    stat = processes.read_stat(pid)
-    return stat is None or stat.state == "S"
 
 
 def _is_shell(pid: int) -> bool:

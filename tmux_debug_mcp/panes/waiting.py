@@ -24,7 +24,7 @@ from tmux_debug_mcp.vt.drawing import Drawing
 from .capturing import capture_screen_rows
 from .looking.activity import Activity, Snapshot, prompting
 from .looking.state import State
-from .pane import Pane
+from .pane import Pane, ShownScreen
 from .reports import Reason, Report, output_excerpt, screen_excerpt
 from .watching import Watch, watching
 
@@ -375,7 +375,7 @@ class _Wait:
         if drawer:
             end = pane.log.size  # the screen shows at least the output up to here
             rows, _ = await self._capture()
-            pane.show(end, rows, drawer.group)
+            pane.shown = ShownScreen(end, rows, drawer.group)
             row = self._matching_row
             if row is None and reason is Reason.MATCHED:
                 matching = (number for number, one in enumerate(rows) if self._reason_of_row(one))

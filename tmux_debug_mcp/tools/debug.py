@@ -12,7 +12,7 @@ from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable
+from tmux_debug_mcp.panes.readable import Readable, last_lines
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting import (
@@ -154,7 +154,7 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
-    text = await pane.last_lines(lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
+    text = await last_lines(pane, lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
     now = await pane.state()
     if now.is_lost:  # the capture has found that tmux no longer has it
         state = now
@@ -212,7 +212,7 @@ def _check_no_ansi(arguments: CapturePane, other: str) -> None:
         )
 
 
-async def _check_cursor(pane: Pane | Readable, since: int) -> None:
+async def _check_cursor(pane: Readable, since: int) -> None:
     if since > pane.log.size:
         state = await pane.state()
         raise CursorError(since, state.cursor)

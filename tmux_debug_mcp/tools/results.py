@@ -29,7 +29,7 @@ _REASON_REMARKS = {
 }
 
 
-def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
+def row(pane: Readable, state: State) -> dict[str, Any]:
     """Return a pane's row of the list, without the fields that do not apply."""
     fields = {
         "id": pane.id,
@@ -48,7 +48,7 @@ def row(pane: Pane | Readable, state: State) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
+def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
     `cut_bytes` says how much is left out of the parts of the text, `marked_lines` has the numbers
@@ -66,7 +66,7 @@ def meta(pane: Pane | Readable, state: State, *parts: Excerpt) -> dict[str, Any]
     }
 
 
-def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
+def status(pane: Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
     """Return the status line of an answer, with remarks on what happened.
 
     The pane's notices are taken. `cursor` is where to go on from, by default the state's.
@@ -84,7 +84,7 @@ def status(pane: Pane | Readable, state: State, *remarks: str, cursor: int | Non
     return f"[{'; '.join(parts)}]"
 
 
-def shown_name(pane: Pane | Readable) -> str:
+def shown_name(pane: Readable) -> str:
     """Return a pane's id, with its name if it has one."""
     return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
 

@@ -16,6 +16,7 @@ from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
 from tmux_debug_mcp.panes.display import clear, resize
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import last_lines, shown_screen
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
@@ -178,9 +179,9 @@ async def get_content(sessions: Sessions, arguments: GetContent) -> Answer:
     async with sessions.engine.open_readable(target) as readable:
         name = readable.name
         if arguments.visible_only:
-            text = await readable.screen()
+            text = await shown_screen(readable)
         else:
-            text = await readable.last_lines(MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
+            text = await last_lines(readable, MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
     shown = end_of(text, MAX_TEXT_CHARACTERS)
     blocks = [shown or "(empty terminal)"]
     if len(shown) < len(text) or text.count("\n") + 1 == MAX_TEXT_LINES:

@@ -63,19 +63,18 @@ class Snapshot:
     """One look at a pane through /proc.
 
     Attributes:
-        is_over: Its program has ended.
         group: The foreground process group, -1 if there is none.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
-        modes: The terminal's modes, None if they can't be read.
+        modes: None if the terminal's modes can't be read.
         waiting: How the foreground waits for the terminal.
         relays: A reader passes keys on to a program that we can't see, as ssh does.
         readers: The threads that wait for the terminal, as process and thread id.
-        reader_ns: The processor time of these threads, in nanoseconds.
+        reader_ns: The processor time of these threads.
         is_at_work: A process of the group wants a processor or waits for a disk.
-        cpu_ns: The processor time of the group, in nanoseconds.
-        printed_bytes: How much the pane has printed: the size of its log.
+        cpu_ns: The processor time of the group.
+        printed_bytes: The size of the pane's log.
     """
 
     is_over: bool = False
@@ -108,8 +107,7 @@ class Activity:
     """What a pane is doing.
 
     Attributes:
-        snapshot: The last snapshot.
-        awaits: What the program awaits, None if nothing or if that is not known.
+        awaits: None if the program awaits nothing or if that is not known.
         is_likely: The last snapshot shows a program that awaits something or a shell at its
             prompt. A second snapshot can confirm it.
         shell: The shell that is at its prompt, if one is.
@@ -138,11 +136,9 @@ def awaited(snapshot: Snapshot) -> Awaits | None:
     """Return what the program seems to await, judged by one snapshot."""
     modes = snapshot.modes
     waiting = snapshot.waiting
-    if snapshot.is_over or waiting is Waiting.NONE:
+    if snapshot.is_over or waiting in (Waiting.NONE, Waiting.UNKNOWN):
         return None
     if modes is None or modes.unread_bytes:
-        return None
-    if waiting is Waiting.UNKNOWN:
         return None
     if modes.hides_lines:
         return Awaits.HIDDEN_INPUT
@@ -164,28 +160,19 @@ def prompting(snapshot: Snapshot) -> Shell | None:
     if modes is None or modes.unread_bytes:
         return None
     if shell.dialect.reads_with_editor(modes):
-        is_at_prompt = _is_line_editor_on(modes)
+        # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
+        is_at_prompt = not modes.is_canonical and not modes.echoes and modes.is_raw
     else:
         # Such a shell reads its commands by lines, and for `read` by bytes.
         is_at_prompt = modes.is_canonical and snapshot.waiting is not Waiting.BYTEWISE
-    if is_at_prompt:
-        return shell
-    return None
-
-
-def _is_line_editor_on(modes: Modes) -> bool:
-    """Tell whether the terminal has the modes that a shell's line editor sets."""
-    # `read -n1` leaves canonical mode as well, but does not make the terminal raw.
-    return not modes.is_canonical and not modes.echoes and modes.is_raw
+    return shell if is_at_prompt else None
 
 
 class ActivityTracker:
     """Decides what a pane is doing, snapshot by snapshot.
 
-    Args:
-        times: How long it takes to tell.
-        before: The last snapshot before something was typed. Until the typed text leaves a trace,
-            or `times.typed_s` has passed, the program is not reported to await anything.
+    Until text that was typed after the snapshot `before` leaves a trace, or `times.typed_s` has
+    passed, the program is not reported to await anything.
     """
 
     def __init__(self, times: Times, before: Snapshot | None = None) -> None:
@@ -194,62 +181,63 @@ class ActivityTracker:
         self._begun_at: float | None = None
         self._same = _Unchanged()
         self._wait = _Unchanged()
-        self._quiet = _Quiet()
+        self._last_active: Snapshot | None = None
+        self._active_at = 0.0
 
     def step(self, snapshot: Snapshot, now: float) -> Activity:
         """Return what the pane is doing, given the next snapshot and its time in seconds."""
+        times = self._times
         if self._begun_at is None:
             self._begun_at = now
         same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
         wait_s = self._wait.step(snapshot.wait_key, now)
-        quiet_s = self._quiet.step(snapshot, now)
-        is_quiet = quiet_s >= self._times.quiet_s
+        if self._is_active(snapshot):
+            self._last_active = snapshot
+            self._active_at = now
+        quiet_s = now - self._active_at
+        is_quiet = quiet_s >= times.quiet_s
 
         # What this snapshot alone shows.
         awaits = awaited(snapshot)
         shell = prompting(snapshot)
-        is_ready = awaits is not None or shell is not None
-        is_likely = is_ready and self._is_typed_text_read(snapshot, now - self._begun_at)
+        is_typed_text_read = (
+            self._before is None
+            or now - self._begun_at >= times.typed_s
+            or snapshot.wait_key != self._before.wait_key
+        )
+        is_likely = is_typed_text_read and (awaits is not None or shell is not None)
 
         # What it shows together with those before: the same wait goes on.
-        is_confirmed = is_likely and wait_s >= self._times.confirm_s
+        is_confirmed = is_likely and wait_s >= times.confirm_s
         if not is_confirmed:
             awaits = None
             shell = None
 
         # A shell at its prompt does nothing else, even if its editor waits for other files, too.
-        may_do_more = shell is None and _may_wait_for_others(snapshot.waiting)
+        may_do_more = shell is None and snapshot.waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
         is_awaiting = is_confirmed and (is_quiet or not may_do_more)
+        is_hidden = snapshot.modes is None or snapshot.waiting is Waiting.UNKNOWN
         return Activity(
             snapshot=snapshot,
             awaits=awaits,
             is_likely=is_likely,
             shell=shell,
             is_awaiting=is_awaiting,
-            is_unclear=_is_unclear(snapshot),
+            is_unclear=is_hidden or snapshot.relays,
             is_at_rest=snapshot.is_over or is_awaiting or is_quiet,
             quiet_s=quiet_s,
             same_s=same_s,
-            look_again_s=_poll_interval_s(self._times, same_s),
+            look_again_s=max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT)),
         )
 
-    def _is_typed_text_read(self, snapshot: Snapshot, tracked_s: float) -> bool:
-        """Tell whether the program has read what was typed after the snapshot `before`."""
-        if self._before is None or tracked_s >= self._times.typed_s:
+    def _is_active(self, snapshot: Snapshot) -> bool:
+        """Tell whether the pane has printed or used processor time since it was last active."""
+        last = self._last_active
+        if last is None or snapshot.is_at_work:
             return True
-        return snapshot.wait_key != self._before.wait_key
-
-
-def _may_wait_for_others(waiting: Waiting) -> bool:
-    return waiting in (Waiting.AMONG_OTHERS, Waiting.UNKNOWN)
-
-
-def _is_unclear(snapshot: Snapshot) -> bool:
-    return snapshot.modes is None or snapshot.relays or snapshot.waiting is Waiting.UNKNOWN
-
-
-def _poll_interval_s(times: Times, same_s: float) -> float:
-    return max(times.min_look_s, min(times.max_look_s, same_s / _POLLS_PER_WAIT))
+        if snapshot.printed_bytes != last.printed_bytes or snapshot.group != last.group:
+            return True
+        return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
 
 
 class _Unchanged:
@@ -267,60 +255,25 @@ class _Unchanged:
         return now - self._since
 
 
-class _Quiet:
-    """Measures for how long a pane has printed nothing and used no processor time."""
-
-    def __init__(self) -> None:
-        self._last_active: Snapshot | None = None
-        self._since = 0.0
-
-    def step(self, snapshot: Snapshot, now: float) -> float:
-        """Return the seconds since the pane was last active."""
-        if self._is_active(snapshot):
-            self._last_active = snapshot
-            self._since = now
-        return now - self._since
-
-    def _is_active(self, snapshot: Snapshot) -> bool:
-        last = self._last_active
-        if last is None or snapshot.is_at_work:
-            return True
-        if snapshot.printed_bytes != last.printed_bytes or snapshot.group != last.group:
-            return True
-        return abs(snapshot.cpu_ns - last.cpu_ns) > _IDLE_CPU_NS
-
-
 def is_ready_for_step(times: Times, activity: Activity, before: Snapshot, waited_s: float) -> bool:
     """Tell whether the next step may be typed: all that was typed is read, and more is awaited.
 
     A program that does other things as well, such as one that prints a log or draws on a screen,
     gets `times.quiet_s` to act on the step before. Where the kernel can't tell, the pane has to be
-    quiet.
-
-    Args:
-        times: How long a pane is quiet.
-        activity: What the pane is doing.
-        before: The snapshot before the previous step.
-        waited_s: Seconds since that step was typed.
+    quiet. The previous step was typed `waited_s` ago, right after the snapshot `before`.
     """
     if activity.is_awaiting:
         return True
-    modes = activity.snapshot.modes
-    if modes is not None and modes.unread_bytes:
+    after = activity.snapshot
+    if after.modes is not None and after.modes.unread_bytes:
         return False
     if activity.is_unclear:
         return activity.quiet_s >= times.quiet_s
-    is_awaited = activity.awaits is not None or _polls(before, activity.snapshot)
-    return is_awaited and waited_s >= times.quiet_s
-
-
-def _polls(before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether a program has read keys that it did not await, as games do at each frame.
-
-    A program that works on in canonical mode may have read a line that was typed ahead.
-    """
+    # A program may also have read keys that it did not await, as games do at each frame. One that
+    # works on in canonical mode may have read a line that was typed ahead.
     is_raw = all(one.modes and not one.modes.is_canonical for one in (before, after))
-    return is_raw and before.group == after.group and before.waiting is Waiting.NONE
+    polls = is_raw and before.group == after.group and before.waiting is Waiting.NONE
+    return (activity.awaits is not None or polls) and waited_s >= times.quiet_s
 
 
 class PromptWait:
@@ -330,11 +283,6 @@ class PromptWait:
       does something.
     - A starting shell gets up to `starting_s` as long as it is busy: it does something, or runs a
       program that has to be waited for.
-
-    Args:
-        times: What a shell takes.
-        patience_s: Seconds for a shell that has been at its prompt before.
-        starting_s: Seconds for one that has not, as long as it is busy.
     """
 
     def __init__(self, times: Times, patience_s: float, starting_s: float) -> None:
@@ -346,13 +294,10 @@ class PromptWait:
     def step(
         self, activity: Activity, now: float, *, is_starting: bool, has_children: bool
     ) -> bool:
-        """Tell whether to go on waiting.
+        """Tell whether to go on waiting, given what the pane is doing and the time in seconds.
 
-        Args:
-            activity: What the pane is doing.
-            now: The time in seconds.
-            is_starting: The shell in the foreground is interactive and was not at its prompt yet.
-            has_children: That shell runs a program that has to be waited for.
+        The shell `is_starting` if it is interactive and was not at its prompt yet. `has_children`
+        says that it runs a program that has to be waited for.
         """
         if self._begun_at is None:
             self._begun_at = now
@@ -384,10 +329,6 @@ class StopPlan:
     - While no process group has the terminal, as between two programs, there is none to signal.
     - A shell in the foreground is left alone once a program was signalled: it goes to its prompt.
     - A shell that is at work itself gets C-c, which it heeds, and no other signal.
-
-    Args:
-        times: How long a stop hesitates.
-        is_interrupt: The signal is SIGINT, sent by pressing C-c.
     """
 
     def __init__(self, times: Times, *, is_interrupt: bool) -> None:
@@ -407,12 +348,9 @@ class StopPlan:
         return activity.is_awaiting and now >= self._signalled_at + self._times.quiet_s
 
     def step(self, snapshot: Snapshot, now: float, *, is_interactive: bool) -> StopAction:
-        """Return what to do now.
+        """Return what to do now, given the next snapshot and its time in seconds.
 
-        Args:
-            snapshot: The next snapshot.
-            now: Its time in seconds.
-            is_interactive: A shell that takes commands from the terminal is in the foreground.
+        `is_interactive` says that a shell in the foreground takes commands from the terminal.
         """
         if self._begun_at is None:
             self._begun_at = now
@@ -426,12 +364,12 @@ class StopPlan:
         if not is_interactive:
             return self._signal_once(snapshot.group, now)
         if self._signalled:
-            return _after_stopped_program(snapshot)
+            # Only a shell with a line editor resets the modes that a program left behind.
+            keeps_modes = snapshot.shell and not snapshot.shell.dialect.has_editor
+            return StopAction.RESTORE if keeps_modes else StopAction.WAIT
         if self._is_interrupt:
             return self._signal_once(snapshot.group, now)
-        if is_late:
-            return StopAction.REFUSE
-        return StopAction.WAIT
+        return StopAction.REFUSE if is_late else StopAction.WAIT
 
     def _signal_once(self, group: int, now: float) -> StopAction:
         if group in self._signalled:
@@ -440,11 +378,3 @@ class StopPlan:
         self._signalled.add(group)
         self._signalled_at = now
         return StopAction.SIGNAL_LIST if is_list else StopAction.SIGNAL
-
-
-def _after_stopped_program(snapshot: Snapshot) -> StopAction:
-    """Return what to do when the shell has the terminal back from a program that was signalled."""
-    # Only a shell with a line editor resets the modes that a program left behind.
-    if snapshot.shell and not snapshot.shell.dialect.has_editor:
-        return StopAction.RESTORE
-    return StopAction.WAIT

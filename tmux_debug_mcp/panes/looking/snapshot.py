@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
-from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, Wait, wait_of
+from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, wait_of
 from tmux_debug_mcp.panes.shells.dialects import COMMAND_SHELLS, foreground_shell
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -47,12 +47,8 @@ class _Member:
     """A process that a snapshot looks at, with those of its threads that wait for the terminal.
 
     Attributes:
-        stat: The process.
-        cpu_ns: The processor time that it has used, in nanoseconds.
-        waiting: How it waits for the terminal.
         has_own_terminals: It also waits for terminals that it has made for other programs.
         threads: Its waiting threads, as process and thread id.
-        threads_ns: The processor time that these threads have used, in nanoseconds.
         hidden: The threads of which the kernel does not show what they wait for.
     """
 
@@ -69,21 +65,12 @@ class _Member:
         """Whether a thread is seen to wait for the terminal."""
         return self.waiting >= Waiting.AMONG_OTHERS
 
-    @property
-    def is_only_waiting(self) -> bool:
-        """Whether the process waits for the terminal and for nothing else."""
-        return self.waiting > Waiting.AMONG_OTHERS
-
 
 def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = None) -> Snapshot:
-    """Return a snapshot of a pane.
+    """Return a snapshot of the pane of a pane.sh, the session leader of the pane's terminal.
 
+    `hidden_waits` has what earlier snapshots of this pane have found out about hidden threads.
     Source: proc(5), termios(3).
-
-    Args:
-        pane_pid: The process of pane.sh, the session leader of the pane's terminal.
-        printed_bytes: The size of the pane's log.
-        hidden_waits: What earlier snapshots of this pane have found out about hidden threads.
     """
     session_leader = processes.read_stat(pane_pid)
     if session_leader is None or session_leader.reaped or session_leader.state == "Z":
@@ -100,16 +87,21 @@ def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = N
 def _foreground_processes(session_leader: Stat) -> list[Stat]:
     """Return the living processes below a session leader that may read its terminal.
 
-    These are the foreground group, and those that have left for a session without a terminal.
+    These are the foreground group, and those that have left for a session without a terminal, as
+    the child of `su -c` does.
     """
     below = list(_descendants(session_leader))
-    if session_leader.tpgid not in (session_leader.pid, *(stat.pid for stat in below)):
+    group = session_leader.tpgid
+    if group not in (session_leader.pid, *(stat.pid for stat in below)):
         # Too many other processes came before it.
-        group_leader = processes.read_stat(session_leader.tpgid)
+        group_leader = processes.read_stat(group)
         if group_leader:
             below.append(group_leader)
-    is_living = [stat for stat in below if stat.state not in "ZX"]
-    return [stat for stat in is_living if _may_read_terminal(stat, session_leader)]
+    living = [stat for stat in below if stat.state not in "ZX"]
+    session = session_leader.session
+    return [
+        stat for stat in living if stat.pgrp == group or (stat.session != session and stat.tty == 0)
+    ]
 
 
 def _descendants(process: Stat) -> Iterator[Stat]:
@@ -130,12 +122,6 @@ def _descendants(process: Stat) -> Iterator[Stat]:
                 yield stat
 
 
-def _may_read_terminal(process: Stat, session_leader: Stat) -> bool:
-    # The child of `su -c` is in a session without a terminal, and still reads this one.
-    is_apart = process.session != session_leader.session and process.tty == 0
-    return is_apart or process.pgrp == session_leader.tpgid
-
-
 def _look_at_terminal(
     session_leader: Stat,
     candidates: Sequence[Stat],
@@ -143,15 +129,7 @@ def _look_at_terminal(
     printed_bytes: int,
     hidden_waits: HiddenWaits,
 ) -> Snapshot:
-    """Return a snapshot of one terminal, without the shell that has it.
-
-    Args:
-        session_leader: The session leader of the terminal.
-        candidates: The processes that may read the terminal.
-        terminal: The path of the terminal.
-        printed_bytes: The size of the pane's log.
-        hidden_waits: What is known about hidden threads.
-    """
+    """Return a snapshot of one terminal, without the shell that has it."""
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
@@ -162,8 +140,8 @@ def _look_at_terminal(
         examined.append(_examine(process, threads, session_leader.tty))
     if modes and modes.hides_lines and not modes.unread_bytes:
         hidden = [thread for one in examined for thread in one.hidden]
-        waiting = hidden_waits.find(hidden, terminal)
-        examined = [_with_hidden_waits(one, waiting) for one in examined]
+        found = hidden_waits.find(hidden, terminal)
+        examined = [_with_hidden_waits(one, found) for one in examined]
     # A program that has changed the modes meanwhile may have begun to wait in either of them.
     is_waiting = any(one.is_waiting for one in examined)
     if is_waiting and terminals.modes_at(terminal) != modes:
@@ -180,7 +158,9 @@ def _look_at_terminal(
         foreground=plain_name(front.comm) if front else None,
         modes=modes,
         waiting=_waiting(members, modes),
-        relays=any(_is_relay(one) for one in members),
+        relays=any(
+            one.is_waiting and processes.program(one.stat.pid) in _RELAYS for one in members
+        ),
         readers=tuple(readers),
         reader_ns=sum(one.threads_ns for one in members),
         is_at_work=any(one.stat.state in "RD" for one in members),
@@ -212,7 +192,11 @@ def _examine(process: Stat, names: Sequence[str], tty: int) -> _Member:
             waiting = max(waiting, Waiting.UNKNOWN)
             hidden.append((process.pid, name))
         elif wait.is_for_terminal:
-            waiting = max(waiting, _waiting_of(wait, has_threads=len(names) > 1))
+            if len(names) > 1 or not wait.is_for_it_alone:
+                kind = Waiting.AMONG_OTHERS
+            else:
+                kind = Waiting.BYTEWISE if wait.reads_a_byte else Waiting.ALONE
+            waiting = max(waiting, kind)
             has_own_terminals |= wait.is_for_others
             threads.append((process.pid, name))
             threads_ns += thread_ns
@@ -232,14 +216,6 @@ def _with_hidden_waits(member: _Member, waiting: Sequence[Thread]) -> _Member:
         threads=member.threads + threads,
         threads_ns=member.threads_ns + sum(processes.cpu_ns(*thread) for thread in threads),
     )
-
-
-def _waiting_of(wait: Wait, *, has_threads: bool) -> Waiting:
-    if has_threads or not wait.is_for_it_alone:
-        return Waiting.AMONG_OTHERS
-    if wait.reads_a_byte:
-        return Waiting.BYTEWISE
-    return Waiting.ALONE
 
 
 def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
@@ -263,53 +239,42 @@ def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
 def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
     """Return how the members wait for the terminal, all of them taken together."""
     waiting = max((one.waiting for one in members), default=Waiting.NONE)
-    if waiting <= Waiting.AMONG_OTHERS:
-        return waiting
     # With VMIN 0, read(2) also returns if nothing was typed.
     is_timed = modes is not None and modes.polls
-    if is_timed or not _do_all_wait(members):
-        return Waiting.AMONG_OTHERS
-    return waiting
-
-
-def _do_all_wait(members: Sequence[_Member]) -> bool:
-    """Tell whether each member waits for the terminal only, or for a child that does.
-
-    A shell that runs a program waits for it, and so does a program that runs another. So the
-    ancestors of the first reader count as waiting for it.
-    """
-    reader = next(one for one in members if one.is_only_waiting)
-    waits_for_reader = _with_ancestors(reader, members)
-    return all(one.is_only_waiting or one.stat.pid in waits_for_reader for one in members)
-
-
-def _with_ancestors(member: _Member, members: Sequence[_Member]) -> set[int]:
-    """Return the pids of a member and of its ancestors among the members."""
+    if waiting <= Waiting.AMONG_OTHERS or is_timed:
+        return min(waiting, Waiting.AMONG_OTHERS)
+    waits_alone = [one.stat.pid for one in members if one.waiting > Waiting.AMONG_OTHERS]
+    # A shell that runs a program waits for it, and so does a program that runs another. So the
+    # ancestors of the first reader count as waiting for it.
     parents = {one.stat.pid: one.stat.ppid for one in members}
-    pids: set[int] = set()
-    pid = member.stat.pid
+    waits_for_reader: set[int] = set()
+    pid = waits_alone[0]
     # Processes are read one after the other, so reused pids could make a circle.
-    while pid in parents and pid not in pids:
-        pids.add(pid)
+    while pid in parents and pid not in waits_for_reader:
+        waits_for_reader.add(pid)
         pid = parents[pid]
-    return pids
-
-
-def _is_relay(member: _Member) -> bool:
-    return member.is_waiting and processes.program(member.stat.pid) in _RELAYS
+    do_all_wait = parents.keys() <= {*waits_alone, *waits_for_reader}
+    return waiting if do_all_wait else Waiting.AMONG_OTHERS
 
 
 def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> Snapshot:
     """Return a snapshot with the facts of the terminal that a relay has made, if it is found.
 
-    Args:
-        relay: A process that waits for keys and has made a terminal, such as `script`.
-        snapshot: A snapshot of the relay's own terminal.
-        hidden_waits: What is known about hidden threads.
+    A relay, such as `script`, waits for keys at the terminal of `snapshot`, and passes them on to
+    the terminal of a descendant.
     """
-    behind = _snapshot_behind(relay, snapshot.printed_bytes, hidden_waits)
-    if behind is None:
+    for leader in _descendants(relay):
+        is_living = leader.state not in "ZX"
+        if is_living and leader.session == leader.pid and leader.tty not in (0, relay.tty):
+            break
+    else:
         return replace(snapshot, relays=True)
+    candidates = _foreground_processes(leader)
+    if leader.pgrp == leader.tpgid:  # it may be in the foreground itself
+        candidates.insert(0, leader)
+    # By its number, since the session leader's standard input may be another terminal.
+    terminal = f"/dev/pts/{os.minor(terminals.device(leader.tty))}"
+    behind = _look_at_terminal(leader, candidates, terminal, snapshot.printed_bytes, hidden_waits)
     return replace(
         snapshot,
         modes=behind.modes,
@@ -319,25 +284,3 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
         reader_ns=behind.reader_ns,
         cpu_ns=snapshot.cpu_ns + behind.cpu_ns,
     )
-
-
-def _snapshot_behind(relay: Stat, printed_bytes: int, hidden_waits: HiddenWaits) -> Snapshot | None:
-    """Return a snapshot of the terminal whose session leader is a descendant of a relay."""
-    for stat in _descendants(relay):
-        is_living = stat.state not in "ZX"
-        if is_living and stat.session == stat.pid and stat.tty not in (0, relay.tty):
-            return _snapshot_of_session(stat, printed_bytes, hidden_waits)
-    return None
-
-
-def _snapshot_of_session(
-    session_leader: Stat, printed_bytes: int, hidden_waits: HiddenWaits
-) -> Snapshot:
-    """Return a snapshot of a terminal whose session leader may be in the foreground itself."""
-    candidates = _foreground_processes(session_leader)
-    if session_leader.pgrp == session_leader.tpgid:
-        candidates.insert(0, session_leader)
-    # By its number, since the session leader's standard input may be another terminal.
-    number = os.minor(terminals.device(session_leader.tty))
-    terminal = f"/dev/pts/{number}"
-    return _look_at_terminal(session_leader, candidates, terminal, printed_bytes, hidden_waits)

@@ -13,12 +13,11 @@ class State:
     """The state of a pane at one moment.
 
     Attributes:
-        is_running: The pane's program still runs.
         runtime_s: Seconds from the start of the program to now, or to its end.
-        cursor: The cursor of the end of the program's output so far.
+        cursor: The end of the program's output so far.
         foreground: The name of the program that has the terminal, None after the end.
         pid: The process id of that program, the leader of the foreground process group.
-        awaits: What that program awaits, None if nothing or if that is not known.
+        awaits: None if that program awaits nothing or if that is not known.
         exit_code: The exit code, 0 to 255, of a program that exited by itself.
         signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
             an exit code of 128+N counts as signal N.
@@ -54,27 +53,20 @@ class State:
 
 
 def ended_state(exit_code: int | None, runtime_s: float, cursor: int) -> State:
-    """Return the state of a pane whose program has ended.
+    """Return the state of a pane whose program has ended, and its output at the cursor.
 
-    Args:
-        exit_code: The exit code as a shell reports it, None for a pane that is lost.
-        runtime_s: Seconds from the start of the program to its end.
-        cursor: The cursor of the end of its output.
+    The exit code is as a shell reports it; None is for a pane that is lost.
     """
     if exit_code is None:
         return State(is_running=False, runtime_s=runtime_s, cursor=cursor, is_lost=True)
-    name = _signal_name(processes.exit_code_signal(exit_code))
-    if name:
-        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, signal=name)
-    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=exit_code)
-
-
-def _signal_name(number: int) -> str | None:
-    """Return the name of a signal, such as SIGTERM or SIGRTMIN+1, None if there is no such one."""
+    number = processes.exit_code_signal(exit_code)
+    name = None
     try:
-        return signal.Signals(number).name
+        name = signal.Signals(number).name
     except ValueError:
         # Most real-time signals have no name in Python.
         if number in signal.valid_signals():
-            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
-        return None
+            name = f"SIGRTMIN+{number - signal.SIGRTMIN}"
+    if name:
+        return State(is_running=False, runtime_s=runtime_s, cursor=cursor, signal=name)
+    return State(is_running=False, runtime_s=runtime_s, cursor=cursor, exit_code=exit_code)

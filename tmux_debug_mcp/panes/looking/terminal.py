@@ -1,4 +1,7 @@
-"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
+"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt.
+
+What waits raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not answer.
+"""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -16,15 +19,9 @@ from .snapshot import look
 class Terminal:
     """The terminal of a pane.
 
-    Args:
-        pane_pid: The process of pane.sh.
-        log: The pane's log.
-        clock: The engine's clock.
-        flush: Waits until tmux has read what was printed so far, and has answered the queries
-            that programs sent to their terminal.
-
-    Attributes:
-        before_typing: The last snapshot before something was typed, None if nothing was.
+    `flush` waits until tmux has read what was printed so far, and has answered the queries that
+    programs sent to their terminal. `before_typing` is the last snapshot before something was
+    typed, None if nothing was.
     """
 
     def __init__(
@@ -59,6 +56,15 @@ class Terminal:
             self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
         return self._tracker.step(self._last, self._clock.now())
 
+    def _is_unchanged(self, last: Snapshot) -> bool:
+        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
+        if not last.readers or last.printed_bytes != self._log.size:
+            return False
+        leader = processes.read_stat(self._pane_pid)
+        if leader is None or leader.reaped or leader.tpgid != last.group:
+            return False
+        return sum(processes.cpu_ns(*reader) for reader in last.readers) == last.reader_ns
+
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
         self.before_typing = before
@@ -76,28 +82,11 @@ class Terminal:
         """Seconds since tmux took what was typed, infinite if nothing was."""
         return self._clock.now() - self._typed_at
 
-    def _is_unchanged(self, last: Snapshot) -> bool:
-        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
-        if not last.readers or last.printed_bytes != self._log.size:
-            return False
-        leader = processes.read_stat(self._pane_pid)
-        if leader is None or leader.reaped or leader.tpgid != last.group:
-            return False
-        reader_ns = sum(processes.cpu_ns(pid, thread) for pid, thread in last.readers)
-        return reader_ns == last.reader_ns
-
     async def observe(self, tracker: ActivityTracker) -> Activity:
-        """Return what the pane is doing, from a new snapshot and those before it.
+        """Return what the pane is doing, from a new snapshot and those that the tracker had before.
 
         If the snapshot shows that the program may await something, a second one is taken 2 ms
         later, since only two can tell.
-
-        Args:
-            tracker: The tracker of the snapshots before.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
         """
         activity = tracker.step(self.look(), self._clock.now())
         if activity.is_likely and activity.awaits is None and activity.shell is None:
@@ -109,23 +98,13 @@ class Terminal:
     async def prompt(
         self, timeout_s: float, *, starting_s: float | None = None, is_to_run: bool = False
     ) -> Shell | None:
-        """Wait until the shell in the foreground is at its prompt.
+        """Return the shell in the foreground once it is at its prompt.
 
-        Args:
-            timeout_s: Seconds to wait for a shell that has been at its prompt before. One that is
-                at work gets 0.5 s at least.
-            starting_s: Seconds to wait for one that has not, as long as it is busy; by default
-                `Times.starting_s`.
-            is_to_run: A command is to be run there, so the wait also covers the programs that a
-                starting shell runs itself.
-
-        Returns:
-            The shell at its prompt, None if no shell is in the foreground or it does not get to
-            its prompt in time.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
+        None if no shell is in the foreground or it does not get to its prompt in time. A shell that
+        has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. One
+        that has not gets `starting_s` as long as it is busy; by default `Times.starting_s`. If a
+        command is to be run there, the wait also covers the programs that a starting shell runs
+        itself.
         """
         # A shell that has not yet read what was typed only seems to be at its prompt.
         before = self.before_typing if self.typed_s < self._times.typed_s else None
@@ -158,22 +137,16 @@ class Terminal:
     async def _wait_for_shell(self, deadline: float) -> bool:
         """Wait until a shell is in the foreground of a pane whose command has not begun.
 
-        Returns:
-            Whether one is. False as soon as the command has begun as another program, or after
-            the deadline.
+        Return whether one is: False as soon as the command, which may be a shell, has begun as
+        another program, or after the deadline.
         """
         while foreground_shell(self._pane_pid) is None:
-            if self._has_begun() or self._clock.now() >= deadline:
+            if self._clock.now() >= deadline:
                 return False
+            if self._clock.now() >= self._made_at + self._times.young_s:
+                children = processes.children(self._pane_pid)
+                command = processes.read_stat(children[0]) if children else None
+                if command is None or not command.is_fork:
+                    return False
             await self._clock.sleep(self._times.fast_poll_s)
         return True
-
-    def _has_begun(self) -> bool:
-        """Tell whether pane.sh has started the pane's command, which may be a shell."""
-        if self._clock.now() < self._made_at + self._times.young_s:
-            return False
-        children = processes.children(self._pane_pid)
-        if not children:
-            return True
-        command = processes.read_stat(children[0])
-        return command is None or not command.is_fork

@@ -18,14 +18,18 @@ from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.shells.jobs import Job
 from tmux_debug_mcp.panes.watching import Watch
 
-from .giving import MAX_INTERRUPTS, has_started_shell, interrupt, last_exit_code
+from .giving import (
+    MAX_INTERRUPTS,
+    MAX_PROMPT_BYTES,
+    has_started_shell,
+    interrupt,
+    last_exit_code,
+)
 from .outcomes import Outcome, RunReason
 
 # Reads the output in a log between two cursors; the first one is at the start of a line.
 ReadOutput = Callable[[Log, int, int], Awaitable[Excerpt]]
 
-# A prompt, with all sequences that draw it, is shorter.
-_MAX_PROMPT_BYTES = 4096
 # The exit code of shells for a command that SIGINT ended.
 _INTERRUPTED = 130
 
@@ -40,9 +44,7 @@ _WHEN_INTERRUPTED = {
 class Follower:
     """What following a job and following the command of a pane have in common.
 
-    Args:
-        watch: The watch of the pane, since before the command was given.
-        deadline: The end of the command's time, by the pane's clock.
+    The watch has begun before the command was given. The deadline is by the pane's clock.
     """
 
     def __init__(self, watch: Watch, deadline: float) -> None:
@@ -54,7 +56,6 @@ class Follower:
         self._interrupts = 0
 
     def _unless_interrupted(self, reason: RunReason) -> RunReason:
-        """Return a reason; if we have interrupted the command, the one that says so."""
         if self._interrupts:
             return _WHEN_INTERRUPTED[reason]
         return reason
@@ -76,13 +77,9 @@ class Follower:
         return activity.awaits is not Awaits.KEYS or activity.quiet_s >= self._times.quiet_s
 
     async def _resists_interrupts(self, *, has_begun: bool) -> bool:
-        """Interrupt the command if its time is over.
+        """Interrupt the command if its time is over, but not before it has begun.
 
-        Args:
-            has_begun: The command has begun. Before, the interrupt would not reach it.
-
-        Returns:
-            Whether the grace period after the last interrupt is over, too.
+        Return whether the grace period after the last interrupt is over, too.
         """
         if self._clock.now() < self._deadline or not has_begun:
             return False
@@ -100,7 +97,6 @@ class Follower:
         await self._watch.wait(max(until, now + self._times.min_look_s))
 
     async def _state(self, reason: RunReason) -> State:
-        """Return the pane's state at the end of the run."""
         pane, activity = self._pane, self._watch.activity
         if reason is RunReason.INPUT and activity and not await pane.ending():
             return pane.running(activity.snapshot, activity.awaits)
@@ -124,15 +120,8 @@ class PaneFollower(Follower):
             end = _before_prompt(log, 0, end)
         elif state.is_lost:
             reason = RunReason.EXITED
-        return Outcome(
-            reason=reason,
-            exit_code=_exit_code_of(state),
-            runtime_s=state.runtime_s,
-            state=state,
-            excerpt=await read_output(log, 0, end),
-            start=0,
-            end=end,
-        )
+        excerpt = await read_output(log, 0, end)
+        return Outcome(reason, _exit_code_of(state), state.runtime_s, state, excerpt, 0, end)
 
     async def _follow(self) -> RunReason:
         pane = self._pane
@@ -149,18 +138,11 @@ class PaneFollower(Follower):
 
 
 class JobFollower(Follower):
-    """Follows a job of a shell.
-
-    Args:
-        watch: The watch of the pane, since before the job was given.
-        job: The job, which the shell was just given.
-        deadline: The end of the command's time, by the pane's clock.
-    """
+    """Follows a job, which its shell was just given."""
 
     def __init__(self, watch: Watch, job: Job, deadline: float) -> None:
         super().__init__(watch, deadline)
         self._job = job
-        self._poll_at = 0.0
 
     async def outcome(self, read_output: ReadOutput) -> Outcome:
         """Follow the job until the run is over, and return its outcome.
@@ -174,9 +156,15 @@ class JobFollower(Follower):
         reason = await self._follow()
         state = await self._state(reason)
         start, end = self._output_range(reason, state)
-        exit_code = await self._job_exit_code(reason, state)
-        if reason is RunReason.GIVEN_UP and exit_code == _INTERRUPTED:
-            reason = RunReason.INTERRUPTED
+        exit_code = job.exit_code
+        if reason is RunReason.GIVEN_UP:
+            exit_code = await last_exit_code(pane, job.shell)
+            if exit_code == _INTERRUPTED:
+                reason = RunReason.INTERRUPTED
+        elif reason is RunReason.EXITED:
+            exit_code = _exit_code_of(state)
+        elif reason is RunReason.TIMED_OUT and exit_code is None:
+            exit_code = _INTERRUPTED
         if not reason.leaves_command:
             job.remove()
         # The terminal answers queries as if somebody typed. The shell gets the answers that no
@@ -184,27 +172,24 @@ class JobFollower(Follower):
         if await may_be_answered(pane.log, start, end):
             pane.keyboard.use_line()
         excerpt = await read_output(pane.log, start, end)
-        return Outcome(
-            reason=reason,
-            exit_code=exit_code,
-            runtime_s=job.runtime_s,
-            state=state,
-            excerpt=excerpt,
-            start=start,
-            end=end,
-        )
+        return Outcome(reason, exit_code, job.runtime_s, state, excerpt, start, end)
 
     async def _follow(self) -> RunReason:
         job, pane = self._job, self._pane
+        poll_at = 0.0
         while True:
             ending = await pane.ending()
             if job.is_done():
                 return self._unless_interrupted(RunReason.DONE)
             if ending:
                 return RunReason.EXITED
-            reason = await self._poll()
-            if reason:
-                return reason
+            if self._clock.now() >= poll_at:  # for what leaves no trace in the log
+                poll_at = self._clock.now() + self._times.job_poll_s
+                reason = await self._reason_without_end()
+                if reason:
+                    return reason
+                if await has_started_shell(pane, job):
+                    return self._unless_interrupted(RunReason.SHELL_STARTED)
             if job.start is not None and await self._awaits_something() and not job.is_done():
                 await pane.drain()
                 pane.jobs.unreported = job
@@ -216,105 +201,54 @@ class JobFollower(Follower):
                 return RunReason.RUNNING
             await self._wait()
 
-    async def _poll(self) -> RunReason | None:
-        """Check for what leaves no trace in the log, unless it is too early.
-
-        Returns:
-            Why the run is over; None if it goes on.
-        """
-        if self._clock.now() < self._poll_at:
-            return None
-        self._poll_at = self._clock.now() + self._times.job_poll_s
-        reason = await self._reason_without_end()
-        if reason:
-            return reason
-        if await has_started_shell(self._pane, self._job):
-            return self._unless_interrupted(RunReason.SHELL_STARTED)
-        return None
-
     async def _reason_without_end(self) -> RunReason | None:
         """Return why the shell has dropped the job without an end mark.
 
-        Returns:
-            None if the shell is not through with the job, or the mark came in the meantime.
-
-        Raises:
-            JobNotTakenError: The shell has not taken the job.
-            LogLostError: The log could not be written.
+        None if the shell is not through with the job, or the mark came in the meantime.
         """
-        job = self._job
+        job, pane, clock = self._job, self._pane, self._clock
         if not job.is_closed():
             return None
-        has_begun = job.start is not None
-        if not has_begun:
-            await self._check_taken()
-            return None
+        if job.start is None:
+            # The shell has not opened the job. It may be back at its prompt, or need more time.
+            is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
+            if not is_back and job.runtime_s < self._times.take_s:
+                return None
+            await self._check_log()
+            job.cancel()
+            pane.jobs.last = None
+            raise JobNotTakenError(pane.id, job.shell.name)
         # The shell is through with the job, so the end mark is on its way or was never printed.
-        await self._wait_for_late_output()
-        if job.is_done() or await self._pane.ending():
+        size = -1
+        deadline = clock.now() + self._times.max_late_output_s
+        while size != pane.log.size and not job.is_done() and clock.now() < deadline:
+            size = pane.log.size
+            await clock.sleep(self._times.late_output_s)
+        if job.is_done() or await pane.ending():
             return None
         # A mark that had no room in the log would be missing, too.
         await self._check_log()
-        if not job.shell.is_running():
-            return self._reason_without_shell()
-        if await self._is_back_at_prompt():
+        shell = job.shell
+        if not shell.is_running():
+            # Its process may be there, running another program.
+            has_ended = processes.read_living(shell.pid, shell.start[0]) is None
+            return RunReason.SHELL_ENDED if has_ended else RunReason.REPLACED
+        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
+        # C-c then drops what it has read in those modes.
+        if not shell.dialect.has_editor and terminals.restore(pane.leader.pid):
+            await interrupt(pane, is_second=False)
+        if await pane.terminal.prompt(self._times.take_s):
             return self._unless_interrupted(RunReason.GIVEN_UP)
         return None
 
-    async def _is_back_at_prompt(self) -> bool:
-        """Tell whether the job's shell comes to its prompt, once its terminal is fit for that."""
-        pane = self._pane
-        # Without a line editor, as in dash, a shell does not reset the modes that a program left.
-        # C-c then drops what it has read in those modes.
-        if not self._job.shell.dialect.has_editor and terminals.restore(pane.leader.pid):
-            await interrupt(pane, is_second=False)
-        return await pane.terminal.prompt(self._times.take_s) is not None
-
-    async def _check_taken(self) -> None:
-        """Check that the shell can still take a job that it has not opened yet.
-
-        Raises:
-            JobNotTakenError: It is back at its prompt, or had enough time.
-            LogLostError: The log could not be written.
-        """
-        job, pane = self._job, self._pane
-        is_back = job.runtime_s > self._times.prompt_s and await pane.terminal.prompt(0.0)
-        if not is_back and job.runtime_s < self._times.take_s:
-            return
-        await self._check_log()
-        job.cancel()
-        pane.jobs.last = None
-        raise JobNotTakenError(pane.id, job.shell.name)
-
-    async def _wait_for_late_output(self) -> None:
-        """Wait until the log has the job's end mark or stops growing, 1 s at most."""
-        job, log = self._job, self._pane.log
-        size = -1
-        deadline = self._clock.now() + self._times.max_late_output_s
-        while size != log.size and not job.is_done() and self._clock.now() < deadline:
-            size = log.size
-            await self._clock.sleep(self._times.late_output_s)
-
     async def _check_log(self) -> None:
-        """Check that the job's marks could be written to the log.
-
-        Raises:
-            LogLostError: They could not, most likely because the disk is full.
-        """
+        """Check that the job's marks had room in the log."""
         pane = self._pane
         has_lost_output = await pane.ensure_log_writer()
         if has_lost_output and not self._job.is_done():
             self._job.remove()
             pane.jobs.last = None
             raise LogLostError(pane.id, str(pane.log.path))
-
-    def _reason_without_shell(self) -> RunReason:
-        """Return how the job's shell went: its process may be there, running another program."""
-        shell = self._job.shell
-        starttime, _ = shell.start
-        if processes.read_living(shell.pid, starttime) is None:
-            return RunReason.SHELL_ENDED
-        return RunReason.REPLACED
 
     def _is_awaiting(self, activity: Activity) -> bool:
         """Tell whether the command awaits something; at a shell's prompt, after a while.
@@ -332,7 +266,6 @@ class JobFollower(Follower):
         return not shell.is_interactive()
 
     def _output_range(self, reason: RunReason, state: State) -> tuple[int, int]:
-        """Return the cursors where the job's output begins and ends."""
         job, log = self._job, self._pane.log
         start = state.cursor if job.start is None else job.start
         if job.end is not None:
@@ -343,27 +276,10 @@ class JobFollower(Follower):
             end = _before_prompt(log, start, end)
         return start, max(start, end)
 
-    async def _job_exit_code(self, reason: RunReason, state: State) -> int | None:
-        """Return the exit code of the job's command, None if there is none."""
-        job = self._job
-        if reason is RunReason.GIVEN_UP:
-            return await last_exit_code(self._pane, job.shell)
-        if reason is RunReason.EXITED:
-            return _exit_code_of(state)
-        if reason is RunReason.TIMED_OUT and job.exit_code is None:
-            return _INTERRUPTED
-        return job.exit_code
-
 
 def _before_prompt(log: Log, start: int, end: int) -> int:
-    """Return the cursor of the line that ends at `end`: it is a prompt, and not output.
-
-    Args:
-        log: The log.
-        start: The cursor where the output begins.
-        end: The cursor after the prompt.
-    """
-    tail_start = max(start, end - _MAX_PROMPT_BYTES)
+    """Return the cursor of the line that ends at `end`: it is a prompt, and not output."""
+    tail_start = max(start, end - MAX_PROMPT_BYTES)
     tail = log.read(tail_start, end - tail_start)
     return tail_start + tail.rfind(b"\n") + 1
 

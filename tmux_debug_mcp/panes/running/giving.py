@@ -1,8 +1,7 @@
 """Giving commands to the shell in a pane, as jobs, one after the other.
 
 A shell takes a job when it is at its prompt and nothing is typed on its line. While a shell that a
-job has started is at its prompt, that shell takes the next jobs. When it ends, the first job goes
-on. Only this changes which job the pane has.
+job has started is at its prompt, that shell takes the next jobs. When it ends, the first goes on.
 """
 
 import contextlib
@@ -38,7 +37,7 @@ MAX_INTERRUPTS = 2
 MAX_INTERRUPTS_S = MAX_INTERRUPTS * Times().interrupt_s
 
 # A prompt, with all sequences that draw it, is shorter.
-_MAX_PROMPT_BYTES = 4096
+MAX_PROMPT_BYTES = 4096
 # Prompts of shells for the rest of a command, and what can't be told from them. Source: PS2.
 _PS2 = re.compile(r"[a-z ]*>|")
 
@@ -137,12 +136,7 @@ def _return_to_outer_job(pane: Pane) -> None:
 
 
 async def has_started_shell(pane: Pane, job: Job | None) -> bool:
-    """Tell whether a job has started a shell that is at its prompt.
-
-    Args:
-        pane: The pane.
-        job: The job; None for the command that the pane was made for.
-    """
+    """Tell whether a job, or else the pane's command, has started a shell that is at its prompt."""
     shell = foreground_shell(pane.leader.pid)
     if shell is None or (job and shell == job.shell) or not shell.is_interactive():
         return False
@@ -154,9 +148,7 @@ async def has_started_shell(pane: Pane, job: Job | None) -> bool:
 async def at_prompt(pane: Pane, deadline: float) -> Shell:
     """Return the shell at its prompt.
 
-    Args:
-        pane: The pane.
-        deadline: The end of the time for a shell that starts. Another gets 1 s at most.
+    One that starts has time until the deadline, another 1 s at most.
 
     Raises:
         NotAtPromptError: No shell has the terminal.
@@ -189,10 +181,18 @@ async def at_empty_prompt(pane: Pane, deadline: float) -> Shell:
     Raises:
         ToolError: As `at_prompt` does.
     """
-    shell = await at_prompt(pane, min(deadline, pane.clock.now() + pane.clock.times.prompt_s))
+    clock, times = pane.clock, pane.clock.times
+    shell = await at_prompt(pane, min(deadline, clock.now() + times.prompt_s))
     if await _may_have_text(pane, shell):
-        await _clear_line(pane)
-        cleared = await pane.terminal.prompt(pane.clock.times.take_s)
+        # A shell that just got Escape may eat a C-c.
+        size = pane.log.size
+        async with pane.subscribe() as subscription:
+            for _ in range(MAX_INTERRUPTS):
+                await pane.keyboard.type(INTERRUPT)
+                await subscription.wait(times.escape_s)
+                if pane.log.size > size:
+                    break
+        cleared = await pane.terminal.prompt(times.take_s)
         if cleared is None:
             raise await _no_prompt(pane)
         shell = cleared
@@ -237,19 +237,14 @@ async def _has_new_prompt(pane: Pane) -> bool:
 
 
 async def _last_line(log: Log, start: int, end: int) -> str:
-    """Return the clean text of the last line in a part of a log, without blanks around it."""
-    start = max(start, log.kept_from, end - _MAX_PROMPT_BYTES)
+    start = max(start, log.kept_from, end - MAX_PROMPT_BYTES)
     data = log.read(start, end - start)
     text = await clean_text(log, data, start, is_line=False)
     return text.rpartition("\n")[2].strip()
 
 
 async def _no_prompt(pane: Pane) -> ToolError:
-    """Return the error that names what has the terminal instead of a shell at its prompt.
-
-    Raises:
-        PaneExitedError: The pane's program has just ended.
-    """
+    """Return the error that names what has the terminal instead of a shell at its prompt."""
     clock, times = pane.clock, pane.clock.times
     deadline = clock.now() + times.ending_s
     while True:
@@ -267,22 +262,10 @@ async def _no_prompt(pane: Pane) -> ToolError:
     return NotAtPromptError(pane.id, foreground or "a program")
 
 
-async def _clear_line(pane: Pane) -> None:
-    """Press C-c at a prompt until it works; a shell that just got Escape may eat one."""
-    size = pane.log.size
-    async with pane.subscribe() as subscription:
-        for _ in range(MAX_INTERRUPTS):
-            await pane.keyboard.type(INTERRUPT)
-            await subscription.wait(pane.clock.times.escape_s)
-            if pane.log.size > size:
-                return
-
-
 async def interrupt(pane: Pane, *, is_second: bool) -> float:
     """Press C-c, and the second time also send SIGINT to programs that read C-c as a key.
 
-    Returns:
-        The grace period in seconds.
+    Return the grace period in seconds.
     """
     times, leader = pane.clock.times, pane.leader.pid
     modes = terminals.modes(leader)
@@ -303,11 +286,6 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
         PaneLostError: The pane is gone.
         StorageError: There is no room for the job's files.
     """
-    pane.jobs.last = await _type_job(pane, shell, command)
-    return pane.jobs.last
-
-
-async def _type_job(pane: Pane, shell: Shell, command: str) -> Job:
     name = pane.jobs.new_name(pane.id)
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
@@ -325,7 +303,7 @@ async def _type_job(pane: Pane, shell: Shell, command: str) -> Job:
 async def last_exit_code(pane: Pane, shell: Shell) -> int | None:
     """Return the exit code of what a shell at its prompt ran last, None without an answer."""
     async with pane.keyboard.lock:
-        job = await _type_job(pane, shell, "# exit code")
+        job = await give(pane, shell, "# exit code")
     async with pane.subscribe() as subscription:
         with pane.clock.move_on_after(pane.clock.times.interrupt_s):
             while not job.is_done():

@@ -55,10 +55,8 @@ class Outcome:
     """The outcome of a run.
 
     Attributes:
-        reason: Why the run is over.
         exit_code: The command's exit code, as a shell has it; None if there is none or it is lost.
         runtime_s: Seconds since the command's start.
-        state: The pane's state.
         excerpt: The command's output.
         start: The cursor where the output begins.
         end: The cursor where the output ends.
@@ -73,11 +71,7 @@ class Outcome:
     end: int
 
     def remark(self, timeout_s: float) -> str | None:
-        """Return a remark on how the command ended, None if it ended by itself or with its pane.
-
-        Args:
-            timeout_s: The timeout of the run.
-        """
+        """Return a remark on how the command ended, None if it ended by itself or with its pane."""
         timed_out = f"timed out after {timeout_s:g} s"
         remarks = {
             RunReason.TIMED_OUT: f"{timed_out} and interrupted",

@@ -7,7 +7,6 @@ and is not interrupted.
 
 from tmux_debug_mcp.errors import JobNotTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt
-from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.shells.dialects import unfinished
 from tmux_debug_mcp.panes.watching import watching
@@ -26,11 +25,7 @@ async def run_in_shell(
 ) -> Outcome:
     """Run a command in the shell that is at its prompt in a pane.
 
-    Args:
-        pane: The pane.
-        command: The command.
-        timeout_s: The time for the shell to come to its prompt and for the command together.
-        read_output: Reads the command's output from the log.
+    The timeout is for the shell to come to its prompt and for the command together.
 
     Raises:
         KeyboardHeldError: A person has the keyboard.
@@ -54,14 +49,6 @@ async def run_in_shell(
 
 
 async def _run_once(pane: Pane, command: str, deadline: float, read_output: ReadOutput) -> Outcome:
-    """Give the shell the command, and follow it.
-
-    Args:
-        pane: The pane.
-        command: The command.
-        deadline: When the time is over, by the pane's clock.
-        read_output: Reads the command's output from the log.
-    """
     await wait_until_free(pane)
     await pane.check_running()
     pane.keyboard.check_free()
@@ -73,10 +60,13 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
         await pane.ensure_log_writer()
         shell = await at_empty_prompt(pane, deadline)
         error = await unfinished(pane.clock, shell, command)
-        if error:
-            return _not_run(error, await pane.state())
+        if error:  # it is not given to the shell
+            state = await pane.state()
+            excerpt = Excerpt(error.removesuffix("\n").split("\n"), [])
+            end = state.cursor
+            return Outcome(RunReason.DONE, _SYNTAX_ERROR, 0.0, state, excerpt, end, end)
         before = pane.begin_typing()
-        job = await give(pane, shell, command)
+        job = pane.jobs.last = await give(pane, shell, command)
     async with watching(pane, before) as watch:
         return await JobFollower(watch, job, deadline).outcome(read_output)
 
@@ -98,28 +88,9 @@ async def run_in_turn(
 async def run_in_pane(pane: Pane, timeout_s: float, read_output: ReadOutput) -> Outcome:
     """Follow the command that a pane was made for to its end; interrupt it at the timeout.
 
-    Args:
-        pane: The pane.
-        timeout_s: The time for the command.
-        read_output: Reads the command's output from the log.
-
     Raises:
         PaneLostError: The pane is gone.
     """
     deadline = pane.clock.now() + timeout_s
     async with watching(pane) as watch:
         return await PaneFollower(watch, deadline).outcome(read_output)
-
-
-def _not_run(error: str, state: State) -> Outcome:
-    """Return the outcome of a command that has a syntax error and was not given to the shell."""
-    lines = error.removesuffix("\n").split("\n")
-    return Outcome(
-        reason=RunReason.DONE,
-        exit_code=_SYNTAX_ERROR,
-        runtime_s=0.0,
-        state=state,
-        excerpt=Excerpt(lines, []),
-        start=state.cursor,
-        end=state.cursor,
-    )

@@ -60,8 +60,8 @@ class Dialect:
             script open while it runs.
         source: The command that runs a file in the shell itself.
         restore: The line that sets `$?` to the exit code in `mcp_status`.
-        reads_with_editor: A function that tells from the terminal's modes whether the shell would
-            read a command with its line editor now, or else by lines, as any program does.
+        reads_with_editor: Tells from the terminal's modes whether the shell would read a command
+            with its line editor now, or else by lines, as any program does.
         has_editor: The shell has a line editor, which sets the terminal's modes at each prompt.
         asks: The shell sends a query to its terminal at each prompt.
         asks_when_starting: The shell sends a query to its terminal when it starts.
@@ -136,26 +136,22 @@ _FISH_RESTORE = 'command sh -c "exit $mcp_status"'
 _POSIX_SOURCE = r"\."
 
 
-def _always(_modes: Modes) -> bool:
-    return True
-
-
-def _never(_modes: Modes) -> bool:
-    return False
-
-
-def _busybox_reads_with_editor(modes: Modes) -> bool:
-    # After `stty -echo`, busybox does not use its line editor and reads whole lines.
-    return modes.echoes or not modes.is_canonical
-
-
 # The dialects by the name of the shell's program.
 DIALECTS: Mapping[str, Dialect] = {
-    "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, _always),
-    "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, _always),
-    "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _never, has_editor=False),
-    "busybox": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, _busybox_reads_with_editor, asks=True),
-    "fish": Dialect(_FISH, "builtin source", _FISH_RESTORE, _always, asks_when_starting=True),
+    "bash": Dialect(_BASH, _POSIX_SOURCE, _RESTORE, lambda _: True),
+    "zsh": Dialect(_ZSH, _POSIX_SOURCE, _RESTORE, lambda _: True),
+    "dash": Dialect(_POSIX, _POSIX_SOURCE, _RESTORE, lambda _: False, has_editor=False),
+    "busybox": Dialect(
+        _POSIX,
+        _POSIX_SOURCE,
+        _RESTORE,
+        # After `stty -echo`, busybox does not use its line editor and reads whole lines.
+        lambda modes: modes.echoes or not modes.is_canonical,
+        asks=True,
+    ),
+    "fish": Dialect(
+        _FISH, "builtin source", _FISH_RESTORE, lambda _: True, asks_when_starting=True
+    ),
 }
 
 
@@ -163,11 +159,9 @@ DIALECTS: Mapping[str, Dialect] = {
 class Shell:
     """A shell in the foreground of a terminal.
 
-    Attributes:
-        pid: Its process.
-        name: The name of its program, a key of `DIALECTS`.
-        start: Its start time and the start of its stack, which together identify it among all
-            programs that this pid ever runs. An `exec` changes the stack.
+    `name` is that of its program, a key of `DIALECTS`. `start` has its start time and the start of
+    its stack, which together identify it among all programs that this pid ever runs: an `exec`
+    changes the stack.
     """
 
     pid: int
@@ -200,16 +194,17 @@ class Shell:
 
 
 def foreground_shell(pane_pid: int) -> Shell | None:
-    """Return the shell that is in the foreground of a pane.
+    """Return the shell in the foreground of the pane of a pane.sh.
 
-    Args:
-        pane_pid: The process of pane.sh.
-
-    Returns:
-        The shell, None if another program or a subshell is in the foreground.
+    None if another program or a subshell is. In the group of pane.sh, that is the pane's command.
     """
-    process = _foreground_process(pane_pid)
-    return shell_of(process.pid) if process else None
+    stat = processes.read_stat(pane_pid)
+    if stat is None:
+        return None
+    pid = stat.tpgid
+    if pid == stat.pgrp:
+        pid = next(iter(processes.children(pane_pid)), 0)
+    return shell_of(pid) if pid > 0 else None
 
 
 def shell_of(pid: int) -> Shell | None:
@@ -220,33 +215,14 @@ def shell_of(pid: int) -> Shell | None:
     name = processes.program(process.pid)
     if name not in DIALECTS:
         return None
-    if name == "busybox" and not _is_busybox_shell(process.pid):
-        return None
-    return Shell(process.pid, name, (process.starttime, process.start_stack))
-
-
-def _foreground_process(pane_pid: int) -> processes.Stat | None:
-    """Return the leader of the foreground group, or the pane's command in pane.sh's own group."""
-    stat = processes.read_stat(pane_pid)
-    if stat is None:
-        return None
-    pid = stat.tpgid
-    if pid == stat.pgrp:
-        children = processes.children(pane_pid)
-        if not children:
+    if name == "busybox":
+        # Its first words tell which of its programs it is.
+        words = [word.rpartition("/")[2] for word in processes.arguments(process.pid)[:2]]
+        if words and words[0] == "busybox":
+            words = words[1:]
+        if not words or words[0].removeprefix("-") not in _BUSYBOX_SHELLS:
             return None
-        pid = children[0]
-    if pid <= 0:
-        return None
-    return processes.read_stat(pid)
-
-
-def _is_busybox_shell(pid: int) -> bool:
-    """Tell whether a busybox is a shell, by the name that it was started with."""
-    words = [word.rpartition("/")[2] for word in processes.arguments(pid)[:2]]
-    if words and words[0] == "busybox":
-        words = words[1:]
-    return bool(words) and words[0].removeprefix("-") in _BUSYBOX_SHELLS
+    return Shell(process.pid, name, (process.starttime, process.start_stack))
 
 
 def is_complete(line: str) -> bool:
@@ -267,12 +243,13 @@ def may_go_on(line: str) -> bool:
 async def unfinished(clock: Clock, shell: Shell, command: str) -> str | None:
     """Check that a command closes its substitutions, which bash would crash on.
 
-    Returns:
-        The error message of bash, None if the command can be run.
+    Return the error message of bash, None if the command can be run.
     """
     if shell.name != "bash" or not _SUBSTITUTION.search(command):
         return None
-    bash = _bash_of(shell)
+    # The shell's program may only be called bash, and must not be started by us then.
+    paths = (shutil.which("bash"), *_BASH_PATHS)
+    bash = next((path for path in paths if path and processes.runs(shell.pid, path)), None)
     if bash is None:
         return None
     argv = [bash, "--norc", "-O", "extglob", "-n"]
@@ -282,15 +259,4 @@ async def unfinished(clock: Clock, shell: Shell, command: str) -> str | None:
         message = check.stderr.decode(errors="replace").replace(bash, shell.name)
         if check.returncode and "matching `)'" in message:
             return message
-    return None
-
-
-def _bash_of(shell: Shell) -> str | None:
-    """Return the path of the bash that a shell runs, None if it is not a bash of the system.
-
-    The shell's program may only be called bash, and must not be started by us then.
-    """
-    for path in (shutil.which("bash"), *_BASH_PATHS):
-        if path and processes.runs(shell.pid, path):
-            return path
     return None

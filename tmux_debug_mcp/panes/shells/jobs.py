@@ -13,7 +13,6 @@ import contextlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
 
 import anyio
 
@@ -44,17 +43,10 @@ _LOWEST_FD = 3
 class Job:
     """A command that a shell was given to run.
 
-    Args:
-        command: The command.
-        shell: The shell.
-        log: The log of the shell's pane.
-        client: The connection to the pane's tmux server, whose directory gets the files.
-        name: The beginning of the files' name, which goes on with a slug of the command.
-        clock: The engine's clock.
+    Its files are in the client's directory. Their names begin with `name` and a slug of the
+    command.
 
     Attributes:
-        command: The command.
-        shell: The shell.
         start: The cursor where the command's output begins, None before that. It is an earlier one
             if the log was trimmed before the mark there was read.
         end: The cursor where the output ends, None before that.
@@ -83,7 +75,8 @@ class Job:
         self.code_before: int | None = None
         self._clock = clock
         self._begun_at = clock.now()
-        self._is_empty = _is_empty(command)
+        # Only blank lines and comments.
+        self._is_empty = all(one.lstrip()[:1] in ("", "#") for one in command.splitlines())
         self._log = log
         self._position = log.size
         begin_nonce = secrets.token_hex(8)
@@ -92,25 +85,22 @@ class Job:
         self._script_file = client.file(f"{name}-{_slug(command)}")
         self._command_file = self._script_file.with_name(f"{self._script_file.name}.command")
         self._is_removed = False
-        self._script_status = self._write_files(client, self._script(begin_nonce, end_nonce))
+        self._script_status = self._write_files(client, begin_nonce, end_nonce)
 
-    def _script(self, begin_nonce: str, end_nonce: str) -> str:
+    def _write_files(
+        self, client: ControlClient, begin_nonce: str, end_nonce: str
+    ) -> os.stat_result:
+        """Write both files; return the status of the script, whose inode identifies it."""
         dialect = self.shell.dialect
-        restore = ""
-        if _READS_EXIT_CODE.search(self.command):
-            restore = dialect.restore
-        return dialect.script.format(
+        script = dialect.script.format(
             file=self._command_file,
             itself=self._script_file,
             fd=_free_fd(self.shell.pid),
             begin=begin_nonce,
             end=end_nonce,
             command=encoded(self.command),
-            restore=restore,
+            restore=dialect.restore if _READS_EXIT_CODE.search(self.command) else "",
         )
-
-    def _write_files(self, client: ControlClient, script: str) -> os.stat_result:
-        """Write both files; return the status of the script, whose inode identifies it."""
         lines = self.command.replace("\r\n", "\n").encode() + b"\n"
         try:
             client.write(self._command_file.name, lines)
@@ -148,27 +138,21 @@ class Job:
                 # The mark was most likely in what is no longer kept. If it wasn't, it comes yet.
                 self.start = self._position
             data = self._log.read(start, _PIECE_BYTES)
-            self._take_marks(data, start)
+            for mark in self._marks.finditer(data):
+                code_before, exit_code = mark.groups()
+                if code_before and self.code_before is None:
+                    self.start = start + mark.end()
+                    self.code_before = int(code_before)
+                elif exit_code:
+                    self.end = start + mark.start()
+                    # Some shells keep the exit code from before if a file has no command.
+                    self.exit_code = 0 if self._is_empty else int(exit_code)
+                    break
             if len(data) <= MAX_MARK_BYTES:
                 break
             # Pieces overlap by the length of a mark, so that none is cut in two.
             self._position = start + len(data) - MAX_MARK_BYTES
         return self.end is not None
-
-    def _take_marks(self, data: bytes, cursor: int) -> None:
-        """Take the job's marks from a piece of the log that begins at a cursor."""
-        for mark in self._marks.finditer(data):
-            code_before, exit_code = mark.groups()
-            if code_before and self.code_before is None:
-                self.start = cursor + mark.end()
-                self.code_before = int(code_before)
-            elif exit_code:
-                self.end = cursor + mark.start()
-                self.exit_code = int(exit_code)
-                if self._is_empty:
-                    # Some shells keep the exit code from before if a file has no command.
-                    self.exit_code = 0
-                return
 
     def is_closed(self) -> bool:
         """Tell whether the shell is done with the script, or gone."""
@@ -198,6 +182,7 @@ class Jobs:
         outer: Those that have started the shells which got later ones, the outermost first.
         unreported: One whose call returned before its end, which a later result reports.
         turns: Held by the call that gives jobs in its turn.
+        commands: The last 1,000 commands, each in one line, by the names of their files.
     """
 
     def __init__(self) -> None:
@@ -206,12 +191,7 @@ class Jobs:
         self.unreported: Job | None = None
         self.turns = anyio.Lock()
         self._made = 0
-        self._commands: dict[str, str] = {}
-
-    @property
-    def commands(self) -> Mapping[str, str]:
-        """The last 1,000 commands, each in one line, by the names of their files."""
-        return self._commands
+        self.commands: dict[str, str] = {}
 
     def new_name(self, pane_id: str) -> str:
         """Return the name of the next job's files."""
@@ -220,14 +200,9 @@ class Jobs:
 
     def typed(self, job: Job) -> None:
         """Note that the line of a job was typed, which captures show as its command."""
-        self._commands[job.file_name] = one_line(job.command)
-        while len(self._commands) > _MAX_COMMANDS:
-            del self._commands[next(iter(self._commands))]
-
-
-def _is_empty(command: str) -> bool:
-    """Tell whether a command has only blank lines and comments."""
-    return all(line.lstrip()[:1] in ("", "#") for line in command.splitlines())
+        self.commands[job.file_name] = one_line(job.command)
+        while len(self.commands) > _MAX_COMMANDS:
+            del self.commands[next(iter(self.commands))]
 
 
 def _slug(command: str) -> str:
