@@ -177,7 +177,8 @@ async def test_secret_keys_are_not_in_the_error_text(tools: Tools) -> None:
 async def test_secret_that_the_terminal_shows_is_told(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat", wait_for="ask")
+    pane_id = await tools.create("stty -echo; echo ask; read x; echo got ${#x}; cat")
+    await until(partial(tools.state, pane_id), lambda state: state.get("awaits") == "hidden input")
     [pane] = tools.engine.panes
     really_type = Keyboard.type
 

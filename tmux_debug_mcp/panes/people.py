@@ -25,7 +25,7 @@ from tmux_debug_mcp.vt.sequences import CONTROLS
 
 from .display import take_sizes
 from .engine import Engine
-from .looking.activity import ActivityTracker, Awaits
+from .looking.activity import ActivityTracker, Awaits, Snapshot
 from .pane import Pane
 
 _LEAVE = "C-b d"
@@ -188,6 +188,7 @@ async def type_secret(pane: Pane, secret: str) -> None:
             )
         before = pane.begin_typing()
         await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
+    await _reach_program(pane, before)
     await pane.drain()
     # A program may turn echo on between our look and the typing, or print what it reads.
     printed = pane.log.read(before.printed_bytes, _MAX_ECHO_BYTES)
@@ -196,3 +197,19 @@ async def type_secret(pane: Pane, secret: str) -> None:
             f"The secret was typed, and pane '{pane.id}' has shown it: echo was on, or the program "
             "has printed it. It is in the pane's log. Change it."
         )
+
+
+async def _reach_program(pane: Pane, before: Snapshot) -> None:
+    """Wait until what was typed has reached the program, with its echo, but for 1 s at most.
+
+    When the machine is busy, the terminal passes it on later than tmux has written it. Other modes
+    wake who reads the terminal, too, so then output has to follow.
+    """
+    clock, times = pane.clock, pane.clock.times
+    deadline = clock.now() + times.drain_s
+    while clock.now() < deadline:
+        now = pane.terminal.look()
+        has_run = (now.readers, now.reader_ns) != (before.readers, before.reader_ns)
+        if has_run and (now.modes == before.modes or now.printed_bytes > before.printed_bytes):
+            return
+        await clock.sleep(times.fast_poll_s)
