@@ -29,7 +29,7 @@ owner=$(stat -c %u "$ws")
 until_no_container() {
 	local tries left
 	for ((tries = 0; tries < 200; tries++)); do
-		left=$(podman ps --all --quiet)
+		left=$(podman ps --all --format '{{.Names}} ({{.Status}})')
 		[[ -n $left ]] || return 0
 		sleep 0.05
 	done

@@ -32,7 +32,15 @@ TMUX_DEBUG_SANDBOX_PODMAN_ARGS="${flags[*]}" "$SANDBOX_PYTHON" --podman-arg=--ne
 	--podman-arg="--volume=$work/internet/resolv.conf:/etc/resolv.conf:ro" \
 	"$work/internet" python3 internet.py record server.pem </dev/null >"$work/internet.log" 2>&1 &
 trap 'at_end; rm -rf "$work"' EXIT
-at_end() { podman rm --force --depend --time=0 "$internet" >/dev/null 2>&1 || true; }
+# Again while it is there: podman gives up when a container that depends on it is removed meanwhile.
+at_end() {
+	local tries
+	for ((tries = 0; tries < 40; tries++)); do
+		podman rm --force --depend --time=0 "$internet" >/dev/null 2>&1 || true
+		podman container exists "$internet" || return 0
+		sleep 0.25
+	done
+}
 for ((tries = 0; tries < 400; tries++)); do
 	[[ ! -e $record ]] || break
 	sleep 0.05
