@@ -83,8 +83,7 @@ async def _is_at_prompt(pane: Pane) -> bool:
     while await pane.terminal.prompt(
         times.prompt_soon_s, starting_s=times.stop_starting_s
     ) or _is_other_shell(pane):
-        last_sent = pane.keyboard.last_sent
-        if last_sent is None or clock.now() > last_sent.at + times.typed_s:
+        if pane.terminal.typed_s > times.typed_s:
             return True
         await clock.sleep(times.poll_s)
     return False
