@@ -29,6 +29,10 @@ class Slot:
     path: Path
     shape: Callable[[list[str]], Entry]
 
+    def only(self, words: list[str]) -> str:
+        """Return a file that has nothing but the entry that starts a command."""
+        return next(self.format.put("", self.path, self.shape(words)))
+
     def entry(self, text: str) -> object:
         """Return what is at the place of our entry, None if nothing is.
 
