@@ -123,11 +123,7 @@ def server_options_of(entry: object) -> list[str] | None:
 
 
 def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None = None) -> str:
-    """Return the first changed text that has all else, and this entry if one is given.
-
-    Raises:
-        FormatError: There is none.
-    """
+    """Return the first changed text that has all else, and this entry if one is given."""
     with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
         rest = _without(slot.format.load(before), slot.path)
         for after in texts:

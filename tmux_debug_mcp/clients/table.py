@@ -44,13 +44,9 @@ class Homes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file in which a client looks for servers.
+    """A file in which a client looks for servers, and the keys that lead to them there.
 
-    Attributes:
-        path: The file, which may be missing.
-        format: Its language.
-        keys: The keys that lead to the servers.
-        is_of_project: It is in the directory of the project, and so perhaps somebody else's.
+    The file may be missing. One of the project may be somebody else's.
     """
 
     path: Path
@@ -128,7 +124,7 @@ def _others_of_claude(homes: Homes) -> list[Source]:
 
 
 def _others_of_opencode(homes: Homes) -> list[Source]:
-    """Return the files without comments, which it reads beside those with comments."""
+    # It reads these beside those with comments.
     return [
         Source(homes.config / "opencode/opencode.json", jsonc, ("mcp",)),
         Source(homes.project / "opencode.json", jsonc, ("mcp",), is_of_project=True),
