@@ -23,7 +23,7 @@ _PROMPT, _PROMPT_OF_OTHERS = (
 
 
 def with_prompt(text: str, before: object, after: object) -> str:
-    """Return a file with the prompt for an entry, unless it has not that of the entry before."""
+    """Return a file with the prompt for its new entry, unless a person has changed the old one."""
     own = _prompt_for(before)
     return text.removesuffix(own) + _prompt_for(after) if text.endswith(own) else text
 
@@ -71,11 +71,7 @@ def _prompt_for(entry: object) -> str:
 
 
 def _front(text: str) -> tuple[int, int]:
-    """Return where the YAML in front begins and ends.
-
-    Raises:
-        FormatError: It has no end.
-    """
+    """Return where the YAML in front begins and ends."""
     start = text.find("\n") + 1
     if text[:start].strip(f"{BOM} \t\r\n") != _FENCE:
         return 0, 0

@@ -93,13 +93,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 class _Setup:
-    """A client that gets the server, or loses it.
-
-    The options are the server's, None for those of an entry that is there.
-
-    Raises:
-        CommandError: The client does not have the scope.
-    """
+    """A client that gets the server, or loses it. Without options, an entry keeps its own."""
 
     def __init__(
         self, arguments: argparse.Namespace, options: list[str] | None, environ: Mapping[str, str]
@@ -167,18 +161,18 @@ class _Setup:
     def _write(self, program: programs.Program) -> None:
         file = self._read()
         before = file.text or ""
-        entry = self._slot.entry(before)
         words = list(program.words)
         if self._scope != _SUBAGENT:
             after = merging.merged(before, self._slot, words, self._options)
         elif not before.strip():
             after = self._slot.only([*words, *(self._options or [])])
-        elif entry is None:
-            raise CommandError(
-                f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
-                "--name, or remove the file."
-            )
         else:
+            entry = self._slot.entry(before)
+            if entry is None:
+                raise CommandError(
+                    f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
+                    "--name, or remove the file."
+                )
             after = merging.merged(before, self._slot, words, self._options)
             after = agent_file.with_prompt(after, entry, self._slot.entry(after))
         if after == before:

@@ -60,7 +60,14 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
     """Yield the text with this value at a path. What is on the way must be an object."""
     document = Document(text)
     if document.is_empty:
-        yield _with_root(text, nested(path, value))
+        end_of_line = newline(text)
+        written = _dumped(nested(path, value), "", _DEFAULT_UNIT, end_of_line)
+        comments = [*_COMMENTS.finditer(text)]
+        if comments:
+            end = comments[-1].end()
+            yield f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
+        else:
+            yield f"{BOM if text.startswith(BOM) else ''}{written}{end_of_line}"
         return
     start = document.start
     for depth, key in enumerate(path):
@@ -135,11 +142,7 @@ class Document:
         return unit if is_first_on_line and unit else _DEFAULT_UNIT
 
     def object_at(self, start: int, path: Path) -> Object:
-        """Return the object that begins here, to which this path leads.
-
-        Raises:
-            FormatError: There is something else.
-        """
+        """Return the object that begins here. If there is none, the error names the path to it."""
         if self._bare[start] != "{":
             reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
             line = self._text.count("\n", 0, start) + 1
@@ -249,17 +252,6 @@ class Document:
         while position < length and self._bare[position] in _SPACE:
             position += 1
         return position
-
-
-def _with_root(text: str, value: object) -> str:
-    """Return a text that has only space and comments with a value behind them."""
-    end_of_line = newline(text)
-    written = _dumped(value, "", _DEFAULT_UNIT, end_of_line)
-    comments = [*_COMMENTS.finditer(text)]
-    if not comments:
-        return f"{BOM if text.startswith(BOM) else ''}{written}{end_of_line}"
-    end = comments[-1].end()
-    return f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
 
 
 def _dumped(value: object, indent: str, unit: str, end_of_line: str) -> str:
