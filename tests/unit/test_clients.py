@@ -250,18 +250,19 @@ def test_subagent_has_the_prompt_that_nix_gives_it(toolsets: str, prompt: str) -
     of_nix = ROOT / "lib/mcp/tmux" / prompt
     if not of_nix.exists():
         pytest.skip("Nix builds without its own files")
-    text = agent_file.text_of("tmux-debug", ENTRY, toolsets)
+    entry = ENTRY | {"args": ["--toolsets", toolsets]}
+    text = next(agent_file.put("", ("mcpServers", 0, "tmux-debug"), entry))
 
     assert text.endswith(f"---\n{of_nix.read_text()}")
     front = agent_file.load(text)
     assert isinstance(front, dict)
-    assert front["mcpServers"] == [{"tmux-debug": ENTRY}]
+    assert front["mcpServers"] == [{"tmux-debug": entry}]
     assert front["description"] in (ROOT / "lib/mcp/tmux/default.nix").read_text()
 
 
 def test_prompt_of_a_subagent_stays_when_its_command_changes() -> None:
     slot = Slot(agent_file, ("mcpServers", 0, "debug"), shape)
-    text = agent_file.text_of("debug", ENTRY, "debug").replace("Report:", "Report --- in French:")
+    text = put(slot, ENTRY).replace("Report:", "Report --- in French:")
 
     after = merged(text, slot, ["/new/tmux-debug-mcp"], ["--keep", "60m"])
 

@@ -6,8 +6,11 @@ The main session then has one line of it in its context, and no tools.
 import pathlib
 from collections.abc import Iterator
 
+from tmux_debug_mcp.options import OptionError, parse, value_of
+
 from . import yaml_text
 from .formats import BOM, FormatError, Path
+from .merging import server_options_of
 
 _FENCE = "---"
 # lib/mcp/tmux has the same for Nix.
@@ -19,42 +22,34 @@ _PROMPT, _PROMPT_OF_OTHERS = (
 )
 
 
-def text_of(name: str, entry: dict[str, object], toolsets: str) -> str:
-    """Return the file of a subagent that is called like its server, which this entry starts.
-
-    The server offers these toolsets, separated by commas.
-    """
-    front = [
-        *yaml_text.dump({"name": name, "description": _DESCRIPTION}).splitlines(),
-        f"tools: {_TOOLS}",
-        "mcpServers:",
-        f"  - {name}:",
-        *(f"      {line}" for line in yaml_text.dump(entry).splitlines()),
-    ]
-    return "\n".join([_FENCE, *front, _FENCE, _prompt_for(toolsets)])
-
-
-def with_prompt_for(text: str, before: str, toolsets: str) -> str:
-    """Return a file with the prompt for these toolsets, unless a person has changed the prompt.
-
-    `before` are the toolsets that its prompt is for.
-    """
+def with_prompt(text: str, before: object, after: object) -> str:
+    """Return a file with the prompt for its new entry, unless a person has changed the old one."""
     own = _prompt_for(before)
-    return text.removesuffix(own) + _prompt_for(toolsets) if text.endswith(own) else text
+    return text.removesuffix(own) + _prompt_for(after) if text.endswith(own) else text
 
 
 def load(text: str) -> object:
-    """Return the value of the YAML in front, {} if there is none.
-
-    Raises:
-        FormatError: It is no YAML.
-    """
+    """Return the value of the YAML in front, {} if there is none."""
     start, end = _front(text)
     return yaml_text.load(text[start:end])
 
 
 def put(text: str, path: Path, value: object) -> Iterator[str]:
-    """Yield texts with this value at a path in the YAML in front."""
+    """Yield texts with this value at a path in the YAML in front.
+
+    No text becomes a subagent that is called like its server, which the value starts.
+    """
+    if not text.strip() and isinstance(value, dict):
+        name = path[-1]
+        lines = [
+            *yaml_text.dump({"name": name, "description": _DESCRIPTION}).splitlines(),
+            f"tools: {_TOOLS}",
+            "mcpServers:",
+            f"  - {name}:",
+            *(f"      {line}" for line in yaml_text.dump(value).splitlines()),
+        ]
+        yield "\n".join([_FENCE, *lines, _FENCE, _prompt_for(value)])
+        return
     start, end = _front(text)
     for front in yaml_text.put(text[start:end], path, value):
         yield text[:start] + front + text[end:]
@@ -65,17 +60,18 @@ def remove(text: str, path: Path) -> Iterator[str]:  # noqa: ARG001
     yield ""
 
 
-def _prompt_for(toolsets: str) -> str:
+def _prompt_for(entry: object) -> str:
+    """Return the prompt for the toolsets that the options in an entry choose."""
+    try:
+        toolsets = parse(server_options_of(entry) or [], {})[0]["toolsets"]
+    except OptionError:  # the entry was made by hand
+        toolsets = value_of("toolsets", {})
     has_debug = "debug" in (toolset.strip() for toolset in toolsets.split(","))
     return (_PROMPT if has_debug else _PROMPT_OF_OTHERS).read_text()
 
 
 def _front(text: str) -> tuple[int, int]:
-    """Return where the YAML in front begins and ends.
-
-    Raises:
-        FormatError: It has no end.
-    """
+    """Return where the YAML in front begins and ends."""
     start = text.find("\n") + 1
     if text[:start].strip(f"{BOM} \t\r\n") != _FENCE:
         return 0, 0

@@ -5,10 +5,11 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
-from tmux_debug_mcp.options import OptionError, checked, parse, parse_all, value_of
+from tmux_debug_mcp.options import OptionError, checked, parse_all
 from tmux_debug_mcp.settings import state_directory
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.parsing import parser_of
@@ -92,16 +93,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 class _Setup:
-    """A client that gets the server, or loses it.
-
-    Args:
-        arguments: The command line.
-        options: The server's options, None for those of an entry that is there.
-        environ: The environment.
-
-    Raises:
-        CommandError: The client does not have the scope.
-    """
+    """A client that gets the server, or loses it. Without options, an entry keeps its own."""
 
     def __init__(
         self, arguments: argparse.Namespace, options: list[str] | None, environ: Mapping[str, str]
@@ -110,7 +102,7 @@ class _Setup:
         self._options = options
         self._environ = environ
         self._backups = state_directory(environ) / "backups"
-        self._client = client = CLIENTS[arguments.client]
+        client = CLIENTS[arguments.client]
         own_scopes = (_SUBAGENT, _COMMAND) if arguments.client == CLAUDE_CODE else ()
         scopes = [*own_scopes, *client.places]
         self._scope: str = arguments.scope or scopes[0]
@@ -120,58 +112,69 @@ class _Setup:
             )
         homes = Homes(environ, Path.cwd())
         name = arguments.name
+        shape = partial(client.shape, name)
         if self._scope in own_scopes:
             self._path = homes.agents / f"{name}.md"
-            self._slot = Slot(agent_file, ("mcpServers", 0, name), self._entry)
+            self._slot = Slot(agent_file, ("mcpServers", 0, name), shape)
         else:
             self._path = client.places[self._scope](homes)
-            self._slot = Slot(client.format, (client.key, name), self._entry)
+            self._slot = Slot(client.format, (client.key, name), shape)
         self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
 
     def run(self) -> None:
         """Do what the command line asks for."""
+        given = self._arguments
+        if self._scope == _COMMAND and (given.write or given.remove):
+            raise CommandError(
+                "The scope command only shows a line. Run that line, or choose another scope."
+            )
         try:
-            if self._scope == _COMMAND:
-                _print(self._line())
-            elif self._arguments.write:
-                self._write()
-            elif self._arguments.remove:
+            if given.remove:
                 self._remove()
+                return
+            if given.command:
+                program = programs.given(given.command, self._environ)
             else:
-                self._show()
+                program = programs.find(sys.argv[0], sys.executable, self._environ)
+            if given.write:
+                self._write(program)
+            else:
+                self._show(program)
         except FormatError as error:
             place = f":{error.line}:{error.column}" if error.line else ""
             raise CommandError(f"{self._path}{place} {error.reason}. It stays as it was.") from None
 
-    def _show(self) -> None:
-        program = self._program()
+    def _show(self, program: programs.Program) -> None:
         words = [*program.words, *(self._options or [])]
-        if self._scope == _SUBAGENT:
-            snippet = self._agent(self._entry(words))
-        else:
-            snippet = next(self._slot.format.put("", self._slot.path, self._entry(words)))
-        _print(f"Put this into {self._path}:\n\n{snippet}")
-        _print(f"Or have it put there:\n\n{self._own_line(program)}")
-        if self._is_rewritten_by_client:
-            _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{self._line()}")
-        _print_note(program)
-
-    def _line(self) -> str:
-        """Return the line that has Claude Code add the server itself."""
-        if self._scope == _COMMAND and (self._arguments.write or self._arguments.remove):
-            raise CommandError(
-                "The scope command only shows a line. Run that line, or choose another scope."
-            )
-        words = [*self._program().words, *(self._options or [])]
-        return shlex.join(
+        line = shlex.join(
             ["claude", "mcp", "add", "--scope", "user", self._arguments.name, "--", *words]
         )
+        if self._scope == _COMMAND:
+            _print(line)
+            return
+        _print(f"Put this into {self._path}:\n\n{self._slot.only(words)}")
+        _print(f"Or have it put there:\n\n{self._own_line(program)}")
+        if self._is_rewritten_by_client:
+            _print(f"\nClaude Code writes this file, too. Let it do it instead:\n\n{line}")
+        _print_note(program)
 
-    def _write(self) -> None:
-        program = self._program()
+    def _write(self, program: programs.Program) -> None:
         file = self._read()
         before = file.text or ""
-        after = self._merged(before, list(program.words))
+        words = list(program.words)
+        if self._scope != _SUBAGENT:
+            after = merging.merged(before, self._slot, words, self._options)
+        elif not before.strip():
+            after = self._slot.only([*words, *(self._options or [])])
+        else:
+            entry = self._slot.entry(before)
+            if entry is None:
+                raise CommandError(
+                    f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
+                    "--name, or remove the file."
+                )
+            after = merging.merged(before, self._slot, words, self._options)
+            after = agent_file.with_prompt(after, entry, self._slot.entry(after))
         if after == before:
             _print(f"{self._path} has this already. Nothing is changed.")
             return
@@ -187,16 +190,15 @@ class _Setup:
         if entry is None:
             _print(f"{self._path} has no '{self._arguments.name}'. Nothing is changed.")
             return
-        is_as_written = True
         if self._scope == _SUBAGENT:  # of which all is ours
             merging.options_of(entry)
             after = None
-            is_as_written = isinstance(entry, dict) and self._agent(entry) == before
         else:
             after = merging.removed(before, self._slot)
         if after is not None:
             self._replace(file, after)
             return
+        is_as_written = before in self._slot.format.put("", self._slot.path, entry)
         backup = files.delete(file, None if is_as_written else self._backups)
         kept = f" What it had is in {backup}." if backup else ""
         _print(f"Deleted {self._path}, which had nothing else.{kept}")
@@ -210,33 +212,6 @@ class _Setup:
         kept = f" What it had before is in {backup}." if backup else ""
         _print(f"\nWrote {self._path}.{kept}")
 
-    def _merged(self, before: str, program: list[str]) -> str:
-        if self._scope != _SUBAGENT:
-            return merging.merged(before, self._slot, program, self._options)
-        if not before.strip():
-            return self._agent(self._entry([*program, *(self._options or [])]))
-        entry = self._slot.entry(before)
-        if entry is None:
-            raise CommandError(
-                f"{self._path} is a subagent without tmux-debug-mcp. Choose another name with "
-                "--name, or remove the file."
-            )
-        after = merging.merged(before, self._slot, program, self._options)
-        return agent_file.with_prompt_for(
-            after, _toolsets(entry), _toolsets(self._slot.entry(after))
-        )
-
-    def _agent(self, entry: merging.Entry) -> str:
-        return agent_file.text_of(self._arguments.name, entry, _toolsets(entry))
-
-    def _entry(self, words: list[str]) -> merging.Entry:
-        return self._client.shape(self._arguments.name, words)
-
-    def _program(self) -> programs.Program:
-        if self._arguments.command:
-            return programs.given(self._arguments.command, self._environ)
-        return programs.find(sys.argv[0], sys.executable, self._environ)
-
     def _own_line(self, program: programs.Program) -> str:
         given = self._arguments
         # A launcher such as uvx knows the server by name, which has the verb, too.
@@ -248,15 +223,6 @@ class _Setup:
         words += ["--write"]
         words += ["--", *self._options] if self._options is not None else []
         return shlex.join(words)
-
-
-def _toolsets(entry: object) -> str:
-    """Return the toolsets that the options in an entry choose."""
-    try:
-        values, _ = parse(merging.server_options_of(entry) or [], {})
-    except OptionError:  # the entry was made by hand
-        return value_of("toolsets", {})
-    return values["toolsets"]
 
 
 def _print_note(program: programs.Program) -> None:

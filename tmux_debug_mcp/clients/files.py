@@ -85,9 +85,14 @@ def write(file: File, text: str, directory: Path) -> Path | None:
     with _backed_up(file, directory) as backup:
         file.target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _create(temporary, text.encode(), 0o666 if file.status is None else 0o600)
-            if file.status is not None:
-                _take_status(temporary, file.status)
+            if file.status is None:
+                _create(temporary, text.encode(), 0o666)
+            else:
+                _create(temporary, text.encode(), 0o600)
+                own, meant = temporary.stat(), file.status
+                if (own.st_uid, own.st_gid) != (meant.st_uid, meant.st_gid):
+                    os.chown(temporary, meant.st_uid, meant.st_gid)
+                temporary.chmod(stat.S_IMODE(meant.st_mode))
             _check_unchanged(file)
             os.replace(temporary, file.target)
         finally:
@@ -125,11 +130,7 @@ def diff(path: Path, before: str, after: str) -> str:
 
 @contextlib.contextmanager
 def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
-    """Keep what a file has in a new file, which is removed if the change fails.
-
-    Raises:
-        CommandError: The file is read-only, the backup can't be written, or the change fails.
-    """
+    """Keep what a file has in a new file, which is removed if the change fails."""
     if file.status and not file.status.st_mode & stat.S_IWUSR:
         raise _refusal(file, "it is read-only")
     backup = None
@@ -176,14 +177,6 @@ def _create(path: Path, data: bytes, mode: int) -> None:
     except BaseException:
         path.unlink()
         raise
-
-
-def _take_status(path: Path, status: os.stat_result) -> None:
-    """Give a file the owner and the mode of another one."""
-    own = path.stat()
-    if (own.st_uid, own.st_gid) != (status.st_uid, status.st_gid):
-        os.chown(path, status.st_uid, status.st_gid)
-    path.chmod(stat.S_IMODE(status.st_mode))
 
 
 def _check_unchanged(file: File) -> None:

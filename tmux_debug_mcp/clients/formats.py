@@ -15,10 +15,8 @@ Path = tuple[Any, ...]
 class FormatError(Exception):
     """Raised when a text can't be read, or can't be changed without losing something.
 
-    Args:
-        reason: What is wrong, as a predicate: "has no value here".
-        line: The line, from 1; 0 where the place is not known.
-        column: The column, from 1, in characters.
+    The reason is a predicate: "has no value here". Line and column, in characters, count from 1;
+    they are 0 where the place is not known.
     """
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:

@@ -49,11 +49,7 @@ class Object:
 
 
 def load(text: str) -> object:
-    """Return the value of a text for Python, {} of an empty one.
-
-    Raises:
-        FormatError: It is no JSON with comments.
-    """
+    """Return the value of a text, {} of an empty one."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):  # it has comments, say, or is wrong
@@ -61,14 +57,17 @@ def load(text: str) -> object:
 
 
 def put(text: str, path: Path, value: object) -> Iterator[str]:
-    """Yield the text with this value at a path. Objects on the way are made.
-
-    Raises:
-        FormatError: It is no JSON with comments, or what is on the way is no object.
-    """
+    """Yield the text with this value at a path. What is on the way must be an object."""
     document = Document(text)
     if document.is_empty:
-        yield _with_root(text, nested(path, value))
+        end_of_line = newline(text)
+        written = _dumped(nested(path, value), "", _DEFAULT_UNIT, end_of_line)
+        comments = [*_COMMENTS.finditer(text)]
+        if comments:
+            end = comments[-1].end()
+            yield f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
+        else:
+            yield f"{BOM if text.startswith(BOM) else ''}{written}{end_of_line}"
         return
     start = document.start
     for depth, key in enumerate(path):
@@ -106,9 +105,7 @@ def remove(text: str, path: Path) -> Iterator[str]:
 class Document:
     """A text, perhaps with a byte order mark, and what is where in it.
 
-    Attributes:
-        root: Its value, {} if it has none.
-        start: Where the value begins.
+    `root` is its value, {} if it has none, and `start` is where that begins.
 
     Raises:
         FormatError: It is no JSON with comments.
@@ -145,11 +142,7 @@ class Document:
         return unit if is_first_on_line and unit else _DEFAULT_UNIT
 
     def object_at(self, start: int, path: Path) -> Object:
-        """Return the object that begins here, to which this path leads.
-
-        Raises:
-            FormatError: There is something else.
-        """
+        """Return the object that begins here. If there is none, the error names the path to it."""
         if self._bare[start] != "{":
             reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
             line = self._text.count("\n", 0, start) + 1
@@ -181,17 +174,17 @@ class Document:
         if object_.members:
             last = object_.members[-1]
             is_spacious = text[last.value - 1] in _SPACE
-            value_end = last.end if last.comma < 0 else last.comma + 1
-            found = _COMMENTS_OF_LINE.match(text, value_end)
-            position = found.end() if found else value_end
-            before = self._separator(object_.members)
-            if found and (found[1] or "").startswith("//") and "\n" not in before:
-                before = f"{end_of_line}{_indent_at(text, last.start)}"
-            if last.comma >= 0:
-                after = ","
+            if last.comma < 0:
+                text = f"{text[: last.end]},{text[last.end :]}"
             else:
-                text = f"{text[:value_end]},{text[value_end:]}"
-                position += 1
+                after = ","
+            position = max(last.end, last.comma) + 1
+            before = self._separator(object_.members)
+            found = _COMMENTS_OF_LINE.match(text, position)
+            if found:
+                position = found.end()
+                if "\n" not in before and (found[1] or "").startswith("//"):
+                    before = f"{end_of_line}{_indent_at(text, last.start)}"
         elif comments:
             position = comments[-1].end()
             is_on_own_line = "\n" in text[position : object_.closing]
@@ -215,7 +208,7 @@ class Document:
         text, start = self._text, object_.start
         index = object_.members.index(member)
         previous = object_.members[index - 1] if index else None
-        begin = max(previous.comma + 1, previous.end) if previous else start + 1
+        begin = previous.comma + 1 if previous else start + 1
         before, after = text[: member.start], text[member.end :]
         if member.comma >= 0:
             between = text[member.end : member.comma]  # comments in it stay
@@ -261,17 +254,6 @@ class Document:
         return position
 
 
-def _with_root(text: str, value: object) -> str:
-    """Return a text that has only space and comments with a value behind them."""
-    end_of_line = newline(text)
-    written = _dumped(value, "", _DEFAULT_UNIT, end_of_line)
-    comments = [*_COMMENTS.finditer(text)]
-    if not comments:
-        return f"{BOM if text.startswith(BOM) else ''}{written}{end_of_line}"
-    end = comments[-1].end()
-    return f"{text[:end]}{end_of_line}{written}{text[end:] or end_of_line}"
-
-
 def _dumped(value: object, indent: str, unit: str, end_of_line: str) -> str:
     """Return JSON with a member on each line. Arrays are on one line."""
     if not isinstance(value, dict) or not value:
@@ -291,8 +273,7 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
     )
 
 
-def _refuse(word: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python takes for JSON."""
+def _refuse(word: str) -> NoReturn:  # NaN and Infinity, which Python takes for JSON
     raise FormatError(f"is no JSON: {word}")
 
 

@@ -29,6 +29,10 @@ class Slot:
     path: Path
     shape: Callable[[list[str]], Entry]
 
+    def only(self, words: list[str]) -> str:
+        """Return a file that has nothing but the entry that starts a command."""
+        return next(self.format.put("", self.path, self.shape(words)))
+
     def entry(self, text: str) -> object:
         """Return what is at the place of our entry, None if nothing is.
 
@@ -119,11 +123,7 @@ def server_options_of(entry: object) -> list[str] | None:
 
 
 def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None = None) -> str:
-    """Return the first changed text that has all else, and this entry if one is given.
-
-    Raises:
-        FormatError: There is none.
-    """
+    """Return the first changed text that has all else, and this entry if one is given."""
     with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
         rest = _without(slot.format.load(before), slot.path)
         for after in texts:

@@ -44,53 +44,15 @@ class Homes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file in which a client looks for servers.
+    """A file in which a client looks for servers, and the keys that lead to them there.
 
-    Attributes:
-        path: The file, which may be missing.
-        format: Its language.
-        keys: The keys that lead to the servers.
-        is_of_project: It is in the directory of the project, and so perhaps somebody else's.
+    The file may be missing. One of the project may be somebody else's.
     """
 
     path: Path
     format: Format
     keys: tuple[str, ...]
     is_of_project: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """An MCP client.
-
-    Attributes:
-        title: Its name.
-        program: The name of its program.
-        format: The language of its files.
-        key: The key of the object that has its servers.
-        shape: Returns the entry of a server of this name that starts a command.
-        places: Where its file is, by scope. The first scope is the default.
-        others: Returns what it reads beside the files of its places.
-    """
-
-    title: str
-    program: str
-    format: Format
-    key: str
-    shape: Callable[[str, list[str]], Entry]
-    places: Mapping[str, Callable[[Homes], Path]]
-    others: Callable[[Homes], list[Source]] = lambda _: []
-
-    def sources(self, homes: Homes) -> list[Source]:
-        """Return all that it reads, the user's own first, each file once for the same keys."""
-        found = [
-            Source(place(homes), self.format, (self.key,), scope == "project")
-            for scope, place in self.places.items()
-        ]
-        unique: dict[tuple[object, ...], Source] = {}
-        for source in (*found, *self.others(homes)):
-            unique.setdefault((source.path, source.keys), source)
-        return list(unique.values())
 
 
 def _typed(_: str, words: list[str]) -> Entry:
@@ -117,6 +79,40 @@ def _goose(name: str, words: list[str]) -> Entry:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Client:
+    """An MCP client.
+
+    Attributes:
+        title: Its name.
+        program: The name of its program.
+        places: Where its file is, by scope. The first scope is the default.
+        format: The language of its files.
+        key: The key of the object that has its servers.
+        shape: Returns the entry of a server of this name that starts a command.
+        others: Returns what it reads beside the files of its places.
+    """
+
+    title: str
+    program: str
+    places: Mapping[str, Callable[[Homes], Path]]
+    format: Format = jsonc
+    key: str = "mcpServers"
+    shape: Callable[[str, list[str]], Entry] = _typed
+    others: Callable[[Homes], list[Source]] = lambda _: []
+
+    def sources(self, homes: Homes) -> list[Source]:
+        """Return all that it reads, the user's own first, each file once for the same keys."""
+        found = [
+            Source(place(homes), self.format, (self.key,), scope == "project")
+            for scope, place in self.places.items()
+        ]
+        unique: dict[tuple[object, ...], Source] = {}
+        for source in (*found, *self.others(homes)):
+            unique.setdefault((source.path, source.keys), source)
+        return list(unique.values())
+
+
 def _claude_user(homes: Homes) -> Path:
     return homes.of("CLAUDE_CONFIG_DIR", "") / ".claude.json"
 
@@ -128,7 +124,7 @@ def _others_of_claude(homes: Homes) -> list[Source]:
 
 
 def _others_of_opencode(homes: Homes) -> list[Source]:
-    """Return the files without comments, which it reads beside those with comments."""
+    # It reads these beside those with comments.
     return [
         Source(homes.config / "opencode/opencode.json", jsonc, ("mcp",)),
         Source(homes.project / "opencode.json", jsonc, ("mcp",), is_of_project=True),
@@ -143,68 +139,58 @@ def _in_opencode(directory: Path) -> Path:
 
 CLAUDE_CODE = "claude-code"
 
+# Most have JSON with `mcpServers`.
 CLIENTS = {
     CLAUDE_CODE: Client(
         "Claude Code",
         "claude",
-        jsonc,
-        "mcpServers",
-        _typed,
         # The scopes subagent and command are not of this table.
         {"user": _claude_user, "project": lambda homes: homes.project / ".mcp.json"},
-        _others_of_claude,
+        others=_others_of_claude,
     ),
     "codex": Client(
         "Codex",
         "codex",
-        toml_text,
-        "mcp_servers",
-        _plain,
         {
             "user": lambda homes: homes.of("CODEX_HOME", ".codex") / "config.toml",
             "project": lambda homes: homes.project / ".codex/config.toml",
         },
+        toml_text,
+        "mcp_servers",
+        _plain,
     ),
     "gemini": Client(
         "Gemini CLI",
         "gemini",
-        jsonc,
-        "mcpServers",
-        _plain,
         {
             "user": lambda homes: homes.of("GEMINI_CLI_HOME", "") / ".gemini/settings.json",
             "project": lambda homes: homes.project / ".gemini/settings.json",
         },
+        shape=_plain,
     ),
     "opencode": Client(
         "OpenCode",
         "opencode",
-        jsonc,
-        "mcp",
-        _opencode,
         {
             "user": lambda homes: _in_opencode(homes.config / "opencode"),
             "project": lambda homes: _in_opencode(homes.project),
         },
-        _others_of_opencode,
+        key="mcp",
+        shape=_opencode,
+        others=_others_of_opencode,
     ),
     "vscode": Client(
         "VS Code",
         "code",
-        jsonc,
-        "servers",
-        _typed,
         {
             "user": lambda homes: homes.config / "Code/User/mcp.json",
             "project": lambda homes: homes.project / ".vscode/mcp.json",
         },
+        key="servers",
     ),
     "cursor": Client(
         "Cursor",
         "cursor",
-        jsonc,
-        "mcpServers",
-        _typed,
         {
             "user": lambda homes: homes.home / ".cursor/mcp.json",
             "project": lambda homes: homes.project / ".cursor/mcp.json",
@@ -213,17 +199,16 @@ CLIENTS = {
     "zed": Client(
         "Zed",
         "zed",
-        jsonc,
-        "context_servers",
-        _plain,
         {"user": lambda homes: homes.config / "zed/settings.json"},
+        key="context_servers",
+        shape=_plain,
     ),
     "goose": Client(
         "goose",
         "goose",
+        {"user": lambda homes: homes.config / "goose/config.yaml"},
         yaml_text,
         "extensions",
         _goose,
-        {"user": lambda homes: homes.config / "goose/config.yaml"},
     ),
 }

@@ -14,16 +14,13 @@ from tomlkit.exceptions import TOMLKitError
 
 from .formats import BOM, FormatError, Path, newline
 
-_HEADER = re.compile(r"[ \t]*\[")
+_BEFORE_HEADER = re.compile(r"^(?=[ \t]*\[)", re.MULTILINE)
+_BLANK_OR_COMMENT = re.compile(r"\s*(?:#|\Z)")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
 def load(text: str) -> object:
-    """Return the value of a text.
-
-    Raises:
-        FormatError: It is no TOML.
-    """
+    """Return the value of a text."""
     try:
         return tomllib.loads(text.removeprefix(BOM))
     except tomllib.TOMLDecodeError as error:
@@ -66,26 +63,20 @@ def _without_lines(text: str, path: Path) -> str:
         f"(?:{re.escape(key)}|[\"']{re.escape(key)}[\"'])" for key in path
     )
     own = re.compile(rf"[ \t]*\[[ \t]*{name}[ \t]*[\].]")
-    lines = text.splitlines(keepends=True)
     kept: list[str] = []
-    index = 0
-    while index < len(lines):
-        if not own.match(lines[index].removeprefix(BOM)):
-            kept.append(lines[index])
-            index += 1
-            continue
-        end = index + 1
-        while end < len(lines) and not _HEADER.match(lines[end]):
-            end += 1
-        body = lines[index:end]
-        # Comments at the end of a table may belong to what is behind it.
-        while len(body) > 1 and (not body[-1].strip() or body[-1].lstrip().startswith("#")):
-            body.pop()
-        rest = lines[index + len(body) : end]
-        if kept and not kept[-1].strip() and (end == len(lines) or not rest or not rest[0].strip()):
-            kept.pop()  # the empty line before the table
-        kept += rest
-        index = end
+    tables = _BEFORE_HEADER.split(text)
+    for number, table in enumerate(tables, 1):
+        lines = table.splitlines(keepends=True)
+        if own.match(table.removeprefix(BOM)):
+            end = len(lines)
+            # Comments at the end of a table may belong to what is behind it.
+            while end > 1 and _BLANK_OR_COMMENT.match(lines[end - 1]):
+                end -= 1
+            lines = lines[end:]
+            is_apart = number == len(tables) or not lines or not lines[0].strip()
+            if is_apart and kept and not kept[-1].strip():
+                kept.pop()  # the empty line before the table
+        kept += lines
     return "".join(kept)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from .formats import BOM, FormatError, Path, nested, newline
 
@@ -23,11 +23,7 @@ _WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 def load(text: str) -> object:
-    """Return the value of a text, {} of an empty one.
-
-    Raises:
-        FormatError: It is no YAML, or has several documents.
-    """
+    """Return the value of a text, {} of an empty one. Several documents are an error."""
     try:
         value = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
@@ -60,7 +56,7 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
     before, behind = text, ""
     column = node.start_mark.column if node else 0
     if key and node:
-        if not node.value or _is_null(node):
+        if not node.value or str(node.tag).endswith(":null"):
             column = key.start_mark.column + _UNIT
             before = text[:start].rstrip(" ") + text[_end(node) :]
         position = before.find("\n", _end(key)) + 1 or len(before)
@@ -121,7 +117,7 @@ def _chain(text: str, path: Path) -> list[tuple[Node, Node]]:
 
 
 def _lines(text: str, value: dict[str, object], indent: int) -> str:
-    """Return the lines of a mapping in block style, for this text."""
+    """Return the lines of a mapping in block style, with the newlines of this text."""
     lines = ""
     for key, member in value.items():
         lines += f"{' ' * indent}{_scalar(key)}:"
@@ -159,7 +155,3 @@ def _end(node: Node) -> int:
         last: Any = node.value[-1]
         return _end(last[1] if isinstance(node, MappingNode) else last)
     return int(node.end_mark.index)
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and str(node.tag).endswith(":null")

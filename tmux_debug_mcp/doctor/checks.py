@@ -28,30 +28,27 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
     deadline = time.monotonic() + timeout_s * (1 - _ENDING_PART)
     with _directory(runtime) as directory, installation.sparing_stale_directories(runtime):
         here = Surroundings(environ, directory, timeout_s, deadline)
+        state = state_directory(environ)
+        checks = [
+            Check("package", partial(installation.package, environ)),
+            Check("tmux", partial(tmux_findings.tmux, tmux, here)),
+            Check("locale", partial(tmux_findings.locale_of_panes, environ)),
+            Check("runtime directory", partial(directories.runtime_variable, environ)),
+            Check("private directory", partial(directories.private_directory, environ)),
+            Check("kept logs", partial(directories.kept_logs, state, environ)),
+            Check("audit", partial(directories.audit, environ)),
+            Check("open files", kernel.open_files),
+            Check("inotify", kernel.inotify),
+            Check("pseudo terminals", kernel.pseudo_terminals),
+            Check("awaits input", kernel.awaits),
+            Check("ending processes", kernel.process_calls),
+            Check("options", partial(options.variables, environ)),
+            Check("clients", partial(clients, here)),
+        ]
         try:
-            return [*findings_of(_checks(tmux, here), timeout_s), *findings]
+            return [*findings_of(checks, timeout_s), *findings]
         finally:
             end_children()
-
-
-def _checks(tmux: str, here: Surroundings) -> list[Check]:
-    environ = here.environ
-    return [
-        Check("package", partial(installation.package, environ)),
-        Check("tmux", partial(tmux_findings.tmux, tmux, here)),
-        Check("locale", lambda: tmux_findings.locale_of_panes(options.pane_environment(environ))),
-        Check("runtime directory", partial(directories.runtime_variable, environ)),
-        Check("private directory", partial(directories.private_directory, environ)),
-        Check("kept logs", partial(directories.kept_logs, state_directory(environ), environ)),
-        Check("audit", partial(directories.audit, environ)),
-        Check("open files", kernel.open_files),
-        Check("inotify", kernel.inotify),
-        Check("pseudo terminals", kernel.pseudo_terminals),
-        Check("awaits input", kernel.awaits),
-        Check("ending processes", kernel.process_calls),
-        Check("options", partial(options.variables, environ)),
-        Check("clients", partial(clients, here)),
-    ]
 
 
 def _directory(runtime: str) -> AbstractContextManager[str | None]:

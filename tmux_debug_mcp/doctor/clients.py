@@ -38,13 +38,8 @@ Command = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
 class Entry:
     """A server of ours in a client's configuration.
 
-    Attributes:
-        client: The client's program.
-        source: The file.
-        name: What the server is called there.
-        words: Its command line, which has at least one word.
-        env: The variables that the client adds.
-        is_enabled: The client starts it.
+    `client` is the client's program, and `name` what the server is called there. There is at least
+    one word. `env` has the variables that the client adds.
     """
 
     client: str
@@ -111,13 +106,6 @@ def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
     return entries, found
 
 
-def _own_command() -> str:
-    """Return the command that starts this package's server, as for a shell."""
-    own = Path(sys.prefix) / "bin" / programs.NAME
-    words = [str(own)] if own.exists() else [sys.executable, "-m", programs.MODULE]
-    return shlex.join(words)
-
-
 def _entries(client: str, source: Source) -> Iterator[Entry]:
     """Yield our servers in a file, if it is there. `read` makes findings of its errors."""
     if not os.path.isfile(source.path):
@@ -135,16 +123,14 @@ def _entries(client: str, source: Source) -> Iterator[Entry]:
 
 
 def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None:  # noqa: ANN401
-    """Return an entry of ours, None for another."""
     if not isinstance(facts, dict):
         return None
     command = facts.get("command")
     if isinstance(command, dict):  # as Zed had it
         facts = {**facts, **command, "command": [command.get("path")]}
     words = programs.words_of(facts)
-    if name != _NAME and not any(ours in word for word in words for ours in _OURS):
-        return None
-    if not words:
+    is_ours = name == _NAME or any(ours in word for word in words for ours in _OURS)
+    if not is_ours or not words:
         return None
     env: dict[str, str] = {}
     for key in ("env", "envs", "environment"):
@@ -162,9 +148,11 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
         return ok(name, f"{entry} is disabled there")
     own_path = environ.get("PATH")
     found = shutil.which(named, path=entry.env.get("PATH") or own_path)
+    beside = f"{sys.prefix}/bin/{programs.NAME}"
     if found is None:
         text = f"{entry} names {named}, which is not there or can't be run."
-        return problem(name, text, f"Name this one there: {_own_command()}")
+        own = [beside] if os.path.exists(beside) else [sys.executable, "-m", programs.MODULE]
+        return problem(name, text, f"Name this one there: {shlex.join(own)}")
     program = os.path.abspath(found)
     parts = programs.split(list(entry.words))
     if parts is None or not programs.is_direct(parts[0]):
@@ -179,7 +167,6 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
     is_relative = "/" in named and not os.path.isabs(named)
     # What this user starts as ours without the project. Not what links lead to: an interpreter is
     # the same file in every virtual environment.
-    beside = f"{sys.prefix}/bin/{programs.NAME}"
     trusted = (sys.executable, beside, shutil.which(programs.NAME, path=own_path))
     if (is_of_project or is_relative) and program not in trusted:
         return ok(name, f"{entry} names {named}; not tried, since it is the project's")

@@ -63,15 +63,13 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
     """Have C-c unwind this process, which removes what was made, and no closed pipe end it."""
-    before = [
-        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
-        (signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN)),
-    ]
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pipe = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
     finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGPIPE, pipe)
 
 
 def _seconds(text: str) -> float:

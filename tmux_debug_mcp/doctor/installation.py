@@ -59,11 +59,7 @@ def running_servers(environ: Mapping[str, str]) -> list[Finding]:
 
 @contextlib.contextmanager
 def sparing_stale_directories(runtime: str) -> Iterator[None]:
-    """Keep a server that starts meanwhile from removing what killed servers left.
-
-    Args:
-        runtime: The value of $XDG_RUNTIME_DIR, "" if it is not set.
-    """
+    """Keep a server that starts meanwhile from removing what killed servers left."""
     bases = supervisor.runtime_directories(runtime)
     paths = [str(path) for base in bases for path in base.glob("tmux-debug-mcp-*-*")]
     old = [path for path in paths if servers.is_private(path) and _is_old(path)]

@@ -15,7 +15,6 @@ _MIN_OPEN_FILES = 1200
 # What the server has open without panes.
 _OWN_FILES = 32
 _MIN_TERMINALS_LEFT = 16
-_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 # From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
 _YAMA_ADMIN_ONLY = 2
 # Time for a shell to start and to read its terminal, which takes some milliseconds.
@@ -131,7 +130,7 @@ def _tty_number(device: int) -> int:
 
 def _why_hidden() -> tuple[str, str]:
     """Return why we can't look at our own child, and what to do."""
-    scope = _number(str(_YAMA))
+    scope = _number("/proc/sys/kernel/yama/ptrace_scope")
     if scope >= _YAMA_ADMIN_ONLY:
         advice = "Allow it: sudo sysctl kernel.yama.ptrace_scope=1"
         return f"Yama forbids it (ptrace_scope {scope})", advice

@@ -26,12 +26,11 @@ _OTHER_VARIABLES = ("TMUX_DEBUG_SERVER",)
 def variables(environ: Mapping[str, str]) -> list[Finding]:
     """Return a finding for each variable of ours that is wrong, or one that all are well."""
     found = _wrong_variables(environ)
-    if not found:
-        reason = _why_wrong(parse_all([], environ), environ)
-        if reason:
-            found = [problem("options", reason, "Correct these variables, or unset them.")]
     if found:
         return found
+    reason = _why_wrong(parse_all([], environ), environ)
+    if reason:
+        return [problem("options", reason, "Correct these variables, or unset them.")]
     ours = sorted(name for name in environ if name.startswith(PREFIX))
     return [ok("options", ", ".join(ours) or f"no {PREFIX} variable is set")]
 
@@ -62,10 +61,7 @@ def fault_of(
 ) -> tuple[str, str] | None:
     """Return what is wrong with a server's options, and what to do; None if nothing is.
 
-    Args:
-        words: The arguments of the server's command.
-        added: The variables that its client adds.
-        environ: The variables that the client itself has. Ours among them are left alone.
+    Its client adds variables to `environ`, of which ours are left alone.
     """
     env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     env |= added

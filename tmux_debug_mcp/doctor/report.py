@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import IO
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tmux_debug_mcp.vt.printable import visible
@@ -55,10 +55,8 @@ def show(findings: Sequence[Finding], out: IO[str], environ: Mapping[str, str]) 
         found = Text(plain(one.found))
         if one.advice:
             found.append(f"\n{arrow} {plain(one.advice)}", style="cyan")
-        table = Table.grid(padding=(0, 1))
-        table.add_column(width=1)
-        table.add_column(width=_NAME_COLUMNS)
-        table.add_column(overflow="fold")
+        columns = Column(width=1), Column(width=_NAME_COLUMNS), Column(overflow="fold")
+        table = Table.grid(*columns, padding=(0, 1))
         table.add_row(Text(mark, style=_STYLES[one.state]), name, found)
         console.print(table)
     console.print()

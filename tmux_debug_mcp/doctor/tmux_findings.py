@@ -15,6 +15,7 @@ from tmux_debug_mcp.cli import is_new_enough
 from tmux_debug_mcp.settings import LOCALE_VARIABLES
 
 from .finding import MORE_TIME, Check, Finding, findings_of, ok, problem, warning
+from .options import pane_environment
 from .probe import ProbeError, Surroundings, ask, environment
 
 _START = "server start"
@@ -64,8 +65,9 @@ def tmux(name: str, here: Surroundings) -> list[Finding]:
     return [finding, *findings_of([start], here.seconds_left)]
 
 
-def locale_of_panes(env: Mapping[str, str]) -> list[Finding]:
+def locale_of_panes(environ: Mapping[str, str]) -> list[Finding]:
     """Return whether the locale of panes is one with UTF-8 that this machine has."""
+    env = pane_environment(environ)
     variable = next((variable for variable in LOCALE_VARIABLES if env.get(variable)), "LANG")
     name = env.get(variable) or "C"
     fix = "Have panes get one: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
