@@ -123,7 +123,6 @@ def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: s
 
 
 def _observed_status(report: Report, conditions: Conditions) -> str:
-    """Return the status line of an report. The pane's notices are taken."""
     remarks = []
     reason_remark = _reason_remark(report.reason, conditions)
     if reason_remark:
@@ -137,21 +136,15 @@ def _observed_status(report: Report, conditions: Conditions) -> str:
 
 
 def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
-    """Return a remark on why a wait ended, None where the state says it."""
-    if reason is Reason.TIMED_OUT:
-        return _timeout_remark(conditions)
+    """Return a remark on why a wait ended, None where the state says it or a call only looked."""
     if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
-    return _REASON_REMARKS.get(reason)
-
-
-def _timeout_remark(conditions: Conditions) -> str | None:
-    """Return a remark on a timeout, None for a call that only looks."""
+    if reason is not Reason.TIMED_OUT:
+        return _REASON_REMARKS.get(reason)
     if conditions.is_look:
         return None
-    if conditions.is_for_rest:
-        return f"not at rest after {conditions.timeout_s:g} s"
-    return f"timed out after {conditions.timeout_s:g} s"
+    waited = "not at rest" if conditions.is_for_rest else "timed out"
+    return f"{waited} after {conditions.timeout_s:g} s"
 
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
