@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import orjson
 
-from tmux_debug_mcp.errors import ArgumentError
+from tmux_debug_mcp.errors import ArgumentError, head
 
 # Limits for the text of a pane that a tool returns, where the tool has none of its own.
 MAX_TEXT_CHARACTERS = 40_000
@@ -177,7 +177,8 @@ class Parser:
         for name, value in given.items():
             if name not in properties:
                 takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
-                raise ArgumentError(f"{self._tool} has no parameter '{_cut(name)}'. {takes}.")
+                shown = head(name, _MAX_SHOWN_CHARACTERS)
+                raise ArgumentError(f"{self._tool} has no parameter '{shown}'. {takes}.")
             if isinstance(value, float) and not math.isfinite(value):
                 wanted = _wanted(properties[name])
                 raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
@@ -250,15 +251,9 @@ def _type_of(value: object) -> str:
 
 def _shown(value: object) -> str:
     try:
-        return _cut(orjson.dumps(value).decode())
+        return head(orjson.dumps(value).decode(), _MAX_SHOWN_CHARACTERS)
     except TypeError:  # half a surrogate pair, or an integer beyond 64 bits
-        return _cut(ascii(value))
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return text[:_MAX_SHOWN_CHARACTERS] + "…"
+        return head(ascii(value), _MAX_SHOWN_CHARACTERS)
 
 
 def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ go on from::
 from collections.abc import Sequence
 from typing import Any
 
+from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
@@ -18,7 +19,7 @@ from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.waiting import Conditions
 
-from .toolset import Answer, came_out
+from .toolset import Answer, ask_a_person, came_out
 
 _MAX_COMMAND_CHARACTERS = 100
 _REASON_REMARKS = {
@@ -74,7 +75,7 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
     if cursor is None:
         cursor = state.cursor
     if state.awaits is Awaits.HIDDEN_INPUT:
-        remarks += (f"a person can type it: tmux-debug secret {pane.id}",)
+        remarks += (ask_a_person(pane),)
     facts = [f"{shown_name(pane)} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
@@ -168,6 +169,4 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
 
 def shown_command(command: str) -> str:
     """Return the head of a command, at most 100 characters, with "…" where it was longer."""
-    if len(command) <= _MAX_COMMAND_CHARACTERS:
-        return command
-    return command[:_MAX_COMMAND_CHARACTERS] + "…"
+    return head(command, _MAX_COMMAND_CHARACTERS)

@@ -37,6 +37,7 @@ from .toolset import (
     READS,
     Answer,
     Toolset,
+    ask_a_person,
     came_out,
     json_answer,
     may_kill,
@@ -263,7 +264,7 @@ async def list_tabs(tabs: Tabs) -> Answer:
             **state_facts(state),
         }
         if state.awaits is Awaits.HIDDEN_INPUT:
-            row["note"] = _ask_a_person(pane)
+            row["note"] = ask_a_person(pane)
         shown.append(row)
     earlier = [
         {
@@ -284,11 +285,6 @@ async def list_tabs(tabs: Tabs) -> Answer:
         result["tmux"] = client.version
         result["socket"] = f"{client.directory}/tmux"
     return json_answer(None, result)
-
-
-def _ask_a_person(pane: Pane) -> str:
-    """Return how a secret is typed: what start_process types is put on record."""
-    return f"a person can type it: tmux-debug secret {pane.id}"
 
 
 @TOOLSET.tool(
@@ -372,7 +368,7 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         if awaits is Awaits.HIDDEN_INPUT:
-            remarks.append(f"It runs on and awaits hidden input; {_ask_a_person(pane)}.")
+            remarks.append(f"It runs on and awaits hidden input; {ask_a_person(pane)}.")
         else:
             remarks.append(
                 "It runs on and awaits that: answer with start_process, or stop it with "

@@ -323,11 +323,10 @@ def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
     newest = {(run, entry.name): entry.window for run, entry in kept}
     rows = []
     for run, entry in kept:
-        if newest[run, entry.name] == entry.window:
-            rows.append({"session": f"{run}/{entry.name}", "status": "exited"})
-        else:
+        row = {"session": f"{run}/{entry.name}", "status": "exited"}
+        if newest[run, entry.name] != entry.window:
             row = {"session": f"{run}/{entry.window}", "name": entry.name, "status": "exited"}
-            rows.append(row)
+        rows.append(row)
     return rows
 
 

@@ -13,6 +13,7 @@ import orjson
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.settings import Settings
 
 from .arguments import Parser, parameters_of
@@ -63,6 +64,11 @@ def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping
 def started(state: State) -> Mapping[str, Any]:
     """Return how a call came out that made a pane and did not wait for more."""
     return came_out("started" if state.is_running else "exited", state)
+
+
+def ask_a_person(pane: Readable) -> str:
+    """Return how a secret is typed, since what a tool types is put on record."""
+    return f"a person can type it: tmux-debug secret {pane.id}"
 
 
 def json_answer(
