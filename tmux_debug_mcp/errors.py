@@ -49,7 +49,7 @@ class ToolError(TmuxDebugError):
         sentence = sentences.get(type(self))
         if sentence is None:
             return str(self)
-        given = {name: _head(value) for name, value in arguments.items()}
+        given = {name: head(value) for name, value in arguments.items()}
         return _said(sentence, given | vars(self))
 
 
@@ -69,18 +69,17 @@ class SentenceError(ToolError):
 
 class _Sentences(Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
-        return _head(value) if format_spec == "head" else format(value, format_spec)
+        return head(value) if format_spec == "head" else format(value, format_spec)
 
 
 def _said(sentence: str, facts: Mapping[str, object]) -> str:
     return _Sentences().vformat(sentence, (), facts)
 
 
-def _head(value: object) -> str:
+def head(value: object, most: int = _MAX_SHOWN_CHARACTERS) -> str:
+    """Return the first characters of a value's text, with "…" where there are more."""
     text = str(value)
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return text[:_MAX_SHOWN_CHARACTERS] + "…"
+    return text if len(text) <= most else text[:most] + "…"
 
 
 class ArgumentError(ToolError):

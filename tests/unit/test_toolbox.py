@@ -12,23 +12,23 @@ from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.toolbox import Toolbox
-from tmux_debug_mcp.tools.toolset import READS, Answer, NoArguments, Toolset, started
+from tmux_debug_mcp.tools.toolset import READS, Answer, Toolset, started
 
 _TOOLSET: Toolset[Any] = Toolset("test", lambda _engine: None, "")
 
 
 @_TOOLSET.tool("answer", "", READS)
-async def answer(_opened: object, _arguments: NoArguments) -> Answer:
+async def answer(_opened: object) -> Answer:
     return Answer(["done"])
 
 
 @_TOOLSET.tool("fail", "", READS)
-async def fail(_opened: object, _arguments: NoArguments) -> Answer:
+async def fail(_opened: object) -> Answer:
     raise RuntimeError("a bug")
 
 
 @_TOOLSET.tool("hang", "", READS)
-async def hang(_opened: object, _arguments: NoArguments) -> Answer:
+async def hang(_opened: object) -> Answer:
     await anyio.sleep_forever()
     return Answer([])
 

@@ -1,41 +1,31 @@
-"""The arguments of tools: declared as frozen classes, shown as JSON Schema, checked at each call.
+"""The arguments of tools: declared as parameters, shown as JSON Schema, checked at each call.
 
-The type of a field gives the type in the schema, `argument` its other keywords. A field without a
-default is required::
+The type of a parameter gives the type in the schema, `argument` its other keywords. A parameter
+without a default is required::
 
-    @arguments
-    class Kill:
-        pane_id: str = string("Pane id or name")
-        lines: int = argument("How many lines", default=100, minimum=1)
+    async def kill(
+        engine: Engine,
+        pane_id: Annotated[str, string("Pane id or name")],
+        lines: Annotated[int, argument("How many lines", minimum=1)] = 100,
+    ) -> Answer:
 
-`string`, `short_name`, `whole` and `variables` are for arguments that tools have in common.
+`string`, `short_name`, `whole` and `Variables` are for arguments that tools have in common.
 
 An error says which argument is wrong, and what is wanted. No error has a value that may be a
 secret.
 """
 
+import inspect
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    TypeVar,
-    Union,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import orjson
 
-from tmux_debug_mcp.errors import ArgumentError
-
-A = TypeVar("A")
+from tmux_debug_mcp.errors import ArgumentError, head
 
 # Limits for the text of a pane that a tool returns, where the tool has none of its own.
 MAX_TEXT_CHARACTERS = 40_000
@@ -58,52 +48,50 @@ _TYPE_NAMES = {
 }
 
 
-def argument(
-    description: str | None = None,
-    *,
-    default: Any = MISSING,  # noqa: ANN401  of the field's type
-    called: str | None = None,
-    **rules: Any,  # noqa: ANN401  what JSON Schema has
-) -> Any:  # noqa: ANN401
-    """Declare an argument; without a default it is required.
+class Declaration(NamedTuple):
+    """What the annotation of an argument says besides its type; see `argument`."""
 
-    `called` is its name in the schema, where that can't be the field's. `rules` are keywords of
-    JSON Schema, in the order in which the schema has them.
+    called: str | None
+    rules: Mapping[str, Any]
+
+
+def argument(
+    description: str | None = None, *, called: str | None = None, **rules: object
+) -> Declaration:
+    """Declare an argument.
+
+    `called` is its name in the schema, where that can't be the parameter's. `rules` are keywords
+    of JSON Schema, in the order in which the schema has them.
     """
     if description is not None:
         rules["description"] = description
-    return field(default=default, metadata={"called": called, "rules": rules})
+    return Declaration(called, rules)
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(argument,))
-def arguments(declared: type[A]) -> type[A]:
-    """Make a class of declared arguments a frozen dataclass."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(declared)
-
-
-def string(description: str, **options: Any) -> Any:  # noqa: ANN401  as `argument`
+def string(description: str) -> Declaration:
     """Declare text that is not empty."""
-    return argument(description, minLength=1, **options)
+    return argument(description, minLength=1)
 
 
-def short_name(description: str | None = None, **options: Any) -> Any:  # noqa: ANN401
+def short_name(description: str | None = None) -> Declaration:
     """Declare a name for a pane, a window or a session."""
-    return argument(description, minLength=1, maxLength=MAX_NAME_CHARACTERS, **options)
+    return argument(description, minLength=1, maxLength=MAX_NAME_CHARACTERS)
 
 
-def whole(description: str, **options: Any) -> Any:  # noqa: ANN401
+def whole(description: str, **rules: Any) -> Declaration:  # noqa: ANN401  as JSON Schema has
     """Declare a whole number that may be written as 3.0, as specs 000 and 002 have it."""
-    return argument(description, type="number", multipleOf=1, **options)
+    return argument(description, type="number", multipleOf=1, **rules)
 
 
-def variables() -> Any:  # noqa: ANN401
-    """Declare environment variables to add."""
-    return argument(
+Directory = Annotated[str | None, string("Directory to start in")]
+Variables = Annotated[
+    Mapping[str, str] | None,
+    argument(
         "Environment variables to add",
-        default=None,
         propertyNames={"pattern": "^[^=]+$"},
         maxProperties=_MAX_VARIABLES,
-    )
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,32 +99,34 @@ class Parameter:
     """An argument of a tool: its name in the schema, and its JSON Schema.
 
     Attributes:
-        field: The name of its field in the class.
+        keyword: Its name in Python.
         is_whole: It is an int, so that 3.0 means 3.
     """
 
     name: str
-    field: str
+    keyword: str
     schema: Mapping[str, Any]
     is_required: bool
     is_whole: bool
 
 
-def parameters_of(declared: type) -> list[Parameter]:
-    """Return the parameters that a class of arguments declares."""
-    hints = get_type_hints(declared)
+def parameters_of(declaring: Callable[..., Any]) -> list[Parameter]:
+    """Return the arguments that a function or a dataclass declares among its parameters."""
     parameters = []
-    for one in fields(declared):
-        hint, rules = hints[one.name], one.metadata["rules"]
+    for one in inspect.signature(declaring).parameters.values():
+        if get_origin(one.annotation) is not Annotated:  # what a handler works with
+            continue
+        hint, declared = get_args(one.annotation)
         if get_origin(hint) in (Union, UnionType):  # with None where it is optional
             others = [other for other in get_args(hint) if other is not NoneType]
             hint = others[0] if len(others) == 1 else hint
+        rules = declared.rules
         parameters.append(
             Parameter(
-                name=one.metadata["called"] or one.name,
-                field=one.name,
+                name=declared.called or one.name,
+                keyword=one.name,
                 schema=rules if "anyOf" in rules else _type_schema(hint) | rules,
-                is_required=one.default is MISSING,
+                is_required=one.default is one.empty,
                 is_whole=hint is int,
             )
         )
@@ -153,26 +143,27 @@ def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401  any type
     return {"type": _TYPES[hint]}
 
 
-class Parser(Generic[A]):
+class Parser:
     """Checks the arguments of the calls of a tool, which its errors name.
 
     Attributes:
-        parameters: What the class of the arguments declares.
+        parameters: What the tool takes.
         schema: The JSON Schema of the arguments.
     """
 
-    def __init__(self, tool: str, wanted: type[A]) -> None:
+    def __init__(self, tool: str, parameters: Sequence[Parameter]) -> None:
         self._tool = tool
-        self._wanted = wanted
-        self.parameters = parameters_of(wanted)
-        properties = {one.name: one.schema for one in self.parameters}
+        self.parameters = parameters
+        properties = {one.name: one.schema for one in parameters}
         self.schema: dict[str, Any] = {"type": "object", "properties": properties}
-        required = [one.name for one in self.parameters if one.is_required]
+        required = [one.name for one in parameters if one.is_required]
         if required:
             self.schema["required"] = required
 
-    def parse(self, sent: Mapping[str, Any]) -> A:
-        """Return the arguments that a client sent; null means not given where that is optional.
+    def parse(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that a client sent, by their names in Python.
+
+        Null means not given where that is optional.
 
         Raises:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
@@ -186,7 +177,8 @@ class Parser(Generic[A]):
         for name, value in given.items():
             if name not in properties:
                 takes = f"It takes {', '.join(properties)}" if properties else "It takes none"
-                raise ArgumentError(f"{self._tool} has no parameter '{_cut(name)}'. {takes}.")
+                shown = head(name, _MAX_SHOWN_CHARACTERS)
+                raise ArgumentError(f"{self._tool} has no parameter '{shown}'. {takes}.")
             if isinstance(value, float) and not math.isfinite(value):
                 wanted = _wanted(properties[name])
                 raise ArgumentError(f"Parameter '{name}' is {value}. It must be {wanted}.")
@@ -197,12 +189,11 @@ class Parser(Generic[A]):
                     f"Parameter '{name}' has a NUL character or half a surrogate pair. Leave it "
                     "out."
                 )
-        values = {
-            one.field: int(given[one.name]) if one.is_whole else given[one.name]
+        return {
+            one.keyword: int(given[one.name]) if one.is_whole else given[one.name]
             for one in self.parameters
             if one.name in given
         }
-        return self._wanted(**values)
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -260,15 +251,9 @@ def _type_of(value: object) -> str:
 
 def _shown(value: object) -> str:
     try:
-        return _cut(orjson.dumps(value).decode())
+        return head(orjson.dumps(value).decode(), _MAX_SHOWN_CHARACTERS)
     except TypeError:  # half a surrogate pair, or an integer beyond 64 bits
-        return _cut(ascii(value))
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return text[:_MAX_SHOWN_CHARACTERS] + "…"
+        return head(ascii(value), _MAX_SHOWN_CHARACTERS)
 
 
 def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

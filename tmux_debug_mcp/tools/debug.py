@@ -28,7 +28,7 @@ from tmux_debug_mcp.vt.steps import confirmation, steps
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
 from .results import meta, observed, ran, row, shown_command, status
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Toolset, came_out, compact
+from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
     "Real terminals for debugging: a server in one pane, requests from another. Start each program "
@@ -297,7 +297,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     "code or signal.",
     READS,
 )
-async def list_panes(engine: Engine, _arguments: NoArguments) -> Answer:
+async def list_panes(engine: Engine) -> Answer:
     rows = [row(pane, await pane.state()) for pane in engine.panes]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])

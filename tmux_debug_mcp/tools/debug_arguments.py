@@ -3,95 +3,115 @@
 They stand here because the help of `tmux-debug` has them, too, and must not wait for the engine.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.vt.steps import MAX_STEPS
 
-from .arguments import MAX_TEXT_LINES, argument, arguments, short_name, string, variables
+from .arguments import (
+    MAX_TEXT_LINES,
+    Declaration,
+    Directory,
+    Variables,
+    argument,
+    short_name,
+    string,
+)
 
 _MAX_TIMEOUT_S = 3600
 _MAX_PANES = 64
 
 
-def _timeout(description: str, default: float | None) -> Any:  # noqa: ANN401  as `argument`
-    return argument(description, default=default, minimum=0, maximum=_MAX_TIMEOUT_S)
+def _timeout(description: str) -> Declaration:
+    return argument(description, minimum=0, maximum=_MAX_TIMEOUT_S)
 
 
-def _one_or_several(description: str, max_items: int, **rules: int) -> Any:  # noqa: ANN401
+def _one_or_several(description: str, max_items: int, **rules: int) -> Declaration:
     item = {"type": "string", **rules}
     several = {"type": "array", "items": item, "minItems": 1, "maxItems": max_items}
     return argument(description, anyOf=[item, several])
 
 
-@arguments
+_PaneId = Annotated[str, string("Pane id or name")]
+_WaitFor = Annotated[
+    str | None, string("Wait for this regular expression, in a line that is new or has changed")
+]
+
+
+@dataclass(frozen=True, slots=True)
 class CreatePane:
-    command: str = string("Shell command line, e.g. 'RUST_LOG=debug cargo run'")
-    name: str | None = short_name("Name to use instead of the id", default=None)
-    cwd: str | None = string("Directory to start in", default=None)
-    env: Mapping[str, str] | None = variables()
-    wait_for: str | None = string(
-        "Wait for this regular expression, in a line that is new or has changed", default=None
-    )
-    timeout_s: float | None = _timeout(
-        "Most seconds to wait (default 1, with wait_for 30); 0 returns at once", None
-    )
+    command: Annotated[str, string("Shell command line, e.g. 'RUST_LOG=debug cargo run'")]
+    name: Annotated[str | None, short_name("Name to use instead of the id")] = None
+    cwd: Directory = None
+    env: Variables = None
+    wait_for: _WaitFor = None
+    timeout_s: Annotated[
+        float | None,
+        _timeout("Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
+    ] = None
 
 
-@arguments
+@dataclass(frozen=True, slots=True)
 class SendKeys:
-    pane_id: str = string("Pane id or name")
-    keys: str | Sequence[str] = _one_or_several("Text or keys, or an array of steps", MAX_STEPS)
-    literal: bool = argument("Text only, no key names; a line feed is Enter", default=False)
-    paste: bool = argument("Paste it in one piece, not line by line", default=False)
-    secret: bool = argument("Keep the keys out of the audit log", default=False)
-    wait_for: str | None = string(
-        "Wait for this regular expression, in a line that is new or has changed", default=None
-    )
-    timeout_s: float | None = _timeout(
-        "Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at once",
-        None,
-    )
+    pane_id: _PaneId
+    keys: Annotated[
+        str | Sequence[str], _one_or_several("Text or keys, or an array of steps", MAX_STEPS)
+    ]
+    literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
+    paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
+    secret: Annotated[bool, argument("Keep the keys out of the audit log")] = False
+    wait_for: _WaitFor = None
+    timeout_s: Annotated[
+        float | None,
+        _timeout(
+            "Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at "
+            "once"
+        ),
+    ] = None
 
 
-@arguments
+@dataclass(frozen=True, slots=True)
 class CapturePane:
-    pane_id: str = string("Pane id or name")
-    lines: int | None = argument(
-        f"How many lines (default 100, max {MAX_TEXT_LINES})", default=None, minimum=1
-    )
-    since: int | None = argument("Cursor to read on from, oldest first", default=None, minimum=0)
-    pattern: str | None = string("Regular expression", default=None)
-    ansi: bool = argument("Keep colours of the last lines", default=False)
+    pane_id: _PaneId
+    lines: Annotated[
+        int | None, argument(f"How many lines (default 100, max {MAX_TEXT_LINES})", minimum=1)
+    ] = None
+    since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
+    pattern: Annotated[str | None, string("Regular expression")] = None
+    ansi: Annotated[bool, argument("Keep colours of the last lines")] = False
 
 
-@arguments
+@dataclass(frozen=True, slots=True)
 class Run:
-    command: str = string("Shell command; may have several lines")
-    pane_id: str | None = string("Pane with a shell at its prompt", default=None)
-    cwd: str | None = string("Directory to run in, without pane_id", default=None)
-    timeout_s: float = _timeout("Seconds to give it (default 30)", DEFAULT_TIMEOUT_S)
+    command: Annotated[str, string("Shell command; may have several lines")]
+    pane_id: Annotated[str | None, string("Pane with a shell at its prompt")] = None
+    cwd: Annotated[str | None, string("Directory to run in, without pane_id")] = None
+    timeout_s: Annotated[float, _timeout("Seconds to give it (default 30)")] = DEFAULT_TIMEOUT_S
 
 
-@arguments
+@dataclass(frozen=True, slots=True)
 class Wait:
-    pane_id: str | Sequence[str] = _one_or_several(
-        "Pane id or name, or an array of them", _MAX_PANES, minLength=1
+    pane_id: Annotated[
+        str | Sequence[str],
+        _one_or_several("Pane id or name, or an array of them", _MAX_PANES, minLength=1),
+    ]
+    pattern: Annotated[str | None, string("Regular expression for a line")] = None
+    stop_pattern: Annotated[
+        str | None, string("Another one that ends the wait, such as 'error|panic'")
+    ] = None
+    idle_s: Annotated[
+        float | None, argument("Until nothing is printed for so many seconds", minimum=0)
+    ] = None
+    since: Annotated[
+        int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
+    ] = None
+    timeout_s: Annotated[float, _timeout("Most seconds to wait (default 30); 0 looks now")] = (
+        DEFAULT_TIMEOUT_S
     )
-    pattern: str | None = string("Regular expression for a line", default=None)
-    stop_pattern: str | None = string(
-        "Another one that ends the wait, such as 'error|panic'", default=None
-    )
-    idle_s: float | None = argument(
-        "Until nothing is printed for so many seconds", default=None, minimum=0
-    )
-    since: int | None = argument(
-        "Cursor to begin at (default: the last keys sent)", default=None, minimum=0
-    )
-    timeout_s: float = _timeout("Most seconds to wait (default 30); 0 looks now", DEFAULT_TIMEOUT_S)
 
 
-@arguments
+@dataclass(frozen=True, slots=True)
 class KillPane:
-    pane_id: str = string("Pane id or name")
+    pane_id: _PaneId

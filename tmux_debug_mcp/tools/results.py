@@ -9,6 +9,7 @@ go on from::
 from collections.abc import Sequence
 from typing import Any
 
+from tmux_debug_mcp.errors import head
 from tmux_debug_mcp.logs.excerpts import Excerpt, joined
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.looking.state import State
@@ -18,7 +19,7 @@ from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.waiting import Conditions
 
-from .toolset import Answer, came_out
+from .toolset import Answer, ask_a_person, came_out
 
 _MAX_COMMAND_CHARACTERS = 100
 _REASON_REMARKS = {
@@ -74,7 +75,7 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
     if cursor is None:
         cursor = state.cursor
     if state.awaits is Awaits.HIDDEN_INPUT:
-        remarks += (f"a person can type it: tmux-debug secret {pane.id}",)
+        remarks += (ask_a_person(pane),)
     facts = [f"{shown_name(pane)} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
@@ -123,7 +124,6 @@ def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: s
 
 
 def _observed_status(report: Report, conditions: Conditions) -> str:
-    """Return the status line of an report. The pane's notices are taken."""
     remarks = []
     reason_remark = _reason_remark(report.reason, conditions)
     if reason_remark:
@@ -137,21 +137,15 @@ def _observed_status(report: Report, conditions: Conditions) -> str:
 
 
 def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
-    """Return a remark on why a wait ended, None where the state says it."""
-    if reason is Reason.TIMED_OUT:
-        return _timeout_remark(conditions)
+    """Return a remark on why a wait ended, None where the state says it or a call only looked."""
     if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
-    return _REASON_REMARKS.get(reason)
-
-
-def _timeout_remark(conditions: Conditions) -> str | None:
-    """Return a remark on a timeout, None for a call that only looks."""
+    if reason is not Reason.TIMED_OUT:
+        return _REASON_REMARKS.get(reason)
     if conditions.is_look:
         return None
-    if conditions.is_for_rest:
-        return f"not at rest after {conditions.timeout_s:g} s"
-    return f"timed out after {conditions.timeout_s:g} s"
+    waited = "not at rest" if conditions.is_for_rest else "timed out"
+    return f"{waited} after {conditions.timeout_s:g} s"
 
 
 def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
@@ -175,6 +169,4 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
 
 def shown_command(command: str) -> str:
     """Return the head of a command, at most 100 characters, with "…" where it was longer."""
-    if len(command) <= _MAX_COMMAND_CHARACTERS:
-        return command
-    return command[:_MAX_COMMAND_CHARACTERS] + "…"
+    return head(command, _MAX_COMMAND_CHARACTERS)

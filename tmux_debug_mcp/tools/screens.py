@@ -48,23 +48,23 @@ class Screens:
     def handlers(self) -> Mapping[str, Any]:
         """Return the handlers, by the SDK's names for them."""
         return {
-            "lifespan": self.connected,
-            "on_list_resources": self.list,
-            "on_list_resource_templates": self.templates,
-            "on_read_resource": self.read,
-            "on_subscribe_resource": self.subscribe,
-            "on_unsubscribe_resource": self.unsubscribe,
-            "on_subscriptions_listen": self.listen,
+            "lifespan": self._connected,
+            "on_list_resources": self._list,
+            "on_list_resource_templates": self._templates,
+            "on_read_resource": self._read,
+            "on_subscribe_resource": self._subscribe,
+            "on_unsubscribe_resource": self._unsubscribe,
+            "on_subscriptions_listen": self._listen,
         }
 
     @asynccontextmanager
-    async def connected(self, _server: object) -> AsyncIterator[None]:
+    async def _connected(self, _server: object) -> AsyncIterator[None]:
         """Watch what the client subscribes to for the time of the block."""
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()
 
-    async def list(
+    async def _list(
         self, _ctx: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Return a resource for each session, and for the default one before it is made."""
@@ -72,7 +72,7 @@ class Screens:
         resources = [
             types.Resource(
                 name=name,
-                uri=_uri(name),
+                uri=_PREFIX + quote(name, safe=""),
                 mime_type=_MIME_TYPE,
                 description=f"The screen of session '{name}'",
             )
@@ -80,10 +80,9 @@ class Screens:
         ]
         return types.ListResourcesResult(resources=resources)
 
-    async def templates(
+    async def _templates(
         self, _ctx: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Return the template of the URIs."""
         template = types.ResourceTemplate(
             name="screen",
             uri_template=_PREFIX + "{session}",
@@ -92,28 +91,17 @@ class Screens:
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read(
+    async def _read(
         self, _ctx: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return what a session shows.
-
-        Raises:
-            MCPError: There is no such session.
-            ToolError: Its screen can't be read.
-        """
         uri = str(params.uri)
         screen = await capture_screen(await self._find(uri))
         contents = types.TextResourceContents(uri=uri, mime_type=_MIME_TYPE, text=screen.text())
         return types.ReadResourceResult(contents=[contents])
 
-    async def subscribe(
+    async def _subscribe(
         self, ctx: _Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Begin to notify the client of a screen's changes.
-
-        Raises:
-            MCPError: There is no such session.
-        """
         uri = str(params.uri)
         await self._find(uri)
         if uri not in self._subscriptions:
@@ -121,16 +109,15 @@ class Screens:
             self._subscriptions[uri] = self._watch(uri, notify)
         return types.EmptyResult()
 
-    async def unsubscribe(
+    async def _unsubscribe(
         self, _ctx: _Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Stop notifying the client."""
         watch = self._subscriptions.pop(str(params.uri), None)
         if watch:
             watch.cancel()
         return types.EmptyResult()
 
-    async def listen(
+    async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Notify the client of the changes of screens until the request ends."""
@@ -148,6 +135,7 @@ class Screens:
                 watch.cancel()
 
     async def _find(self, uri: str) -> Pane:
+        """Return the session of a URI; an MCPError says that there is none."""
         if not uri.startswith(_PREFIX):
             raise MCPError(
                 types.INVALID_PARAMS,
@@ -211,10 +199,6 @@ async def _follow(pane: Pane, notify: _Notify) -> None:
 def _version(pane: Pane) -> tuple[int, int, int]:
     """Return what changes whenever the screen may."""
     return pane.log.size, pane.log.columns, pane.log.rows
-
-
-def _uri(session: str) -> str:
-    return _PREFIX + quote(session, safe="")
 
 
 def _session_of(uri: str) -> str:

@@ -7,10 +7,10 @@ more where it helps. With a socket, tabs are windows of the user's own tmux serv
 
 import contextlib
 import os
-import signal
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from signal import Signals
+from typing import Annotated, Any, Literal
 
 from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import Excerpt
@@ -30,14 +30,14 @@ from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.host import MAX_HISTORY_LINES
 
-from .arguments import argument, arguments, short_name, string, variables, whole
+from .arguments import Directory, Variables, argument, short_name, string, whole
 from .toolset import (
     CREATES,
     DESTROYS,
     READS,
     Answer,
-    NoArguments,
     Toolset,
+    ask_a_person,
     came_out,
     json_answer,
     may_kill,
@@ -192,10 +192,9 @@ def _is_ours(settings: Settings) -> bool:
     return not settings.socket
 
 
-# What the model reads of arguments that several tools have.
-_TAB = "Tab id, e.g. @3"
-_READABLE_TAB = "Tab id, e.g. @3; of an earlier run, RUN/@3"
-_STRIP_ANSI = "Remove ANSI sequences (default false)"
+_Tab = Annotated[str, string("Tab id, e.g. @3")]
+_ReadableTab = Annotated[str, string("Tab id, e.g. @3; of an earlier run, RUN/@3")]
+_StripAnsi = Annotated[bool, argument("Remove ANSI sequences (default false)")]
 
 TOOLSET = Toolset(
     "tabs",
@@ -209,31 +208,28 @@ TOOLSET = Toolset(
 )
 
 
-@arguments
-class CreateTab:
-    name: str | None = short_name("Name for the tab", default=None)
-    cwd: str | None = string("Directory to start in", default=None)
-    env: Mapping[str, str] | None = variables()
-    login: bool | None = argument(
-        "Start a login shell, which reads the user's profile", default=None
-    )
-
-
 @TOOLSET.tool("create_tab", "Create a new terminal tab with a shell.", CREATES)
-async def create_tab(tabs: Tabs, arguments: CreateTab) -> Answer:
+async def create_tab(
+    tabs: Tabs,
+    name: Annotated[str | None, short_name("Name for the tab")] = None,
+    cwd: Directory = None,
+    env: Variables = None,
+    login: Annotated[
+        bool | None, argument("Start a login shell, which reads the user's profile")
+    ] = None,
+) -> Answer:
     if tabs.users:
-        return await tabs.users.create_tab(
-            arguments.name, arguments.cwd, arguments.env or {}, login=arguments.login
-        )
+        return await tabs.users.create_tab(name, cwd, env or {}, login=login)
     shell = interactive_shell(tabs.engine.settings)
-    program = [shell, "-l"] if arguments.login else [shell]
-    name = os.path.basename(shell) if arguments.name is None else arguments.name
+    program = [shell, "-l"] if login else [shell]
+    if name is None:
+        name = os.path.basename(shell)
     check_name(name, ids=TAB_ID)
     new = NewPane(
         " ".join(program),
         name,
-        cwd=arguments.cwd,
-        env=arguments.env or {},
+        cwd=cwd,
+        env=env or {},
         program=program,
         is_shown=True,
     )
@@ -251,7 +247,7 @@ async def create_tab(tabs: Tabs, arguments: CreateTab) -> Answer:
     "List all terminal tabs; those of earlier runs, of which only logs are left, as RUN/@N.",
     READS,
 )
-async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
+async def list_tabs(tabs: Tabs) -> Answer:
     if tabs.users:
         return await tabs.users.list_tabs()
     engine = tabs.engine
@@ -268,7 +264,7 @@ async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
             **state_facts(state),
         }
         if state.awaits is Awaits.HIDDEN_INPUT:
-            row["note"] = _ask_a_person(pane)
+            row["note"] = ask_a_person(pane)
         shown.append(row)
     earlier = [
         {
@@ -291,39 +287,31 @@ async def list_tabs(tabs: Tabs, _arguments: NoArguments) -> Answer:
     return json_answer(None, result)
 
 
-def _ask_a_person(pane: Pane) -> str:
-    """Return how a secret is typed: what start_process types is put on record."""
-    return f"a person can type it: tmux-debug secret {pane.id}"
-
-
-@arguments
-class ReadLogs:
-    window_id: str = string(_READABLE_TAB)
-    lines: int = whole("Lines from the end (default 500)", default=500, minimum=1)
-    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
-
-
 @TOOLSET.tool(
     "read_logs_from_tab",
     "Read the last lines that a tab printed, also after it ended.",
     READS,
     meta={"anthropic/maxResultSizeChars": 2 * MAX_LOG_CHARACTERS},
 )
-async def read_logs(tabs: Tabs, arguments: ReadLogs) -> Answer:
-    users = tabs.users_for(arguments.window_id)
+async def read_logs(
+    tabs: Tabs,
+    window_id: _ReadableTab,
+    lines: Annotated[int, whole("Lines from the end (default 500)", minimum=1)] = 500,
+    *,
+    strip_ansi: _StripAnsi = False,
+) -> Answer:
+    users = tabs.users_for(window_id)
     if users:
-        return await users.read_logs(
-            arguments.window_id, arguments.lines, strip_ansi=arguments.strip_ansi
-        )
-    async with tabs.engine.open_readable(tabs.readable_id(arguments.window_id)) as tab:
+        return await users.read_logs(window_id, lines, strip_ansi=strip_ansi)
+    async with tabs.engine.open_readable(tabs.readable_id(window_id)) as tab:
         gaps = await _gaps(tab)
         end = (await tab.state()).cursor
         found, is_cut = await read_last_lines(
-            tab.log, end, arguments.lines, MAX_LOG_CHARACTERS, is_raw=not arguments.strip_ansi
+            tab.log, end, lines, MAX_LOG_CHARACTERS, is_raw=not strip_ansi
         )
     content = "\n".join(found)
     result = {"content": content, "returned_lines": len(found), "truncated": is_cut}
-    return json_answer(arguments.window_id, result | gaps, content)
+    return json_answer(window_id, result | gaps, content)
 
 
 async def _gaps(tab: Readable) -> dict[str, str]:
@@ -332,16 +320,6 @@ async def _gaps(tab: Readable) -> dict[str, str]:
     if tab.has_gaps:
         return {"note": "Some output was lost: there was no room for it."}
     return {}
-
-
-@arguments
-class ExecuteCommand:
-    window_id: str = string(_TAB)
-    command: str = string("Shell command; may have several lines")
-    timeout_ms: float = argument(
-        "Milliseconds to give it (default 10000)", default=10_000, minimum=1, maximum=3_600_000
-    )
-    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
 
 
 @TOOLSET.tool(
@@ -355,16 +333,25 @@ class ExecuteCommand:
     may_take_long=True,
     is_offered=_is_ours,
 )
-async def execute_command(tabs: Tabs, arguments: ExecuteCommand) -> Answer:
-    users = tabs.users_for(arguments.window_id)
+async def execute_command(
+    tabs: Tabs,
+    window_id: _Tab,
+    command: Annotated[str, string("Shell command; may have several lines")],
+    timeout_ms: Annotated[
+        float, argument("Milliseconds to give it (default 10000)", minimum=1, maximum=3_600_000)
+    ] = 10_000,
+    *,
+    strip_ansi: _StripAnsi = False,
+) -> Answer:
+    users = tabs.users_for(window_id)
     if users:
         reason = "what a command prints, and its exit code, can't be told there"
-        await users.refuse(arguments.window_id, reason)
-    check(NewPane(arguments.command))
-    pane = tabs.usable(arguments.window_id)
-    timeout_s = arguments.timeout_ms / 1000
-    show = partial(_output, is_raw=not arguments.strip_ansi)
-    outcome = await run_in_turn(pane, arguments.command, timeout_s, show)
+        await users.refuse(window_id, reason)
+    check(NewPane(command))
+    pane = tabs.usable(window_id)
+    timeout_s = timeout_ms / 1000
+    show = partial(_output, is_raw=not strip_ansi)
+    outcome = await run_in_turn(pane, command, timeout_s, show)
     came = came_out(outcome.reason, outcome.state, outcome.exit_code)
     return json_answer(pane.window, _ran(pane, outcome, timeout_s), outcome.excerpt.text, came)
 
@@ -381,7 +368,7 @@ def _ran(pane: Pane, outcome: Outcome, timeout_s: float) -> dict[str, Any]:
         awaits = outcome.state.awaits or Awaits.KEYS
         result["awaits"] = awaits.value
         if awaits is Awaits.HIDDEN_INPUT:
-            remarks.append(f"It runs on and awaits hidden input; {_ask_a_person(pane)}.")
+            remarks.append(f"It runs on and awaits hidden input; {ask_a_person(pane)}.")
         else:
             remarks.append(
                 "It runs on and awaits that: answer with start_process, or stop it with "
@@ -410,13 +397,6 @@ async def _output(log: Log, start: int, end: int, *, is_raw: bool) -> Excerpt:
     return Excerpt(piece.text.split("\n"), [], piece.start - start)
 
 
-@arguments
-class StartProcess:
-    window_id: str = string(_TAB)
-    command: str = string("Shell command")
-    append_newline: bool = argument("Press Enter after it (default true)", default=True)
-
-
 @TOOLSET.tool(
     "start_process",
     "Type a command that goes on, such as a server, into a tab; returns at once. Read what it "
@@ -424,15 +404,19 @@ class StartProcess:
     DESTROYS,
     may_take_long=True,
 )
-async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
-    users = tabs.users_for(arguments.window_id)
+async def start_process(
+    tabs: Tabs,
+    window_id: _Tab,
+    command: Annotated[str, string("Shell command")],
+    *,
+    append_newline: Annotated[bool, argument("Press Enter after it (default true)")] = True,
+) -> Answer:
+    users = tabs.users_for(window_id)
     if users:
-        return await users.start_process(
-            arguments.window_id, arguments.command, append_newline=arguments.append_newline
-        )
-    check(NewPane(arguments.command))
-    pane = tabs.usable(arguments.window_id)
-    lines = lines_of(arguments.command, append_newline=arguments.append_newline)
+        return await users.start_process(window_id, command, append_newline=append_newline)
+    check(NewPane(command))
+    pane = tabs.usable(window_id)
+    lines = lines_of(command, append_newline=append_newline)
     async with turn(pane, pane.clock.times.turn_s):
         foreground = (await pane.state()).foreground or "a program"
         is_shell = await pane.terminal.prompt(pane.clock.times.prompt_soon_s) is not None
@@ -440,19 +424,11 @@ async def start_process(tabs: Tabs, arguments: StartProcess) -> Answer:
     remarks = []
     if sent.why_not:
         remarks.append(f"Line {sent.done + 1} was not typed: {sent.why_not}.")
-    if not arguments.append_newline:
+    if not append_newline:
         remarks.append("Enter was not pressed.")
     if not is_shell:
         remarks.append(f"It was typed into {foreground}, which is in the foreground.")
     return json_answer(pane.window, noted({"started": True}, remarks))
-
-
-@arguments
-class StopProcess:
-    window_id: str = string(_TAB)
-    signal: Literal["SIGINT", "SIGTERM"] = argument(
-        "SIGINT, which is C-c (default), or SIGTERM", default="SIGINT"
-    )
 
 
 @TOOLSET.tool(
@@ -460,10 +436,16 @@ class StopProcess:
     "Stop what runs in the foreground of a tab, and tell whether it stopped; the shell stays.",
     DESTROYS,
 )
-async def stop_process(tabs: Tabs, arguments: StopProcess) -> Answer:
-    window_id, number = arguments.window_id, signal.Signals[arguments.signal]
+async def stop_process(
+    tabs: Tabs,
+    window_id: _Tab,
+    signal: Annotated[
+        Literal["SIGINT", "SIGTERM"], argument("SIGINT, which is C-c (default), or SIGTERM")
+    ] = "SIGINT",
+) -> Answer:
+    number = Signals[signal]
     advice = "close_tab ends all that runs there"
-    if number == signal.SIGINT:
+    if number == Signals.SIGINT:
         advice = "SIGTERM may help"
     users = tabs.users_for(window_id)
     if users:
@@ -477,16 +459,6 @@ async def stop_process(tabs: Tabs, arguments: StopProcess) -> Answer:
     return json_answer(window_id, {"success": False, "note": f"Not stopped: {reason}."})
 
 
-@arguments
-class StreamLogs:
-    window_id: str = string(_READABLE_TAB)
-    from_byte: int = whole("Offset to start at (default 0)", default=0, minimum=0)
-    max_bytes: int = whole(
-        "Most bytes to read (default 65536)", default=65_536, minimum=1, maximum=MAX_CHUNK_BYTES
-    )
-    strip_ansi: bool = argument(_STRIP_ANSI, default=False)
-
-
 @TOOLSET.tool(
     "stream_logs_from_tab",
     "Read a tab's log on from a byte offset, oldest first; go on from next_byte. Offsets stay "
@@ -494,25 +466,33 @@ class StreamLogs:
     READS,
     meta={"anthropic/maxResultSizeChars": 2 * MAX_CHUNK_BYTES},
 )
-async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
-    users = tabs.users_for(arguments.window_id)
+async def stream_logs(
+    tabs: Tabs,
+    window_id: _ReadableTab,
+    from_byte: Annotated[int, whole("Offset to start at (default 0)", minimum=0)] = 0,
+    max_bytes: Annotated[
+        int, whole("Most bytes to read (default 65536)", minimum=1, maximum=MAX_CHUNK_BYTES)
+    ] = 65_536,
+    *,
+    strip_ansi: _StripAnsi = False,
+) -> Answer:
+    users = tabs.users_for(window_id)
     if users:
-        await users.refuse(arguments.window_id, "there are no offsets to read from")
-    start = arguments.from_byte
-    async with tabs.engine.open_readable(tabs.readable_id(arguments.window_id)) as tab:
+        await users.refuse(window_id, "there are no offsets to read from")
+    async with tabs.engine.open_readable(tabs.readable_id(window_id)) as tab:
         gaps = await _gaps(tab)
         state = await tab.state()
-        if start > tab.log.size:
+        if from_byte > tab.log.size:
             raise errors.ArgumentError(
-                f"Parameter 'from_byte' is {start}, and the log has {state.cursor} bytes. "
+                f"Parameter 'from_byte' is {from_byte}, and the log has {state.cursor} bytes. "
                 f"Give at most {state.cursor}."
             )
         piece = await read_chunk(
             tab.log,
-            start,
+            from_byte,
             state.cursor,
-            arguments.max_bytes,
-            is_raw=not arguments.strip_ansi,
+            max_bytes,
+            is_raw=not strip_ansi,
             is_final=state.is_final,
         )
     is_end = not piece.remaining_bytes
@@ -520,14 +500,9 @@ async def stream_logs(tabs: Tabs, arguments: StreamLogs) -> Answer:
     if state.is_final and is_end:  # what is unfinished when a program ends stays so
         next_byte = max(next_byte, state.cursor)
     result: dict[str, Any] = {"chunk": piece.text, "next_byte": next_byte, "eof": is_end}
-    if piece.start > start:
-        result["skipped_bytes"] = piece.start - start
-    return json_answer(arguments.window_id, result | gaps, piece.text)
-
-
-@arguments
-class SetHistoryLimit:
-    limit: int = whole("Lines", minimum=1, maximum=MAX_HISTORY_LINES)
+    if piece.start > from_byte:
+        result["skipped_bytes"] = piece.start - from_byte
+    return json_answer(window_id, result | gaps, piece.text)
 
 
 @TOOLSET.tool(
@@ -537,20 +512,17 @@ class SetHistoryLimit:
     CREATES,
     is_offered=_is_ours,
 )
-async def set_history_limit(tabs: Tabs, arguments: SetHistoryLimit) -> Answer:
+async def set_history_limit(
+    tabs: Tabs, limit: Annotated[int, whole("Lines", minimum=1, maximum=MAX_HISTORY_LINES)]
+) -> Answer:
     if tabs.users:
         raise errors.ToolError(
             "The history limit of the user's own tmux server is an option of the user's, and is "
             "left alone."
         )
-    await tabs.engine.host.set_history_limit(arguments.limit)
+    await tabs.engine.host.set_history_limit(limit)
     note = "It holds for tabs that are created from now on."
     return json_answer(None, {"success": True, "note": note})
-
-
-@arguments
-class CloseTab:
-    window_id: str = string(_TAB)
 
 
 @TOOLSET.tool(
@@ -559,12 +531,12 @@ class CloseTab:
     DESTROYS,
     is_offered=may_kill,
 )
-async def close_tab(tabs: Tabs, arguments: CloseTab) -> Answer:
-    users = tabs.users_for(arguments.window_id)
+async def close_tab(tabs: Tabs, window_id: _Tab) -> Answer:
+    users = tabs.users_for(window_id)
     if users:
-        return await users.close_tab(arguments.window_id)
+        return await users.close_tab(window_id)
     engine = tabs.engine
-    tab = tabs.usable(arguments.window_id)
+    tab = tabs.usable(window_id)
     state = await engine.kill(tab)
     for pane in engine.panes_in(tab.window):  # of a window that was split
         with contextlib.suppress(errors.PaneNotFoundError):  # it was killed meanwhile

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 
@@ -27,11 +27,11 @@ from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COL
 from .arguments import (
     MAX_TEXT_CHARACTERS,
     MAX_TEXT_LINES,
+    Directory,
+    Variables,
     argument,
-    arguments,
     short_name,
     string,
-    variables,
 )
 from .sessions import DEFAULT, Sessions, wait_for_first_look
 from .toolset import (
@@ -39,7 +39,6 @@ from .toolset import (
     DESTROYS,
     READS,
     Answer,
-    NoArguments,
     Toolset,
     came_out,
     compact,
@@ -98,8 +97,7 @@ def _resources(sessions: Sessions) -> Mapping[str, Any]:
     return Screens(sessions, SENTENCES).handlers()
 
 
-# What the model reads of arguments that several tools have.
-_SESSION = "Session name (default: default)"
+_Session = Annotated[str, string("Session name (default: default)")]
 
 TOOLSET = Toolset(
     "terminal",
@@ -113,55 +111,42 @@ TOOLSET = Toolset(
 )
 
 
-@arguments
-class TypeText:
-    text: str = string("Text to type")
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool(
     "type",
     "Type text into the terminal, exactly; a line feed is Enter. Use sendKey for other keys.",
     DESTROYS,
 )
-async def type_text(sessions: Sessions, arguments: TypeText) -> Answer:
-    text = arguments.text
+async def type_text(
+    sessions: Sessions,
+    text: Annotated[str, string("Text to type")],
+    session: _Session = DEFAULT,
+) -> Answer:
     size = len(text.encode())
     if size > MAX_KEYS_BYTES:
         raise errors.ArgumentError(
             f"Parameter 'text' has {size} bytes; at most {MAX_KEYS_BYTES} go at once. Send "
             "it in parts."
         )
-    pane = await sessions.find(arguments.session, to_write=True)
+    pane = await sessions.find(session, to_write=True)
     await send(pane, [typed_at_once(text)])
     return Answer([f"Typed {len(text)} character(s) to terminal"], pane_id=pane.name)
 
 
-@arguments
-class SendKey:
-    key: str = string("Key name, e.g. Ctrl+C")
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool("sendKey", f"Press a key: {_KEYS}.", DESTROYS)
-async def send_key(sessions: Sessions, arguments: SendKey) -> Answer:
-    name = key_name(arguments.key)
+async def send_key(
+    sessions: Sessions,
+    key: Annotated[str, string("Key name, e.g. Ctrl+C")],
+    session: _Session = DEFAULT,
+) -> Answer:
+    name = key_name(key)
     if name is None:
         raise errors.ArgumentError(
-            f"Parameter 'key' is '{arguments.key[:40]}', which is no key. Keys are {_KEYS}. Use "
+            f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use "
             "type for text."
         )
-    pane = await sessions.find(arguments.session, to_write=True)
+    pane = await sessions.find(session, to_write=True)
     await send(pane, [pressed((name,))])
-    return Answer([f"Sent key: {arguments.key}"], pane_id=pane.name)
-
-
-@arguments
-class GetContent:
-    visible_only: bool = argument(
-        "Only the visible screen (default false)", called="visibleOnly", default=False
-    )
-    session: str = string(_SESSION, default=DEFAULT)
+    return Answer([f"Sent key: {key}"], pane_id=pane.name)
 
 
 @TOOLSET.tool(
@@ -170,15 +155,22 @@ class GetContent:
     "the visible screen. Also of a session of an earlier run, RUN/NAME.",
     READS,
 )
-async def get_content(sessions: Sessions, arguments: GetContent) -> Answer:
-    target = arguments.session
+async def get_content(
+    sessions: Sessions,
+    *,
+    visible_only: Annotated[
+        bool, argument("Only the visible screen (default false)", called="visibleOnly")
+    ] = False,
+    session: _Session = DEFAULT,
+) -> Answer:
+    target = session
     if not names_run(target):
         pane = await sessions.find(target)
         await _rest_after_keys(pane)
         target = pane.id
     async with sessions.engine.open_readable(target) as readable:
         name = readable.name
-        if arguments.visible_only:
+        if visible_only:
             text = await shown_screen(readable)
         else:
             text = await last_lines(readable, MAX_TEXT_LINES, MAX_TEXT_CHARACTERS)
@@ -197,20 +189,21 @@ async def _rest_after_keys(pane: Pane) -> None:
         await rest(pane, rest_s)
 
 
-@arguments
-class TakeScreenshot:
-    format: Literal["text", "png"] = argument("png adds a picture (default text)", default="text")
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool(
     "takeScreenshot",
     "Return the visible screen with cursor position and dimensions, as text or also as a "
     "picture with its colours.",
     READS,
 )
-async def take_screenshot(sessions: Sessions, arguments: TakeScreenshot) -> Answer:
-    pane = await sessions.find(arguments.session)
+async def take_screenshot(
+    sessions: Sessions,
+    kind: Annotated[
+        Literal["text", "png"],
+        argument("png adds a picture (default text)", called="format"),
+    ] = "text",
+    session: _Session = DEFAULT,
+) -> Answer:
+    pane = await sessions.find(session)
     await _rest_after_keys(pane)
     screen = await capture_screen(pane)
     (x, y), text = screen.cursor, screen.text()
@@ -220,7 +213,7 @@ async def take_screenshot(sessions: Sessions, arguments: TakeScreenshot) -> Answ
         "dimensions": {"cols": screen.columns, "rows": screen.height},
     }
     image = None
-    if arguments.format == "png":
+    if kind == "png":
         try:
             from tmux_debug_mcp.pictures.png import draw  # noqa: PLC0415  it imports Pillow
         except ImportError:
@@ -233,57 +226,49 @@ async def take_screenshot(sessions: Sessions, arguments: TakeScreenshot) -> Answ
     return Answer([compact(result)], pane_id=pane.name, output=text, image=image)
 
 
-@arguments
-class OfSession:
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool("clear", "Clear the terminal's screen and scrollback.", DESTROYS)
-async def clear_session(sessions: Sessions, arguments: OfSession) -> Answer:
-    pane = await sessions.find(arguments.session, to_write=True)
+async def clear_session(sessions: Sessions, session: _Session = DEFAULT) -> Answer:
+    pane = await sessions.find(session, to_write=True)
     await clear(pane)
     return Answer(["Terminal cleared"], pane_id=pane.name)
 
 
-@arguments
-class Resize:
-    cols: int = argument(minimum=MIN_SIZE, maximum=MAX_COLUMNS)
-    rows: int = argument(minimum=MIN_SIZE, maximum=MAX_ROWS)
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool("resize", "Change the terminal's size.", CREATES)
-async def resize_session(sessions: Sessions, arguments: Resize) -> Answer:
-    pane = await sessions.find(arguments.session)
-    await resize(pane, arguments.cols, arguments.rows)
-    return Answer([f"Terminal resized to {arguments.cols}x{arguments.rows}"], pane_id=pane.name)
-
-
-@arguments
-class CreateSession:
-    name: str = short_name()
-    cols: int | None = argument(
-        f"Width (default {SESSION_COLUMNS}, or as configured)",
-        default=None,
-        minimum=MIN_SIZE,
-        maximum=MAX_COLUMNS,
-    )
-    rows: int | None = argument(
-        f"Height (default {SESSION_ROWS}, or as configured)",
-        default=None,
-        minimum=MIN_SIZE,
-        maximum=MAX_ROWS,
-    )
-    cwd: str | None = string("Directory to start in", default=None)
-    env: Mapping[str, str] | None = variables()
-    command: str | None = string("Command to run instead of a shell", default=None)
+async def resize_session(
+    sessions: Sessions,
+    cols: Annotated[int, argument(minimum=MIN_SIZE, maximum=MAX_COLUMNS)],
+    rows: Annotated[int, argument(minimum=MIN_SIZE, maximum=MAX_ROWS)],
+    session: _Session = DEFAULT,
+) -> Answer:
+    pane = await sessions.find(session)
+    await resize(pane, cols, rows)
+    return Answer([f"Terminal resized to {cols}x{rows}"], pane_id=pane.name)
 
 
 @TOOLSET.tool(
     "createSession", "Start another terminal session, with a shell or a command.", CREATES
 )
-async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer:
-    name = arguments.name
+async def create_session(
+    sessions: Sessions,
+    name: Annotated[str, short_name()],
+    cols: Annotated[
+        int | None,
+        argument(
+            f"Width (default {SESSION_COLUMNS}, or as configured)",
+            minimum=MIN_SIZE,
+            maximum=MAX_COLUMNS,
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        argument(
+            f"Height (default {SESSION_ROWS}, or as configured)", minimum=MIN_SIZE, maximum=MAX_ROWS
+        ),
+    ] = None,
+    cwd: Directory = None,
+    env: Variables = None,
+    command: Annotated[str | None, string("Command to run instead of a shell")] = None,
+) -> Answer:
     async with sessions.engine.naming:
         if await sessions.engine.running_pane(name):
             raise errors.LimitReachedError(
@@ -291,13 +276,13 @@ async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer
             )
         pane = await sessions.create(
             name,
-            arguments.command,
-            cwd=arguments.cwd,
-            env=arguments.env,
-            columns=arguments.cols,
-            rows=arguments.rows,
+            command,
+            cwd=cwd,
+            env=env,
+            columns=cols,
+            rows=rows,
         )
-    await wait_for_first_look(pane, arguments.command)
+    await wait_for_first_look(pane, command)
     state = await pane.state()
     text = f"Created session '{name}' ({pane.log.columns}x{pane.log.rows})"
     if not state.is_running:
@@ -306,7 +291,7 @@ async def create_session(sessions: Sessions, arguments: CreateSession) -> Answer
 
 
 @TOOLSET.tool("listSessions", "List the sessions as JSON, with size and what runs there.", READS)
-async def list_sessions(sessions: Sessions, _arguments: NoArguments) -> Answer:
+async def list_sessions(sessions: Sessions) -> Answer:
     states = [(pane, await pane.state()) for pane in sessions.engine.panes]
     running = {pane.name for pane, state in states if state.is_running}
     newest = {pane.name: pane for pane, _ in states}
@@ -338,18 +323,17 @@ def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
     newest = {(run, entry.name): entry.window for run, entry in kept}
     rows = []
     for run, entry in kept:
-        if newest[run, entry.name] == entry.window:
-            rows.append({"session": f"{run}/{entry.name}", "status": "exited"})
-        else:
+        row = {"session": f"{run}/{entry.name}", "status": "exited"}
+        if newest[run, entry.name] != entry.window:
             row = {"session": f"{run}/{entry.window}", "name": entry.name, "status": "exited"}
-            rows.append(row)
+        rows.append(row)
     return rows
 
 
 @TOOLSET.tool("closeSession", "End a session and all that runs in it.", DESTROYS)
-async def close_session(sessions: Sessions, arguments: OfSession) -> Answer:
+async def close_session(sessions: Sessions, session: _Session = DEFAULT) -> Answer:
     engine = sessions.engine
-    pane = await engine.find(arguments.session)
+    pane = await engine.find(session)
     state = await engine.kill(pane)
     for older in engine.panes:
         if older.name == pane.name and not (await older.state()).is_running:
@@ -359,22 +343,20 @@ async def close_session(sessions: Sessions, arguments: OfSession) -> Answer:
     return Answer([text], pane_id=pane.name, outcome=came_out("killed", state))
 
 
-@arguments
-class StartRecording:
-    path: str | None = string("New file (default: a name of its own)", default=None)
-    session: str = string(_SESSION, default=DEFAULT)
-
-
 @TOOLSET.tool(
     "startRecording",
     "Record what a session prints to an asciicast file, which asciinema plays.",
     CREATES,
 )
-async def start_recording(sessions: Sessions, arguments: StartRecording) -> Answer:
-    pane = await sessions.find(arguments.session, to_write=True)
-    path = _recording_path(sessions.engine.settings, pane, arguments.path)
-    await sessions.recordings.start(pane, path)
-    return Answer([f"Recording session '{pane.name}' to {path}"], pane_id=pane.name)
+async def start_recording(
+    sessions: Sessions,
+    path: Annotated[str | None, string("New file (default: a name of its own)")] = None,
+    session: _Session = DEFAULT,
+) -> Answer:
+    pane = await sessions.find(session, to_write=True)
+    file = _recording_path(sessions.engine.settings, pane, path)
+    await sessions.recordings.start(pane, file)
+    return Answer([f"Recording session '{pane.name}' to {file}"], pane_id=pane.name)
 
 
 def _recording_path(settings: Settings, pane: Pane, given: str | None) -> Path:
@@ -386,16 +368,17 @@ def _recording_path(settings: Settings, pane: Pane, given: str | None) -> Path:
 
 
 @TOOLSET.tool("stopRecording", "End a recording; returns its file.", CREATES)
-async def stop_recording(sessions: Sessions, arguments: OfSession) -> Answer:
-    name = arguments.session
-    recording = sessions.recordings.stop(name)
+async def stop_recording(sessions: Sessions, session: _Session = DEFAULT) -> Answer:
+    recording = sessions.recordings.stop(session)
     if recording is None:
-        await sessions.engine.find(name)
-        raise errors.ToolError(f"Session '{name}' is not being recorded. Use startRecording first.")
+        await sessions.engine.find(session)
+        raise errors.ToolError(
+            f"Session '{session}' is not being recorded. Use startRecording first."
+        )
     if not recording.path.exists():
         raise errors.ToolError(
             f"The recording is lost: its file {recording.path} was removed meanwhile."
         )
     cut = f" until {recording.reason}" if recording.reason else ""
     text = f"Recorded {recording.duration_s:.1f} s{cut}, {recording.events} events: "
-    return Answer([text + str(recording.path)], pane_id=name)
+    return Answer([text + str(recording.path)], pane_id=session)

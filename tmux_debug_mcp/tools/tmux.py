@@ -7,7 +7,7 @@ have a line for each thing, its fields separated by tabs.
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import Annotated, Literal
 
 from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.excerpts import end_of
@@ -23,9 +23,9 @@ from tmux_debug_mcp.tmux.users_server import Made, UsersServer, escaped
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS
 from tmux_debug_mcp.vt.steps import steps
 
-from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, argument, arguments, short_name, string
+from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES, argument, short_name, string
 from .own_server import OwnServer
-from .toolset import CREATES, DESTROYS, READS, Answer, NoArguments, Toolset, came_out, may_kill
+from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, may_kill
 
 INSTRUCTIONS = (
     "tmux sessions, windows and panes. Targets are tmux's: 'work', 'work:0', 'work:logs.1', or "
@@ -71,10 +71,11 @@ _SIZE = re.compile(r"[1-9]\d{0,4}|(?:[1-9]\d?|100)%")
 _ANY_ID = re.compile(r"[$@%]\d+")
 _FLAGS = {"up": "-U", "down": "-D", "left": "-L", "right": "-R"}
 
-# What the model reads of arguments that several tools have.
-_PANE = "Pane: %3 or session:window.pane"
-_WINDOW = "Window: @1 or session:window"
-_COMMAND = "Command to run instead of a shell"
+_Session = Annotated[str, string("Session: name or $0")]
+_Window = Annotated[str, string("Window: @1 or session:window")]
+_Pane = Annotated[str, string("Pane: %3 or session:window.pane")]
+_NewName = Annotated[str, short_name("New name")]
+_Command = Annotated[str | None, string("Command to run instead of a shell")]
 
 TOOLSET = Toolset(
     "tmux",
@@ -89,7 +90,7 @@ TOOLSET = Toolset(
 @TOOLSET.tool(
     "tmux_list_sessions", "List all sessions: name, id, number of windows, clients attached.", READS
 )
-async def list_sessions(server: Server, _arguments: NoArguments) -> Answer:
+async def list_sessions(server: Server) -> Answer:
     lines = []
     for _, group in groupby(await server.rows(), key=lambda row: row.session_id):
         rows = list(group)
@@ -104,24 +105,22 @@ def _list(lines: Sequence[str], nothing: str) -> Answer:
     return Answer(["\n".join(lines) or nothing])
 
 
-@arguments
-class CreateSession:
-    name: str = short_name("Name for the session")
-    command: str | None = string(_COMMAND, default=None)
-    window_name: str | None = short_name("Name for its window", default=None)
-
-
 @TOOLSET.tool(
     "tmux_create_session",
     "Create a session with a window. Returns the ids of session, window and pane.",
     CREATES,
 )
-async def create_session(server: Server, arguments: CreateSession) -> Answer:
-    check_name(arguments.name, ids=_ANY_ID)
-    if arguments.window_name is not None:
-        check_name(arguments.window_name, "window_name", _ANY_ID)
-    _check_command(arguments.command)
-    made = await server.create_session(arguments.name, arguments.window_name, arguments.command)
+async def create_session(
+    server: Server,
+    name: Annotated[str, short_name("Name for the session")],
+    command: _Command = None,
+    window_name: Annotated[str | None, short_name("Name for its window")] = None,
+) -> Answer:
+    check_name(name, ids=_ANY_ID)
+    if window_name is not None:
+        check_name(window_name, "window_name", _ANY_ID)
+    _check_command(command)
+    made = await server.create_session(name, window_name, command)
     ids = f"session_id={made.session_id} window_id={made.window_id} pane_id={made.pane_id}"
     return _created(f"Session '{made.session_name}' created. {ids}", made)
 
@@ -143,28 +142,13 @@ def _check_command(command: str | None) -> None:
         check(NewPane(command))
 
 
-@arguments
-class RenameSession:
-    old_name: str = string("Session: name or $0")
-    new_name: str = short_name("New name")
-
-
 @TOOLSET.tool("tmux_rename_session", "Rename a session.", CREATES)
-async def rename_session(server: Server, arguments: RenameSession) -> Answer:
-    new = arguments.new_name
-    check_name(new, "new_name", _ANY_ID)
-    row = find_session(await server.rows(), arguments.old_name)
-    await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new))
+async def rename_session(server: Server, old_name: _Session, new_name: _NewName) -> Answer:
+    check_name(new_name, "new_name", _ANY_ID)
+    row = find_session(await server.rows(), old_name)
+    await server.run("rename-session", "-t", row.tmux_session, "--", escaped(new_name))
     name = find_session(await server.rows(), row.session_id).session_name
     return Answer([f"Session '{row.session_name}' renamed to '{name}'."])
-
-
-@arguments
-class Kill:
-    target: str = string("Target of that type")
-    kind: Literal["session", "window", "pane"] = argument(
-        "What to end (default pane)", called="type", default="pane"
-    )
 
 
 @TOOLSET.tool(
@@ -173,8 +157,13 @@ class Kill:
     DESTROYS,
     is_offered=may_kill,
 )
-async def kill(server: Server, arguments: Kill) -> Answer:
-    target, kind = arguments.target, arguments.kind
+async def kill(
+    server: Server,
+    target: Annotated[str, string("Target of that type")],
+    kind: Annotated[
+        Literal["session", "window", "pane"], argument("What to end (default pane)", called="type")
+    ] = "pane",
+) -> Answer:
     rows = await server.rows()
     if kind == "session":
         if names_less_than_session(rows, target):
@@ -192,20 +181,17 @@ async def kill(server: Server, arguments: Kill) -> Answer:
     return Answer([f"Killed {kind} '{target}'."], pane_id=pane_id, outcome=outcome)
 
 
-@arguments
-class ListWindows:
-    session: str | None = string("Only those of this session", default=None)
-
-
 @TOOLSET.tool(
     "tmux_list_windows",
     "List windows: session name, index, id, name, active (1 or 0), number of panes, active pane.",
     READS,
 )
-async def list_windows(server: Server, arguments: ListWindows) -> Answer:
+async def list_windows(
+    server: Server, session: Annotated[str | None, string("Only those of this session")] = None
+) -> Answer:
     rows = await server.rows()
-    if arguments.session is not None:
-        session_id = find_session(rows, arguments.session).session_id
+    if session is not None:
+        session_id = find_session(rows, session).session_id
         rows = [row for row in rows if row.session_id == session_id]
     lines = []
     # tmux lists session by session, and the panes of each window together.
@@ -218,37 +204,30 @@ async def list_windows(server: Server, arguments: ListWindows) -> Answer:
     return _list(lines, "No windows found.")
 
 
-@arguments
-class CreateWindow:
-    session: str = string("Session: name or $0")
-    name: str | None = short_name("Name for the window", default=None)
-    command: str | None = string(_COMMAND, default=None)
-
-
 @TOOLSET.tool(
     "tmux_create_window",
     "Create a window in a session. Returns the ids of window and pane.",
     CREATES,
 )
-async def create_window(server: Server, arguments: CreateWindow) -> Answer:
-    if arguments.name is not None:
-        check_name(arguments.name, ids=_ANY_ID)
-    _check_command(arguments.command)
-    row = find_session(await server.rows(), arguments.session)
-    made = await server.create_window(row, arguments.name, arguments.command)
+async def create_window(
+    server: Server,
+    session: _Session,
+    name: Annotated[str | None, short_name("Name for the window")] = None,
+    command: _Command = None,
+) -> Answer:
+    if name is not None:
+        check_name(name, ids=_ANY_ID)
+    _check_command(command)
+    row = find_session(await server.rows(), session)
+    made = await server.create_window(row, name, command)
     ids = f"window_id={made.window_id} window_index={made.window_index} pane_id={made.pane_id}"
-    return _created(f"Window created in session '{arguments.session}'. {ids}", made)
-
-
-@arguments
-class SelectWindow:
-    target: str = string(_WINDOW)
+    return _created(f"Window created in session '{session}'. {ids}", made)
 
 
 @TOOLSET.tool("tmux_select_window", "Switch to a window.", CREATES)
-async def select_window(server: Server, arguments: SelectWindow) -> Answer:
+async def select_window(server: Server, target: _Window) -> Answer:
     rows = await server.rows()
-    row = find_pane(rows, arguments.target)
+    row = find_pane(rows, target)
     indexes = {
         other.window_index
         for other in rows
@@ -257,28 +236,16 @@ async def select_window(server: Server, arguments: SelectWindow) -> Answer:
     # A window may be linked into a session twice; then only its index tells which is meant.
     window = row.tmux_window if len(indexes) == 1 else row.window_index
     await server.run("select-window", "-t", f"{row.tmux_session}:{window}")
-    return Answer([f"Selected window '{arguments.target}'."])
-
-
-@arguments
-class RenameWindow:
-    target: str = string(_WINDOW)
-    new_name: str = short_name("New name")
+    return Answer([f"Selected window '{target}'."])
 
 
 @TOOLSET.tool("tmux_rename_window", "Rename a window.", CREATES)
-async def rename_window(server: Server, arguments: RenameWindow) -> Answer:
-    target, new = arguments.target, arguments.new_name
-    check_name(new, "new_name", _ANY_ID)
+async def rename_window(server: Server, target: _Window, new_name: _NewName) -> Answer:
+    check_name(new_name, "new_name", _ANY_ID)
     row = find_pane(await server.rows(), target)
-    await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new))
+    await server.run("rename-window", "-t", row.tmux_window, "--", escaped(new_name))
     name = find_pane(await server.rows(), row.window_id).window_name
     return Answer([f"Window '{target}' renamed to '{name}'."])
-
-
-@arguments
-class ListPanes:
-    target: str | None = string("Only those of this session or window", default=None)
 
 
 @TOOLSET.tool(
@@ -287,10 +254,13 @@ class ListPanes:
     "how it ended.",
     READS,
 )
-async def list_panes(server: Server, arguments: ListPanes) -> Answer:
+async def list_panes(
+    server: Server,
+    target: Annotated[str | None, string("Only those of this session or window")] = None,
+) -> Answer:
     rows = await server.rows()
-    if arguments.target is not None:
-        rows = find_panes(rows, arguments.target)
+    if target is not None:
+        rows = find_panes(rows, target)
     lines = []
     for row in rows:
         size = f"{row.pane_width}x{row.pane_height}"
@@ -299,90 +269,82 @@ async def list_panes(server: Server, arguments: ListPanes) -> Answer:
     return _list(lines, "No panes found.")
 
 
-@arguments
-class SplitWindow:
-    target: str = string("Pane or window to split")
-    horizontal: bool = argument(
-        "Divide by a horizontal line, top and bottom (default false: left and right)", default=False
-    )
-    size: str | None = argument(
-        "Size of the new pane: '50%', or lines or columns '20'", default=None
-    )
-    command: str | None = string(_COMMAND, default=None)
-
-
 @TOOLSET.tool("tmux_split_window", "Split a pane in two. Returns the new pane's id.", CREATES)
-async def split_window(server: Server, arguments: SplitWindow) -> Answer:
-    size = arguments.size
+async def split_window(
+    server: Server,
+    target: Annotated[str, string("Pane or window to split")],
+    *,
+    horizontal: Annotated[
+        bool,
+        argument("Divide by a horizontal line, top and bottom (default false: left and right)"),
+    ] = False,
+    size: Annotated[
+        str | None, argument("Size of the new pane: '50%', or lines or columns '20'")
+    ] = None,
+    command: _Command = None,
+) -> Answer:
     if size is not None and not _SIZE.fullmatch(size):
         raise errors.ArgumentError(
             f"Parameter 'size' is '{size[:40]}'. Give cells, such as '20', or a share, such "
             "as '50%'."
         )
-    _check_command(arguments.command)
-    row = find_pane(await server.rows(), arguments.target)
-    flags = ["-v" if arguments.horizontal else "-h"]
+    _check_command(command)
+    row = find_pane(await server.rows(), target)
+    flags = ["-v" if horizontal else "-h"]
     if size:
         flags += ["-l", size]
-    made = await server.split(row, flags, arguments.command)
+    made = await server.split(row, flags, command)
     return _created(f"Pane created. pane_id={made.pane_id}", made)
 
 
-@arguments
-class SelectPane:
-    target: str = string(_PANE)
-
-
 @TOOLSET.tool("tmux_select_pane", "Focus a pane.", CREATES)
-async def select_pane(server: Server, arguments: SelectPane) -> Answer:
-    row = find_pane(await server.rows(), arguments.target)
+async def select_pane(server: Server, target: _Pane) -> Answer:
+    row = find_pane(await server.rows(), target)
     await server.select_pane(row)
-    return Answer([f"Selected pane '{arguments.target}'."], pane_id=row.pane_id)
-
-
-@arguments
-class ResizePane:
-    target: str = string(_PANE)
-    direction: Literal["up", "down", "left", "right"] | None = argument(
-        "Direction to grow", default=None
-    )
-    amount: int = argument(
-        "Cells to grow by (default 5)", default=5, minimum=1, maximum=MAX_COLUMNS
-    )
-    width: int | None = argument(
-        "Columns to have, instead", default=None, minimum=1, maximum=MAX_COLUMNS
-    )
-    height: int | None = argument(
-        "Rows to have, instead", default=None, minimum=1, maximum=MAX_ROWS
-    )
+    return Answer([f"Selected pane '{target}'."], pane_id=row.pane_id)
 
 
 @TOOLSET.tool(
     "tmux_resize_pane", "Resize a pane: by direction and amount, or to a width or height.", CREATES
 )
-async def resize_pane(server: Server, arguments: ResizePane) -> Answer:
+async def resize_pane(
+    server: Server,
+    target: _Pane,
+    direction: Annotated[
+        Literal["up", "down", "left", "right"] | None, argument("Direction to grow")
+    ] = None,
+    amount: Annotated[
+        int, argument("Cells to grow by (default 5)", minimum=1, maximum=MAX_COLUMNS)
+    ] = 5,
+    width: Annotated[
+        int | None, argument("Columns to have, instead", minimum=1, maximum=MAX_COLUMNS)
+    ] = None,
+    height: Annotated[
+        int | None, argument("Rows to have, instead", minimum=1, maximum=MAX_ROWS)
+    ] = None,
+) -> Answer:
     flags = []  # a size comes before a direction
-    if arguments.width is not None:
-        flags += ["-x", str(arguments.width)]
-    if arguments.height is not None:
-        flags += ["-y", str(arguments.height)]
+    if width is not None:
+        flags += ["-x", str(width)]
+    if height is not None:
+        flags += ["-y", str(height)]
     if not flags:
-        if arguments.direction is None:
+        if direction is None:
             raise errors.ArgumentError("Give 'direction', or 'width' or 'height'.")
-        flags = [_FLAGS[arguments.direction], str(arguments.amount)]
-    row = find_pane(await server.rows(), arguments.target)
+        flags = [_FLAGS[direction], str(amount)]
+    row = find_pane(await server.rows(), target)
     await server.resize(row, flags)
     after = find_pane(await server.rows(), row.pane_id)
     before, size = _size_of(row), _size_of(after)
-    wanted = arguments.width or size[0], arguments.height or size[1]
-    names_size = arguments.width is not None or arguments.height is not None
+    wanted = width or size[0], height or size[1]
+    names_size = width is not None or height is not None
     has_wanted = names_size and size == wanted
     if size == before and not has_wanted:
         raise errors.ArgumentError(
-            f"Pane '{arguments.target}' stays {size[0]}x{size[1]}: its window has no room for "
+            f"Pane '{target}' stays {size[0]}x{size[1]}: its window has no room for "
             "that, or no other pane to take it from."
         )
-    text = f"Pane '{arguments.target}' resized. It is {size[0]}x{size[1]} now"
+    text = f"Pane '{target}' resized. It is {size[0]}x{size[1]} now"
     text += "." if size == wanted else ", which is what its window has room for."
     return Answer([text], pane_id=row.pane_id)
 
@@ -391,51 +353,49 @@ def _size_of(row: PaneRow) -> tuple[int, int]:
     return int(row.pane_width), int(row.pane_height)
 
 
-@arguments
-class SendKeys:
-    target: str = string(_PANE)
-    keys: str = argument("Text to type, or keys to press")
-    literal: bool = argument(
-        "Type exactly this, key names too; a line feed is Enter", default=False
-    )
-
-
 @TOOLSET.tool(
     "tmux_send_keys",
     "Type into a pane. Key names alone are pressed: 'C-c', 'Up Enter'. Anything else is typed "
     "exactly; end it with ' Enter' to press Enter after it: 'ls -la Enter'.",
     DESTROYS,
 )
-async def send_keys(server: Server, arguments: SendKeys) -> Answer:
-    parts = steps(arguments.keys, literal=arguments.literal)
-    row = find_pane(await server.rows(), arguments.target)
-    text = await server.send(row, arguments.target, parts)
+async def send_keys(
+    server: Server,
+    target: _Pane,
+    keys: Annotated[str, argument("Text to type, or keys to press")],
+    *,
+    literal: Annotated[
+        bool, argument("Type exactly this, key names too; a line feed is Enter")
+    ] = False,
+) -> Answer:
+    parts = steps(keys, literal=literal)
+    row = find_pane(await server.rows(), target)
+    text = await server.send(row, target, parts)
     return Answer([text], pane_id=row.pane_id)
-
-
-@arguments
-class ReadPane:
-    target: str = string(_PANE)
-    line_count: int | None = argument(f"How many (max {MAX_TEXT_LINES})", default=None, minimum=1)
-    start_line: int | None = argument(
-        "First line: 0 is the top of the screen, -1 the last of the history", default=None
-    )
 
 
 @TOOLSET.tool(
     "tmux_read_pane", "Read a pane's screen, or its last lines, or lines from one on.", READS
 )
-async def read_pane(server: Server, arguments: ReadPane) -> Answer:
-    row = find_pane(await server.rows(), arguments.target)
-    if arguments.start_line is not None:
-        return await _read_rows(server, row, arguments.start_line, arguments.line_count)
-    asked = arguments.line_count
-    if asked is None:
+async def read_pane(
+    server: Server,
+    target: _Pane,
+    line_count: Annotated[
+        int | None, argument(f"How many (max {MAX_TEXT_LINES})", minimum=1)
+    ] = None,
+    start_line: Annotated[
+        int | None, argument("First line: 0 is the top of the screen, -1 the last of the history")
+    ] = None,
+) -> Answer:
+    row = find_pane(await server.rows(), target)
+    if start_line is not None:
+        return await _read_rows(server, row, start_line, line_count)
+    if line_count is None:
         text = await server.capture_screen(row)
     else:
-        text = await server.capture_lines(row, min(asked, MAX_TEXT_LINES))
+        text = await server.capture_lines(row, min(line_count, MAX_TEXT_LINES))
     shown = end_of(text, MAX_TEXT_CHARACTERS)
-    has_all_lines = (asked or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
+    has_all_lines = (line_count or 0) <= MAX_TEXT_LINES or text.count("\n") + 1 < MAX_TEXT_LINES
     blocks = [shown]
     if len(shown) < len(text) or not has_all_lines:
         blocks.append("[what came before is left out]")

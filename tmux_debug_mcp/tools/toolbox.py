@@ -28,7 +28,7 @@ Report = Callable[[float], Awaitable[None]]
 class _Entry(NamedTuple):
     """A tool with its toolset, and what the toolset's handlers work with."""
 
-    tool: Tool[Any, Any]
+    tool: Tool[Any]
     toolset: Toolset[Any]
     opened: Any
 
@@ -116,9 +116,9 @@ class Toolbox:
         given = tool.parser.parse(arguments)
         try:
             if not tool.may_take_long:
-                return await tool.handler(opened, given)
+                return await tool.handler(opened, **given)
             async with _reporting(self._engine.clock, report):
-                return await tool.handler(opened, given)
+                return await tool.handler(opened, **given)
         except Exception as error:
             if _is_out_of_files(error):
                 raise OutOfFilesError from error

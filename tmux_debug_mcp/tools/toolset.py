@@ -4,8 +4,8 @@ import importlib
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any, Concatenate, Generic, TypeVar
 
 import mcp_types as types
 import orjson
@@ -13,9 +13,10 @@ import orjson
 from tmux_debug_mcp.errors import StartError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.readable import Readable
 from tmux_debug_mcp.settings import Settings
 
-from .arguments import Parser, arguments
+from .arguments import Parser, parameters_of
 
 TOOLSETS = ("debug", "tabs", "terminal", "tmux")
 
@@ -24,9 +25,8 @@ READS: Mapping[str, bool] = {"read_only_hint": True}
 CREATES: Mapping[str, bool] = {"destructive_hint": False}
 DESTROYS: Mapping[str, bool] = {"destructive_hint": True}
 
-# What a toolset's handlers work with, and the class of a tool's arguments.
+# What a toolset's handlers work with.
 T = TypeVar("T")
-A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,11 @@ def started(state: State) -> Mapping[str, Any]:
     return came_out("started" if state.is_running else "exited", state)
 
 
+def ask_a_person(pane: Readable) -> str:
+    """Return how a secret is typed, since what a tool types is put on record."""
+    return f"a person can type it: tmux-debug secret {pane.id}"
+
+
 def json_answer(
     pane_id: str | None,
     result: Mapping[str, Any],
@@ -93,18 +98,18 @@ def state_facts(state: State) -> dict[str, Any]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
-Handler = Callable[[T, A], Awaitable[Answer]]
+Handler = Callable[Concatenate[T, ...], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tool(Generic[T, A]):
+class Tool(Generic[T]):
     """A tool; `Toolset.tool` says what its attributes are."""
 
     name: str
     description: str
     hints: Mapping[str, bool]
-    handler: Handler[T, A]
-    parser: Parser[A]
+    handler: Handler[T]
+    parser: Parser
     may_take_long: bool
     meta: Mapping[str, Any] | None
     is_offered: Callable[[Settings], bool]
@@ -129,11 +134,6 @@ class Tool(Generic[T, A]):
             annotations=types.ToolAnnotations.model_validate(hints),
             _meta=dict(self.meta) if self.meta else None,
         )
-
-
-@arguments
-class NoArguments:
-    """The arguments of a tool that takes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Toolset(Generic[T]):
     keeps_logs: bool = False
     uses_socket: bool = False
     uses_size: bool = False
-    tools: list[Tool[T, Any]] = field(default_factory=list, init=False)
+    tools: list[Tool[T]] = field(default_factory=list, init=False)
 
     def tool(
         self,
@@ -174,21 +174,24 @@ class Toolset(Generic[T]):
         may_take_long: bool = False,
         meta: Mapping[str, Any] | None = None,
         is_offered: Callable[[Settings], bool] = lambda _settings: True,
-    ) -> Callable[[Handler[T, A]], Handler[T, A]]:
+    ) -> Callable[[Handler[T]], Handler[T]]:
         """Declare a tool that the decorated function answers.
 
-        The function takes what `open` made and the arguments of the call. The annotation of the
-        latter gives the tool's schema. It raises a ToolError for the model to read.
+        The function takes what `open` made and the arguments of the call: each as a parameter, or
+        all in a dataclass that declares them. It raises a ToolError for the model to read.
 
         The hints are MCP's tool annotations: `READS`, `CREATES` or `DESTROYS`. Calls that
         `may_take_long` report progress. `meta` is the tool's `_meta`, for clients.
         """
 
-        def declare(handler: Handler[T, A]) -> Handler[T, A]:
-            _, given = inspect.signature(handler).parameters.values()
-            parser = Parser(name, given.annotation)
+        def declare(handler: Handler[T]) -> Handler[T]:
+            *_, last = inspect.signature(handler).parameters.values()
+            arguments: Callable[..., object] = last.annotation
+            is_in_one = is_dataclass(arguments)
+            answer = _with_one_argument(handler, arguments) if is_in_one else handler
+            parser = Parser(name, parameters_of(arguments if is_in_one else handler))
             self.tools.append(
-                Tool(name, description, hints, handler, parser, may_take_long, meta, is_offered)
+                Tool(name, description, hints, answer, parser, may_take_long, meta, is_offered)
             )
             return handler
 
@@ -199,6 +202,13 @@ class Toolset(Generic[T]):
         if settings.socket and self.users_instructions:
             return self.users_instructions
         return self.instructions
+
+
+def _with_one_argument(handler: Handler[T], arguments: Callable[..., object]) -> Handler[T]:
+    def answer(opened: T, **given: object) -> Awaitable[Answer]:
+        return handler(opened, arguments(**given))
+
+    return answer
 
 
 def may_kill(settings: Settings) -> bool:

@@ -21,7 +21,7 @@ from tmux_debug_mcp.panes.waiting import (
     wait,
 )
 from tmux_debug_mcp.sockets.listener import Caller
-from tmux_debug_mcp.tools.arguments import Parser
+from tmux_debug_mcp.tools.arguments import Parser, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import Wait
 from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import shown_name
@@ -58,7 +58,8 @@ async def answer(
 
     async def followed() -> Answer:
         nonlocal status
-        given = Parser(VERBS["wait"].tool, Wait).parse(request.arguments)
+        parser = Parser(VERBS["wait"].tool, parameters_of(Wait))
+        given = Wait(**parser.parse(request.arguments))
         names = [given.pane_id] if isinstance(given.pane_id, str) else given.pane_id
         if given.since is not None and len(names) > 1:
             raise ArgumentError("--since is a cursor of one pane. Give one pane, or leave it out.")

@@ -103,10 +103,10 @@ def check(words: Sequence[str]) -> Request:
     from tmux_debug_mcp.panes import creation  # noqa: PLC0415  help needs neither it nor anyio
 
     request = parse(words, {})
-    declared = getattr(debug_arguments, VERBS[request.verb].arguments)
-    given: Any = Parser(request.tool, declared).parse(request.arguments)
-    name, env = request.arguments.get("name"), request.arguments.get("env", {})
-    creation.check(creation.NewPane(given.command, name, env=env))
+    parameters = parameters_of_tool(VERBS[request.verb])
+    given = Parser(request.tool, parameters).parse(request.arguments)
+    new = creation.NewPane(given["command"], given.get("name"), env=given.get("env", {}))
+    creation.check(new)
     return request
 
 
