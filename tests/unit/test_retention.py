@@ -12,7 +12,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.logs.growth import LogEvents
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import Abridgement, read_abridged, read_end, read_forward
+from tmux_debug_mcp.logs.reading import read_abridged, read_end, read_forward
 from tmux_debug_mcp.logs.searching import search
 
 LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
@@ -42,7 +42,7 @@ async def test_abridged_part_begins_with_a_whole_line_and_tells_what_is_gone(
     log.trim(log.size - 5000)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(trim_at_each_turn, log)
-        excerpt, start = await read_abridged(log, 0, log.size, Abridgement(max_characters, folds))
+        excerpt, start = await read_abridged(log, 0, log.size, max_characters, folds=folds)
         tasks.cancel_scope.cancel()
 
     note, first, *_ = excerpt.text.split("\n")
