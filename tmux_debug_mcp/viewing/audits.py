@@ -220,7 +220,7 @@ class Parser:
         if self._is_skipping:
             self._begun = b""
         elif len(self._begun) > MAX_LINE_BYTES:
-            yield self._too_long()
+            yield from self._parsed(self._begun)
             self._begun = b""
             self._is_skipping = True
 
@@ -231,12 +231,10 @@ class Parser:
 
     def _parsed(self, data: bytes, *, is_whole: bool = True) -> Iterator[Record | Damage]:
         if len(data) > MAX_LINE_BYTES:
-            yield self._too_long()
+            reason = f"has more than {MAX_LINE_BYTES >> 20} MiB"
+            yield Damage(self._path, self._number, reason)
         elif data and not data.isspace():
             yield _record(data, self._path, self._number, is_whole=is_whole)
-
-    def _too_long(self) -> Damage:
-        return Damage(self._path, self._number, f"has more than {MAX_LINE_BYTES >> 20} MiB")
 
 
 def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record | Damage:
@@ -397,8 +395,6 @@ class Growth:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
         self._inotify = files.open_inotify()
-        # The numbers of the watches.
-        self._watched: dict[Path, int] = {}
         self._poll = select.poll()
         if self._inotify >= 0:
             self._poll.register(self._inotify, select.POLLIN)
@@ -407,25 +403,18 @@ class Growth:
         self._watch()
 
     def _watch(self) -> None:
-        """Watch the files that the audits are now."""
-        if self._inotify < 0:
-            return
+        """Watch the files that the audits are now. Those that they were wake us for nothing."""
         for source in self._sources:
-            number = files.watch(self._inotify, source.fd)
-            before = self._watched.get(source.path, number)
-            if before != number:
-                files.unwatch(self._inotify, before)
-            self._watched[source.path] = number
+            files.watch(self._inotify, source.fd)
 
     def wait(self) -> bool:
         """Wait until an audit has grown, or a moment; False if nobody reads our output any more."""
         self._watch()
         is_blind = self._inotify < 0
-        events = self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS)
-        for fd, event in events:
-            if fd == 1 and event & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
-                return False
-        if not is_blind:
+        events = dict(self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS))
+        if events.get(1, 0) & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+            return False
+        if self._inotify in events:
             files.read_watches(self._inotify)
         return True
 
