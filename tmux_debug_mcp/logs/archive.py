@@ -81,9 +81,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPane:
-    """What the archive has of a pane. Whoever gets it must close `log`.
+    """A pane found by a target such as `RUN/ID`; it is held while the server of that run is alive.
 
-    It was found by a target such as `RUN/ID`, and is held while the server of that run is alive.
+    Whoever gets it must close `log`.
     """
 
     target: str

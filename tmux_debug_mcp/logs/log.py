@@ -45,8 +45,6 @@ class Log:
         path: Where the file was made. It need not be there any more.
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
-        columns: The width of the terminal.
-        rows: The height of the terminal.
         timing: When it grew, and when the terminal's size changed.
     """
 

@@ -51,14 +51,10 @@ _MAX_CHARACTER_BYTES = 4
 
 
 class Piece(NamedTuple):
-    """A part of a log as text.
+    """A part of a log as text, its lines joined by line feeds, from one cursor to another.
 
-    Attributes:
-        text: The text, its lines joined by line feeds.
-        start: The cursor where it begins.
-        end: The cursor where it ends.
-        remaining_bytes: How much of what was asked for comes after it, except what is unfinished at
-            its end.
+    `remaining_bytes` is how much of what was asked for comes after it, except what is unfinished at
+    its end.
     """
 
     text: str

@@ -45,15 +45,10 @@ class Resize(NamedTuple):
 
 @dataclass(slots=True)
 class Timing:
-    """The times of a log.
+    """The times of a log that was made at `began_at`, in seconds since the epoch.
 
-    Attributes:
-        began_at: When the log was made, in seconds since the epoch.
-        columns: The width of the terminal at the beginning.
-        rows: The height of the terminal at the beginning.
-        times: When the log was found to have grown, in seconds since it was made.
-        sizes: How many bytes it had then.
-        resizes: The changes of the terminal's size, oldest first.
+    The terminal had `columns` and `rows` at the beginning, and `resizes` since, oldest first. At
+    `times[i]`, in seconds since the beginning, the log was found to have `sizes[i]` bytes.
     """
 
     began_at: float

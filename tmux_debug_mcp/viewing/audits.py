@@ -85,12 +85,8 @@ class Damage:
 class Record(NamedTuple):
     """A call, as it is on record. What few records are asked for is found when asked for.
 
-    Attributes:
-        path: The audit.
-        line: The number of its line, from 1.
-        data: The line, without the line feed.
-        fields: The same, parsed. `tool` is a string.
-        ended_at: When the call was answered, in seconds since the epoch.
+    Lines are counted from 1; `data` is without the line feed, and `fields` is the same, parsed, in
+    which `tool` is a string. The call was answered at `ended_at`, in seconds since the epoch.
     """
 
     path: Path
@@ -285,18 +281,10 @@ def _text(value: object) -> str:
 
 
 class Source:
-    """An open audit.
+    """An open audit, by its path or `-` for standard input; CommandError if it can't be opened.
 
-    Args:
-        word: Its path, or `-` for standard input.
-        before_waiting: Called before a read that may wait for a writer.
-
-    Attributes:
-        path: Its path, for people.
-        fd: Its descriptor, which changes when it is made anew.
-
-    Raises:
-        CommandError: It can't be opened.
+    `before_waiting` is called before a read that may wait for a writer. The descriptor `fd` changes
+    when the audit is made anew.
     """
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
