@@ -5,6 +5,7 @@ https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 import codecs
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -138,12 +139,9 @@ def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
             found = archive.find(target)
         except PaneNotFoundError:
             return None
-        log = found.log
-        try:
+        with contextlib.closing(found.log) as log:
             log.read_timing(found.entry.started_at)
             text = b"".join(cast(log, found.entry.name)).decode()
             return Cast(text, log.timing.began_at, log.timing.times)
-        finally:
-            log.close()
 
     return cast_of
