@@ -18,7 +18,7 @@ from tmux_debug_mcp.viewing import phrases
 from tmux_debug_mcp.viewing.audits import MAX_LINE_BYTES, Damage, Parser, Record, merged
 from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
-from tmux_debug_mcp.viewing.table import Clock, duration
+from tmux_debug_mcp.viewing.table import duration, local_time
 from tmux_debug_mcp.vt.printable import visible, visible_json
 
 AUDIT = Path("audit.log")
@@ -426,9 +426,8 @@ class TestShowing:
         assert duration(seconds) == shown
 
     def test_clock_tells_local_time(self) -> None:
-        clock = Clock()
         moment = local(2026, 1, 30, 23, 59, 58)
 
-        assert clock.local(moment.timestamp()) == ("2026-01-30", "23:59:58")
-        assert clock.local(moment.timestamp() + 1.9) == ("2026-01-30", "23:59:59")
-        assert clock.local(moment.timestamp() + 2) == ("2026-01-31", "00:00:00")
+        assert local_time(moment.timestamp()) == ("2026-01-30", "23:59:58")
+        assert local_time(moment.timestamp() + 1.9) == ("2026-01-30", "23:59:59")
+        assert local_time(moment.timestamp() + 2) == ("2026-01-31", "00:00:00")

@@ -6,6 +6,7 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.viewing import page
 from tmux_debug_mcp.viewing.audits import Parser, Record
 from tmux_debug_mcp.viewing.logs import Cast
-from tmux_debug_mcp.viewing.page import Extras, write
+from tmux_debug_mcp.viewing.page import write
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -74,9 +75,9 @@ class Scripts(HTMLParser):
             self._open = None
 
 
-def written(tmp_path: Path, *records: dict[str, object], extras: Extras | None = None) -> Scripts:
+def written(tmp_path: Path, *records: dict[str, object], **extras: Any) -> Scripts:  # noqa: ANN401
     out = tmp_path / "out.html"
-    assert write(lines(*records), out, "audit", extras or Extras()) == len(records)
+    assert write(lines(*records), out, "audit", **extras) == len(records)
     scripts = Scripts()
     scripts.feed(out.read_text())
     return scripts
@@ -93,7 +94,7 @@ def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str
         tmp_path,
         record(command=hostile, name=hostile, caller=hostile, pane_id=hostile),
         record(ok=False, error=hostile, tool=hostile, capture="c.txt"),
-        extras=Extras(captures),
+        captures=captures,
     )
 
     assert [tag for tag in scripts.tags if tag != "script"] == [
@@ -108,7 +109,7 @@ def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str
 
 
 def test_title_is_text(tmp_path: Path) -> None:
-    write(lines(record()), tmp_path / "out.html", "<b>\x1b[31m", Extras())
+    write(lines(record()), tmp_path / "out.html", "<b>\x1b[31m")
 
     text = (tmp_path / "out.html").read_text()
     assert text.count("&lt;b&gt;\\x1b[31m") == 2
@@ -117,7 +118,7 @@ def test_title_is_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("title", ["@STYLE@", "@POLICY@", "@TITLE@"])
 def test_title_is_not_taken_for_a_part_of_the_page(tmp_path: Path, title: str) -> None:
-    write(lines(record()), tmp_path / "out.html", title, Extras())
+    write(lines(record()), tmp_path / "out.html", title)
 
     assert f"<title>{title}</title>" in (tmp_path / "out.html").read_text()
 
@@ -158,7 +159,7 @@ def test_captures_are_files_of_the_directory_alone(tmp_path: Path, name: str) ->
     (tmp_path / "secret").write_text("secret")
     (captures / "link").symlink_to(tmp_path / "secret")
 
-    scripts = written(tmp_path, record(capture=name), extras=Extras(captures))
+    scripts = written(tmp_path, record(capture=name), captures=captures)
 
     assert json.loads(scripts.data["data"])["captures"] == {}
 
@@ -171,7 +172,7 @@ def test_captures_are_embedded_as_far_as_there_is_room(
         (tmp_path / name).write_bytes(b"\xff234567" if name == "b" else b"1234")
 
     scripts = written(
-        tmp_path, *(record(capture=name) for name in ("a", "b", "c")), extras=Extras(tmp_path)
+        tmp_path, *(record(capture=name) for name in ("a", "b", "c")), captures=tmp_path
     )
 
     assert json.loads(scripts.data["data"])["captures"] == {"0": 0, "2": 1}
@@ -184,7 +185,7 @@ def cast_of(run: str, pane: str) -> Cast | None:
 
 
 def test_recordings_come_with_their_player(tmp_path: Path) -> None:
-    scripts = written(tmp_path, record(), record(pane_id="debug-2"), extras=Extras(cast_of=cast_of))
+    scripts = written(tmp_path, record(), record(pane_id="debug-2"), cast_of=cast_of)
 
     assert json.loads(scripts.data["cast-0"])["text"].endswith('"</script>"]\n')
     lanes = json.loads(scripts.data["data"])["lanes"]
@@ -206,9 +207,9 @@ def test_page_that_can_not_be_written_leaves_the_old_one(tmp_path: Path) -> None
         raise CommandError("It went away.")
 
     with pytest.raises(CommandError, match="It went away"):
-        write((line for line in failing()), out, "x", Extras())
+        write((line for line in failing()), out, "x")
     with pytest.raises(CommandError, match=r"can't be written: No such file or directory\. Name"):
-        write([], tmp_path / "missing" / "out.html", "x", Extras())
+        write([], tmp_path / "missing" / "out.html", "x")
 
     assert out.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
@@ -219,7 +220,7 @@ def test_pipe_stays_a_pipe_and_gets_the_page(tmp_path: Path) -> None:
     os.mkfifo(out)
     with open(os.open(out, os.O_RDWR | os.O_NONBLOCK), "rb", 0) as reader:
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # room for all of it
-        write(lines(record()), out, "audit", Extras())
+        write(lines(record()), out, "audit")
         page_bytes = reader.read(1 << 20)
 
     assert page_bytes

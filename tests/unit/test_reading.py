@@ -7,7 +7,6 @@ import pytest
 
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.reading import (
-    Abridgement,
     read_abridged,
     read_chunk,
     read_end,
@@ -43,7 +42,7 @@ async def test_image_shows_nothing_wherever_reading_begins_and_ends(
 
     # Of more than 1 MiB that shows little, the end is read alone.
     assert (await read_end(log, 0, end, 16_000)).text in ("before\ndone\n", "done\n")
-    excerpt, _ = await read_abridged(log, 0, end, Abridgement(16_000, folds=False))
+    excerpt, _ = await read_abridged(log, 0, end, 16_000, folds=False)
     shown = [line for index, line in enumerate(excerpt.lines) if index not in excerpt.notes]
     assert shown == ["before", "done", ""]
     choose = random.Random(size)  # noqa: S311

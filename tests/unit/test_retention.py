@@ -9,10 +9,10 @@ from support import eventually
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.logs.growth import Retention
+from tmux_debug_mcp.logs.growth import LogEvents
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import Abridgement, read_abridged, read_end, read_forward
+from tmux_debug_mcp.logs.reading import read_abridged, read_end, read_forward
 from tmux_debug_mcp.logs.searching import search
 
 LINES = [f"{number:06} {'x' * 100}" for number in range(40_000)]
@@ -42,7 +42,7 @@ async def test_abridged_part_begins_with_a_whole_line_and_tells_what_is_gone(
     log.trim(log.size - 5000)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(trim_at_each_turn, log)
-        excerpt, start = await read_abridged(log, 0, log.size, Abridgement(max_characters, folds))
+        excerpt, start = await read_abridged(log, 0, log.size, max_characters, folds=folds)
         tasks.cancel_scope.cancel()
 
     note, first, *_ = excerpt.text.split("\n")
@@ -58,19 +58,20 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
 ) -> None:
     """When it was printed, a replay shows it, even if nothing follows."""
 
-    def late(inotify: int, fd: int, *, once: bool) -> int:
+    def late(inotify: int, fd: int) -> int:
         with log.path.open("ab") as file:
             file.write(b"too early to be told of\r\n")
-        return watch(inotify, fd, once=once)
+        return watch(inotify, fd)
 
     watch = files.watch
+    printed = log.size
     monkeypatch.setattr(files, "watch", late)
-    retention = Retention(Clock())
-    retention.add(log)
-    assert log.timing.sizes == [log.size]
+    events = LogEvents(Clock())
+    events.add(log)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(retention.serve)
+        tasks.start_soon(events.serve)
+        await eventually(lambda: log.timing.sizes[-1] == log.size > printed)
         with log.path.open("ab") as file:
             file.write(b"told of\r\n")
         size = log.size
@@ -78,7 +79,7 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
         await anyio.lowlevel.checkpoint()
         assert log.timing.sizes[-1] == log.size
         tasks.cancel_scope.cancel()
-    retention.close()
+    events.close()
 
 
 async def test_text_from_a_cursor_on_is_all_there(log: Log) -> None:

@@ -81,9 +81,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPane:
-    """What the archive has of a pane. Whoever gets it must close `log`.
+    """A pane found by a target such as `RUN/ID`; it is held while the server of that run is alive.
 
-    It was found by a target such as `RUN/ID`, and is held while the server of that run is alive.
+    Whoever gets it must close `log`.
     """
 
     target: str
@@ -170,11 +170,8 @@ class Archive:
         """Write a pane that was made into the index; StorageError if that is impossible."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
-            fd = os.open(self.directory / _INDEX, flags, 0o600)
-            try:
-                os.write(fd, entry.line())
-            finally:
-                os.close(fd)
+            with open(os.open(self.directory / _INDEX, flags, 0o600), "ab", 0) as file:
+                file.write(entry.line())
         except OSError as error:
             raise StorageError(str(self.directory), str(error.strerror)) from error
 

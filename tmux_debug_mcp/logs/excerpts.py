@@ -15,12 +15,10 @@ _MAX_EQUAL_LINES = 3
 
 
 class Excerpt(NamedTuple):
-    """Lines to show.
+    """Lines to show, without line feeds.
 
-    Attributes:
-        lines: The lines, without line feeds.
-        notes: The indexes of our own lines, from 0, in order.
-        cut_bytes: How many bytes of the program's text are left out.
+    `notes` has the indexes of our own lines, from 0, in order; `cut_bytes` of the program's text
+    are left out.
     """
 
     lines: list[str]

@@ -45,8 +45,6 @@ class Log:
         path: Where the file was made. It need not be there any more.
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
-        columns: The width of the terminal.
-        rows: The height of the terminal.
         timing: When it grew, and when the terminal's size changed.
     """
 
@@ -160,10 +158,8 @@ class Log:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with contextlib.suppress(OSError):  # a full disk costs the times, not the log
             fd = os.open(timing_path(self.path), flags, 0o600)
-            try:
-                os.write(fd, lines.encode())
-            finally:
-                os.close(fd)
+            with open(fd, "ab", 0) as file:
+                file.write(lines.encode())
 
     @property
     def is_closed(self) -> bool:

@@ -5,7 +5,6 @@ Raw text has its escape sequences, but none of our marks. Text is read forward f
 middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio.lowlevel
@@ -52,14 +51,10 @@ _MAX_CHARACTER_BYTES = 4
 
 
 class Piece(NamedTuple):
-    """A part of a log as text.
+    """A part of a log as text, its lines joined by line feeds, from one cursor to another.
 
-    Attributes:
-        text: The text, its lines joined by line feeds.
-        start: The cursor where it begins.
-        end: The cursor where it ends.
-        remaining_bytes: How much of what was asked for comes after it, except what is unfinished at
-            its end.
+    `remaining_bytes` is how much of what was asked for comes after it, except what is unfinished at
+    its end.
     """
 
     text: str
@@ -301,42 +296,27 @@ async def read_last_lines(
         size = min(max_characters, size * 4)
 
 
-@dataclass(frozen=True, slots=True)
-class Abridgement:
-    """How a part of a log becomes an excerpt.
-
-    Attributes:
-        max_characters: The maximum length of the excerpt.
-        folds: Fold lines that repeat. Without it, the part begins with a line.
-        advice: How to read what is left out, for the note in its place, if there is any advice.
-            `{cursor}` stands for the cursor where it begins.
-    """
-
-    max_characters: int
-    folds: bool
-    advice: str = ""
-
-
 async def read_abridged(
-    log: Log, start: int, end: int, abridgement: Abridgement
+    log: Log, start: int, end: int, max_characters: int, *, folds: bool, advice: str = ""
 ) -> tuple[Excerpt, int]:
     """Return a part of a log, without its middle if it is too long.
 
     A quarter of the room goes to the beginning, the rest to the end. A note stands for what
-    is left out, and for what is no longer kept.
+    is left out, with advice on how to read it, in which `{cursor}` stands for where it begins; and
+    for what is no longer kept. `folds`: lines that repeat are folded; else the part begins with a
+    line.
 
     Returns:
         The excerpt, and the cursor where its text begins.
     """
-    folds = abridgement.folds
 
     def kept_part() -> tuple[int, int]:
         """Return where the first line begins that is kept as a whole, and the room for text."""
         oldest = min(log.kept_from, end)
         if oldest <= start:
-            return min(start, end), abridgement.max_characters
+            return min(start, end), max_characters
         data = log.read(oldest, min(_MAX_LINE_BYTES, end - oldest))
-        room = abridgement.max_characters - excerpts.GAP_CHARACTERS
+        room = max_characters - excerpts.GAP_CHARACTERS
         return oldest + data.find(b"\n") + 1, room
 
     text_start, room = kept_part()
@@ -350,7 +330,7 @@ async def read_abridged(
         tail = await read_end(log, head.end, end, room - room // 4)
         parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
         if head.end < tail.start:
-            parts.append(await _gap(log, head.end, tail.start, abridgement.advice))
+            parts.append(await _gap(log, head.end, tail.start, advice))
         parts.append(_excerpt(tail.text, folds=folds))
         excerpt = excerpts.joined(*parts)
     gone_bytes = text_start - start

@@ -13,7 +13,6 @@ that time. Source: script(1) and scriptreplay(1) of util-linux.
 """
 
 import contextlib
-import math
 import re
 from bisect import bisect_right
 from collections import deque
@@ -46,15 +45,10 @@ class Resize(NamedTuple):
 
 @dataclass(slots=True)
 class Timing:
-    """The times of a log.
+    """The times of a log that was made at `began_at`, in seconds since the epoch.
 
-    Attributes:
-        began_at: When the log was made, in seconds since the epoch.
-        columns: The width of the terminal at the beginning.
-        rows: The height of the terminal at the beginning.
-        times: When the log was found to have grown, in seconds since it was made.
-        sizes: How many bytes it had then.
-        resizes: The changes of the terminal's size, oldest first.
+    The terminal had `columns` and `rows` at the beginning, and `resizes` since, oldest first. At
+    `times[i]`, in seconds since the beginning, the log was found to have `sizes[i]` bytes.
     """
 
     began_at: float
@@ -131,9 +125,12 @@ class Timing:
         at_s, size = 0.0, 0
         for line in text.splitlines():
             words = line.split(" ")
-            delay_s = _delay(words)
-            if delay_s is None or at_s + delay_s > _MAX_TIME_S:
-                break  # behind it, times would be wrong
+            try:
+                delay_s = float(words[1])
+            except (IndexError, ValueError):
+                break  # behind what is no entry, times would be wrong
+            if not 0 <= delay_s <= _MAX_TIME_S - at_s:
+                break
             at_s += delay_s
             match words:
                 case ["O", _, count] if _NUMBER.fullmatch(count):
@@ -161,15 +158,6 @@ class Timing:
         rows = _limited(values.get("ROWS", ""), MAX_ROWS)
         if columns and rows:
             self.resize(at_s, size, columns, rows)
-
-
-def _delay(words: list[str]) -> float | None:
-    """Return the time of an entry since the one before, None if this is no entry."""
-    try:
-        delay_s = float(words[1])
-    except (IndexError, ValueError):
-        return None
-    return delay_s if 0 <= delay_s < math.inf else None
 
 
 def _limited(value: str, maximum: int) -> int:

@@ -5,11 +5,11 @@ crashed leaves no screen, so the one from before stands before the output.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, joined
-from tmux_debug_mcp.logs.reading import Abridgement, read_abridged
+from tmux_debug_mcp.logs.reading import read_abridged
 
 from .looking.state import State
 from .pane import Pane
@@ -85,7 +85,12 @@ def screen_excerpt(rows: Sequence[str], matching_row: int | None, max_characters
 
 
 async def output_excerpt(
-    pane: Pane, start: int, end: int, last_screen: Sequence[str] | None, abridgement: Abridgement
+    pane: Pane,
+    start: int,
+    end: int,
+    last_screen: Sequence[str] | None,
+    max_characters: int,
+    advice: str,
 ) -> tuple[Excerpt, int]:
     """Return the output between two cursors, and the cursor where its text begins.
 
@@ -94,9 +99,10 @@ async def output_excerpt(
     before = Excerpt([], [])
     if last_screen is not None:
         notes = [Excerpt([note], [0]) for note in (_LAST_SCREEN_NOTE, _OUTPUT_NOTE)]
-        room = abridgement.max_characters // 2 - len(_LAST_SCREEN_NOTE) - len(_OUTPUT_NOTE) - 2
+        room = max_characters // 2 - len(_LAST_SCREEN_NOTE) - len(_OUTPUT_NOTE) - 2
         before = joined(notes[0], cut_in_the_middle(folded(last_screen), room), notes[1])
-        room = abridgement.max_characters - len(before.text) - 1
-        abridgement = replace(abridgement, max_characters=room)
-    output, start = await read_abridged(pane.log, start, end, abridgement)
+        max_characters -= len(before.text) + 1
+    output, start = await read_abridged(
+        pane.log, start, end, max_characters, folds=True, advice=advice
+    )
     return joined(before, output), start

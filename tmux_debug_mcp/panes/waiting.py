@@ -18,7 +18,6 @@ from tmux_debug_mcp.errors import PaneLostError, ToolError
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, Scan
 from tmux_debug_mcp.logs.positioning import is_alternate_at
-from tmux_debug_mcp.logs.reading import Abridgement
 from tmux_debug_mcp.vt.drawing import Drawing
 
 from .capturing import capture_screen_rows
@@ -394,9 +393,10 @@ class _Wait:
             start = min(end, max(start, origin.cursor + left_at))
         has_crashed = bool(ending and (ending.exit_code or ending.signal))
         last_screen = origin.rows if has_crashed and self._was_drawing else None
-        abridgement = Abridgement(conditions.max_characters, folds=True, advice=conditions.advice)
         async with pane.events.reading:  # many waits may end at the same time
-            excerpt, start = await output_excerpt(pane, start, end, last_screen, abridgement)
+            excerpt, start = await output_excerpt(
+                pane, start, end, last_screen, conditions.max_characters, conditions.advice
+            )
         return Report(reason, pane, state, excerpt, start, end, None, scan.unseen_bytes)
 
     async def _state(self) -> State:

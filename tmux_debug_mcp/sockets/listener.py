@@ -251,11 +251,8 @@ class Listener:
         """
         new = f"{servers.FACTS}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        fd = os.open(new, flags, 0o600, dir_fd=self._lock)
-        try:
-            os.write(fd, json.dumps(facts).encode())
-        finally:
-            os.close(fd)
+        with open(os.open(new, flags, 0o600, dir_fd=self._lock), "wb", 0) as file:
+            file.write(json.dumps(facts).encode())
         self._rename(new, servers.FACTS)
 
     def withdraw(self) -> bool:

@@ -173,11 +173,8 @@ def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server
     another directory than the caller's own is found by its pid or its client: clients often start
     servers without $XDG_RUNTIME_DIR.
 
-    Args:
-        servers: The running servers.
-        wanted: A pid or a directory, as `--server` has it; "" for none.
-        pid: The caller's process id.
-        runtime: As for `bases`.
+    `servers` are the running ones, `wanted` is a pid or a directory, as `--server` has it, or "",
+    and `pid` is the caller's.
 
     Raises:
         NoServerError: There is no such server, or there are several.

@@ -7,7 +7,7 @@ from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTak
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import Abridgement, read_abridged, read_forward
+from tmux_debug_mcp.logs.reading import read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
@@ -246,8 +246,9 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
-    abridgement = Abridgement(MAX_OUTPUT_CHARACTERS, folds=False, advice=_GAP_ADVICE)
-    excerpt, _ = await read_abridged(log, start, end, abridgement)
+    excerpt, _ = await read_abridged(
+        log, start, end, MAX_OUTPUT_CHARACTERS, folds=False, advice=_GAP_ADVICE
+    )
     return excerpt
 
 

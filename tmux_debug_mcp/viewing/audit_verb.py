@@ -21,7 +21,7 @@ from tmux_debug_mcp.vt.printable import visible
 from .audits import Damage, Growth, Record, Source, merged
 from .filters import Filter, PaneNames, time_of, tools_of
 from .logs import kept_casts
-from .page import Extras, write
+from .page import write
 from .table import JsonOutput, Output, PlainOutput, TableOutput
 
 _Audits = Iterable[Iterator[Record | Damage]]
@@ -173,10 +173,10 @@ def _write_page(
     """Write the page, and say on standard error how many calls it has."""
     captures = path_of(options.captures or value_of("audit-full", environ))
     logs = path_of(options.log_dir or value_of("log-dir", environ))
-    extras = Extras(captures, kept_casts(logs or state_directory(environ) / "logs"))
+    cast_of = kept_casts(logs or state_directory(environ) / "logs")
     out = Path(options.html)
     title = ", ".join(os.path.basename(file) for file in options.files)
-    count = write(records, out, title, extras)
+    count = write(records, out, title, captures, cast_of)
     sys.stderr.write(f"{visible(str(out))}: {count} calls\n")
 
 

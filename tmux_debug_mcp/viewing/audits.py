@@ -85,12 +85,8 @@ class Damage:
 class Record(NamedTuple):
     """A call, as it is on record. What few records are asked for is found when asked for.
 
-    Attributes:
-        path: The audit.
-        line: The number of its line, from 1.
-        data: The line, without the line feed.
-        fields: The same, parsed. `tool` is a string.
-        ended_at: When the call was answered, in seconds since the epoch.
+    Lines are counted from 1; `data` is without the line feed, and `fields` is the same, parsed, in
+    which `tool` is a string. The call was answered at `ended_at`, in seconds since the epoch.
     """
 
     path: Path
@@ -220,7 +216,7 @@ class Parser:
         if self._is_skipping:
             self._begun = b""
         elif len(self._begun) > MAX_LINE_BYTES:
-            yield self._too_long()
+            yield from self._parsed(self._begun)
             self._begun = b""
             self._is_skipping = True
 
@@ -231,12 +227,10 @@ class Parser:
 
     def _parsed(self, data: bytes, *, is_whole: bool = True) -> Iterator[Record | Damage]:
         if len(data) > MAX_LINE_BYTES:
-            yield self._too_long()
+            reason = f"has more than {MAX_LINE_BYTES >> 20} MiB"
+            yield Damage(self._path, self._number, reason)
         elif data and not data.isspace():
             yield _record(data, self._path, self._number, is_whole=is_whole)
-
-    def _too_long(self) -> Damage:
-        return Damage(self._path, self._number, f"has more than {MAX_LINE_BYTES >> 20} MiB")
 
 
 def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record | Damage:
@@ -287,18 +281,10 @@ def _text(value: object) -> str:
 
 
 class Source:
-    """An open audit.
+    """An open audit, by its path or `-` for standard input; CommandError if it can't be opened.
 
-    Args:
-        word: Its path, or `-` for standard input.
-        before_waiting: Called before a read that may wait for a writer.
-
-    Attributes:
-        path: Its path, for people.
-        fd: Its descriptor, which changes when it is made anew.
-
-    Raises:
-        CommandError: It can't be opened.
+    `before_waiting` is called before a read that may wait for a writer. The descriptor `fd` changes
+    when the audit is made anew.
     """
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
@@ -397,8 +383,6 @@ class Growth:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
         self._inotify = files.open_inotify()
-        # The numbers of the watches.
-        self._watched: dict[Path, int] = {}
         self._poll = select.poll()
         if self._inotify >= 0:
             self._poll.register(self._inotify, select.POLLIN)
@@ -407,25 +391,18 @@ class Growth:
         self._watch()
 
     def _watch(self) -> None:
-        """Watch the files that the audits are now."""
-        if self._inotify < 0:
-            return
+        """Watch the files that the audits are now. Those that they were wake us for nothing."""
         for source in self._sources:
-            number = files.watch(self._inotify, source.fd)
-            before = self._watched.get(source.path, number)
-            if before != number:
-                files.unwatch(self._inotify, before)
-            self._watched[source.path] = number
+            files.watch(self._inotify, source.fd)
 
     def wait(self) -> bool:
         """Wait until an audit has grown, or a moment; False if nobody reads our output any more."""
         self._watch()
         is_blind = self._inotify < 0
-        events = self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS)
-        for fd, event in events:
-            if fd == 1 and event & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
-                return False
-        if not is_blind:
+        events = dict(self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS))
+        if events.get(1, 0) & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+            return False
+        if self._inotify in events:
             files.read_watches(self._inotify)
         return True
 

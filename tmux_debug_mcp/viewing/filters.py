@@ -62,15 +62,11 @@ class PaneNames:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted of an audit.
+    """What is wanted of an audit: calls that fulfil all that is given.
 
-    Attributes:
-        panes: Ids or names of panes, one of which a call must concern; empty for all calls.
-        tools: The names of tools on record, one of which must be called; empty for all.
-        caller: A part of the caller's name, "" for all calls.
-        since: The time at which a call must have been answered at the earliest, in seconds since
-            the epoch; 0 for all calls.
-        failed_only: Only calls that failed, or whose command or wait did.
+    A call concerns one of `panes`, by id or name; its tool is one of `tools`, by their names on
+    record; `caller` is a part of its caller's name; it was answered at `since`, in seconds since
+    the epoch, or later; with `failed_only`, it failed, or its command or wait did.
     """
 
     panes: tuple[str, ...] = ()
@@ -101,12 +97,10 @@ def tools_of(words: Iterable[str]) -> frozenset[str]:
 
 
 def time_of(word: str, now: datetime) -> float:
-    """Return the time that a word means, in seconds since the epoch.
+    """Return the time that a word means, in seconds since the epoch; `now` is local.
 
-    Args:
-        word: A time of ISO 8601, local if it names no zone; a time of day, which is the last one
-            that was; or how long ago, such as `10m`.
-        now: The time now, in the local zone.
+    The word is a time of ISO 8601, local if it names no zone; a time of day, which means its most
+    recent occurrence; or how long ago, such as `10m`.
 
     Raises:
         CommandError: It is none of these.

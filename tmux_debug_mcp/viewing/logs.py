@@ -5,9 +5,9 @@ https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 import codecs
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,24 +23,18 @@ from tmux_debug_mcp.sockets.servers import CommandError, choose, running
 from tmux_debug_mcp.vt.marks import without_marks
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLog:
+class FoundLog(NamedTuple):
     """The log of a pane, open for reading, with its timing. `id` is the pane's, or `RUN/ID`."""
 
     id: str
     name: str
-    command: str
     log: Log
 
 
 def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) -> FoundLog:
-    """Return the log of a pane.
+    """Return the log of a pane: its id or name, `RUN/ID` of a kept log, or "" for the only one.
 
-    Args:
-        target: The pane's id or name, `RUN/ID` of a kept log, or "" for the only pane.
-        directory: Where logs are kept.
-        person: Who asks, for the server's record.
-        environ: The environment, which tells where the server is.
+    `directory` is where logs are kept, and `person` is who asks, for the server's record.
 
     Raises:
         CommandError: There is no such pane.
@@ -56,7 +50,7 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
             f"There is no log of '{target}' in {directory}. Name another with --log-dir."
         ) from None
     found.log.read_timing(found.entry.started_at)
-    return FoundLog(target, found.entry.name, found.entry.command, found.log)
+    return FoundLog(target, found.entry.name, found.log)
 
 
 def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog:
@@ -79,7 +73,7 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
                 raise CommandError(f"The log can't be read: {error}. Call again.") from error
             finally:
                 connection.close()
-            return FoundLog(facts["id"], facts["name"], facts["command"], log)
+            return FoundLog(facts["id"], facts["name"], log)
     raise ServerGoneError("The server has ended.")
 
 
@@ -145,12 +139,9 @@ def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
             found = archive.find(target)
         except PaneNotFoundError:
             return None
-        log = found.log
-        try:
+        with contextlib.closing(found.log) as log:
             log.read_timing(found.entry.started_at)
             text = b"".join(cast(log, found.entry.name)).decode()
             return Cast(text, log.timing.began_at, log.timing.times)
-        finally:
-            log.close()
 
     return cast_of

@@ -15,7 +15,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
@@ -43,29 +42,28 @@ _MAX_MARKS = 5000
 _ASSETS = resources.files(__package__) / "assets"
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """What is kept beside audits: a directory of full captures, and recordings.
-
-    `cast_of` returns the recording of a server run's pane, None if there is none.
-    """
-
-    captures: Path | None = None
-    cast_of: Callable[[str, str], Cast | None] | None = None
+CastOf = Callable[[str, str], Cast | None]
 
 
-def write(records: Iterable[Record], out: Path, title: str, extras: Extras) -> int:
+def write(
+    records: Iterable[Record],
+    out: Path,
+    title: str,
+    captures: Path | None = None,
+    cast_of: CastOf | None = None,
+) -> int:
     """Write a page, and return the number of calls in it.
 
-    The records are ordered by time. The file has the page when that is complete: a regular file is
-    replaced, anything else, such as a pipe or what a symbolic link leads to, is written to.
+    The records are ordered by time; `captures` is the directory of full captures, and `cast_of`
+    returns the recording of a server run's pane, if there is one. The file has the page when that
+    is complete.
 
     Raises:
         CommandError: The file can't be written.
     """
     try:
         with _written(out) as file:
-            page = _Page(file, extras)
+            page = _Page(file, captures, cast_of)
             page.write(records, title)
     except OSError as error:
         raise CommandError(
@@ -105,10 +103,11 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
 class _Page:
     """A page that is being written, with `count` calls up to now."""
 
-    def __init__(self, file: IO[bytes], extras: Extras) -> None:
+    def __init__(self, file: IO[bytes], captures: Path | None, cast_of: CastOf | None) -> None:
         self.count = 0
         self._file = file
-        self._extras = extras
+        self._captures = captures
+        self._cast_of = cast_of
         # The panes, each with its name, and their places: by run and id, and by run and name.
         self._lanes: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
@@ -123,7 +122,7 @@ class _Page:
         self._lane: list[int] = []
         self._call: list[int] = []
         self._error: list[int] = []
-        self._captures: dict[str, int] = {}  # by the numbers of calls
+        self._embedded: dict[str, int] = {}  # captures, by the numbers of calls
         self._part: list[bytes] = []
         self._capture_bytes = 0
         self._cast_bytes = 0
@@ -193,21 +192,19 @@ class _Page:
 
     def _add_capture(self, name: str) -> None:
         """Embed the text that a call returned, if it was kept and there is room."""
-        data = _capture(self._extras.captures, name)
+        data = _capture(self._captures, name)
         if data is None or self._capture_bytes + len(data) > MAX_CAPTURES_BYTES:
             return
         self._capture_bytes += len(data)
-        number = len(self._captures)
-        self._captures[str(self.count)] = number
+        number = len(self._embedded)
+        self._embedded[str(self.count)] = number
         self._data(f"capture-{number}", orjson.dumps(data.decode(errors="replace")))
 
     def _add_casts(self) -> None:
         """Embed the recordings of panes, as far as there is room."""
         for lane in self._lanes:
             run, pane = lane.pop("key")
-            found = None
-            if self._extras.cast_of and pane:
-                found = self._extras.cast_of(run, pane)
+            found = self._cast_of(run, pane) if self._cast_of and pane else None
             if found is None or self._cast_bytes + len(found.text) > MAX_CASTS_BYTES:
                 continue
             self._cast_bytes += len(found.text)
@@ -230,7 +227,7 @@ class _Page:
                 "lane": self._lane,
                 "call": self._call,
                 "error": self._error,
-                "captures": self._captures,
+                "captures": self._embedded,
                 "clock": clock,
                 "duration": max(ends, default=clock) - clock,
                 "failures": sum(1 for error in self._error if error),

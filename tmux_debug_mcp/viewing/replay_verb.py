@@ -29,7 +29,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
 from .logs import FoundLog, cast, find, steps
-from .replaying import Replay, open_replay
+from .replaying import open_replay
 
 _DESCRIPTION = """\
 Show a pane as it was at a moment, or play what it has printed. The pane is one of a running server,
@@ -287,11 +287,17 @@ def _paced(cursors: Iterable[int], wish: _Wish) -> Iterator[tuple[int, float]]:
 
 async def _play(wish: _Wish) -> int:
     """Play the log in this terminal until it ends, and stay until the person leaves."""
+
+    async def advance_in_time() -> None:
+        for cursor, pause_s in _paced(steps(wish.found.log), wish):
+            await anyio.sleep(pause_s)
+            await replay.advance(cursor)
+
     async with AsyncExitStack() as stack:
         replay = await stack.enter_async_context(open_replay(wish.found.log, wish.settings))
         watching = await stack.enter_async_context(session_for(replay.engine, replay.pane, None))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_advance_in_time, replay, wish)
+            tasks.start_soon(advance_in_time)
             argv = [wish.settings.tmux, *watching]
             env = dict(wish.settings.env)
             status = await anyio.to_thread.run_sync(
@@ -299,12 +305,6 @@ async def _play(wish: _Wish) -> int:
             )
             tasks.cancel_scope.cancel()
     return status
-
-
-async def _advance_in_time(replay: Replay, wish: _Wish) -> None:
-    for cursor, pause_s in _paced(steps(wish.found.log), wish):
-        await anyio.sleep(pause_s)
-        await replay.advance(cursor)
 
 
 def _write(path: str, data: bytes) -> None:

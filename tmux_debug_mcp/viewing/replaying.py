@@ -35,14 +35,9 @@ with open(sys.argv[1], "rb", 0) as pipe, open(1, "wb", 0) as terminal:
 
 
 class Replay:
-    """A log, replayed in a pane up to a cursor. Make one with `open_replay`.
+    """A log, replayed in a pane up to `cursor`. Make one with `open_replay`.
 
     What is written to `pipe` is printed by the pane.
-
-    Attributes:
-        engine: The engine of the pane.
-        pane: The pane.
-        cursor: How much of the log the pane shows.
     """
 
     def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int) -> None:

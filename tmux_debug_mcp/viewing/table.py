@@ -3,8 +3,9 @@
 Rows are printed as they come and never kept, so the widths of columns are fixed.
 """
 
+import functools
 from datetime import datetime
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -30,16 +31,6 @@ _MAX_CELL_CHARACTERS = 600
 # Rows that are drawn together: rich takes long to begin a table.
 _MAX_ROWS = 200
 _MINUTE_S = 60
-
-
-class Output(Protocol):
-    """Prints calls."""
-
-    def show(self, record: Record) -> None:
-        """Print a call, or keep it for a moment."""
-
-    def flush(self) -> None:
-        """Print what is kept."""
 
 
 class JsonOutput:
@@ -70,7 +61,6 @@ class PlainOutput:
     def __init__(self, file: BinaryIO, names: PaneNames) -> None:
         self._file = file
         self._names = names
-        self._clock = Clock()
         self._has_head = False
 
     def show(self, record: Record) -> None:
@@ -78,7 +68,7 @@ class PlainOutput:
         if not self._has_head:
             self._has_head = True
             self._write_row(*_COLUMNS)
-        day, moment = self._clock.local(record.ended_at)
+        day, moment = local_time(record.ended_at)
         phrase = visible(_phrase(record, self._names))
         if record.caller:
             phrase = f"{phrase}  by {visible(record.caller)}"
@@ -102,7 +92,6 @@ class TableOutput:
     def __init__(self, console: Console, names: PaneNames) -> None:
         self._console = console
         self._names = names
-        self._clock = Clock()
         self._day = ""
         self._has_head = False
         self._columns: list[str] = []
@@ -114,7 +103,7 @@ class TableOutput:
             width = self._console.width
             self._columns = [name for name in _COLUMNS if width >= _NEEDED.get(name, 0)]
             self._table = self._new_table()
-        day, moment = self._clock.local(record.ended_at)
+        day, moment = local_time(record.ended_at)
         if day != self._day:
             self._day = day
             self._table.add_row(*[""] * (len(self._columns) - 1), Text(day, "bold"))
@@ -164,23 +153,20 @@ class TableOutput:
         return text
 
 
-class Clock:
-    """Tells the local time of moments, fast for many within a minute."""
+Output = JsonOutput | PlainOutput | TableOutput
 
-    def __init__(self) -> None:
-        self._minute = -1
-        self._day = ""
-        self._begin = ""
 
-    def local(self, moment: float) -> tuple[str, str]:
-        """Return the local date and time of a moment in seconds since the epoch."""
-        minute, second = divmod(int(moment), _MINUTE_S)
-        if minute != self._minute:
-            local = datetime.fromtimestamp(minute * _MINUTE_S).astimezone()
-            self._minute = minute
-            self._day = f"{local:%Y-%m-%d}"
-            self._begin = f"{local:%H:%M}"
-        return self._day, f"{self._begin}:{second:02d}"
+def local_time(moment: float) -> tuple[str, str]:
+    """Return the local date and time of a moment in seconds since the epoch."""
+    minute, second = divmod(int(moment), _MINUTE_S)
+    day, begin = _local_minute(minute)
+    return day, f"{begin}:{second:02d}"
+
+
+@functools.lru_cache(maxsize=1)  # most calls are in the same minute as the one before
+def _local_minute(minute: int) -> tuple[str, str]:
+    local = datetime.fromtimestamp(minute * _MINUTE_S).astimezone()
+    return f"{local:%Y-%m-%d}", f"{local:%H:%M}"
 
 
 def duration(seconds: float | None) -> str:
