@@ -18,9 +18,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 
-from . import control_mode
 from .control_mode import Block, Parser, command_line
-from .pasting import CLEANS_PASTES
 from .supervisor import Supervisor
 from .targets import Offsets
 
@@ -42,13 +40,11 @@ class ControlClient:
         session: tmux's id of our session, such as $0. Known after `greet`, like the following.
         server_pid: The process id of the tmux server.
         version: tmux's version, such as 3.3a.
-        cleans_pastes: paste-buffer rewrites control characters unless it is given -S.
     """
 
     session: str
     server_pid: int
     version: str
-    cleans_pastes: bool
 
     def __init__(self, supervisor: Supervisor, offsets: Offsets, clock: Clock) -> None:
         self._supervisor = supervisor
@@ -125,12 +121,6 @@ class ControlClient:
             session, pid, self.version = line.decode().split(" ", 2)
         self.session = session
         self.server_pid = int(pid)
-        self.cleans_pastes = self.is_at_least(CLEANS_PASTES)
-
-    def is_at_least(self, version: tuple[int, int]) -> bool:
-        """Tell whether this tmux has this version or a newer one."""
-        number = control_mode.version(self.version)
-        return number is None or number >= version
 
     async def serve(self) -> None:
         """Carry commands and answers until tmux ends. Calls that still wait then fail."""
@@ -217,8 +207,8 @@ class ControlClient:
                     if is_last:
                         self._requests.popleft().answered.set()
                 # A line that is not a notification is the error message of a tmux that can't start.
-                elif not event.line.startswith(b"%"):
-                    self._last_words.append(event.line.decode(errors="replace"))
+                elif not event.startswith(b"%"):
+                    self._last_words.append(event.decode(errors="replace"))
 
 
 class _Request:

@@ -34,9 +34,9 @@ from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation
 
-from .captures import first_rows, is_enough, more_rows
-from .control_mode import command_line, version
-from .pasting import CLEANS_PASTES, KEY_MODES, encoded_for_modes, paste_commands
+from .captures import last_lines
+from .control_mode import command_line
+from .pasting import KEY_MODES, encoded_for_modes, paste_commands
 from .targets import PaneRow, panes_format, parse
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
@@ -204,10 +204,6 @@ class UsersServer:
 
     Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
     has ended, and TmuxStuckError where it does not answer.
-
-    Args:
-        settings: The configuration.
-        clock: The engine's clock.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -320,25 +316,19 @@ class UsersServer:
         facts_format = "#{version} " + KEY_MODES
         output = await self._socket.run(("display-message", "-p", "-t", pane_id, facts_format))
         tmux_version, _, modes = output.partition("\n")[0].partition(" ")
-        number = version(tmux_version)
-        cleans_pastes = number is None or number >= CLEANS_PASTES
         text = keystrokes.text
         keys = encoded_for_modes(keystrokes.keys, modes)
         if keystrokes.is_paste:
-            await self._paste(pane_id, text, is_bracketed=True, cleans_pastes=cleans_pastes)
+            await self._paste(pane_id, text, is_bracketed=True, version=tmux_version)
             text = ""
-        await self._paste(pane_id, text + keys, is_bracketed=False, cleans_pastes=cleans_pastes)
+        await self._paste(pane_id, text + keys, is_bracketed=False, version=tmux_version)
 
-    async def _paste(
-        self, pane_id: str, text: str, *, is_bracketed: bool, cleans_pastes: bool
-    ) -> None:
+    async def _paste(self, pane_id: str, text: str, *, is_bracketed: bool, version: str) -> None:
         """Paste text into one pane, also where keys go to several; keep the user's own buffers."""
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
-        commands = paste_commands(
-            pane_id, buffer, "-", is_bracketed=is_bracketed, cleans_pastes=cleans_pastes
-        )
+        commands = paste_commands(pane_id, buffer, "-", is_bracketed=is_bracketed, version=version)
         try:
             await self._socket.run(*commands, text=text)
         except CommandError:
@@ -358,22 +348,20 @@ class UsersServer:
 
     async def capture_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
         """Return the last lines, with `ansi` in their colours; a line that was wrapped is one."""
-        rows = first_rows(lines)
-        while True:
-            (is_alternate, history_rows), captured = await self._capture(
+
+        async def captured(rows: int) -> tuple[list[str], bool]:
+            (is_alternate, history_rows), found = await self._capture(
                 row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi
             )
             if is_alternate:  # which has no history: -S would show the main screen's
-                _, captured = await self._capture(row.pane_id, "-J", ansi=ansi)
-                break
-            if rows >= history_rows or is_enough(captured, lines):
-                break
-            rows = more_rows(rows, lines)
-        return "\n".join(captured[-lines:])
+                _, found = await self._capture(row.pane_id, "-J", ansi=ansi)
+            return found, is_alternate or rows >= history_rows
+
+        return await last_lines(captured, lines)
 
     async def _capture(
         self, pane_id: str, *flags: str, ansi: bool = False
-    ) -> tuple[tuple[int, int], list[str]]:
+    ) -> tuple[tuple[bool, int], list[str]]:
         """Return `alternate_on` and `history_size` of a pane, and what capture-pane prints."""
         facts_format = "#{alternate_on} #{history_size}"
         output = await self._socket.run(
@@ -381,8 +369,8 @@ class UsersServer:
             ("capture-pane", "-p", "-e", "-t", pane_id, *flags),
         )
         facts, *lines = captured_lines(output.encode(), ansi=ansi)
-        is_alternate, history_rows = map(int, facts.split())
-        return (is_alternate, history_rows), lines
+        is_alternate, history_rows = facts.split()
+        return (is_alternate == "1", int(history_rows)), lines
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         """End a `session`, `window` or `pane`.
