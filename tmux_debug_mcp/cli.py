@@ -113,13 +113,9 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
 
 
 def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
-    """Serve until the end of the lease.
+    """Serve until the end of the lease, at a socket in a directory that is made for it.
 
-    Args:
-        directory: The directory to make for the socket.
-        values: The options of `tmux-debug-mcp`, with `keep`.
-        ready_fd: Where to write `READY`, `JOINED`, or why the server can't start.
-        environ: The environment.
+    `READY`, `JOINED`, or why the server can't start, is written to `ready_fd`.
     """
     import anyio  # noqa: PLC0415
 

@@ -41,10 +41,7 @@ class ToolError(TmuxDebugError):
     ) -> str:
         """Return its text in the words of a toolset.
 
-        Args:
-            sentences: The toolset's own sentences. They may name the call's arguments in braces,
-                besides the error's facts.
-            arguments: The call's arguments.
+        Its sentences may name the call's arguments in braces, besides the error's facts.
         """
         sentence = sentences.get(type(self))
         if sentence is None:

@@ -88,9 +88,7 @@ class Configuration:
 def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
     """Return the SDK's server for a toolbox.
 
-    Args:
-        toolbox: The tools.
-        caller: Who calls, for the record; "" for the client that started the server.
+    `caller` is who calls, for the record; "" for the client that started the server.
     """
     icon = base64.b64encode(_ICON.read_bytes()).decode()
 
@@ -139,15 +137,9 @@ async def serve_client(
     caller: str = "",
     end: Callable[[], None] | None = None,
 ) -> None:
-    """Serve an MCP client until it closes its end.
+    """Serve an MCP client until it closes its end. `fd_out` becomes non-blocking.
 
-    Args:
-        toolbox: The tools.
-        fd_in: Where its lines are read from.
-        fd_out: Where lines are written to. It becomes non-blocking.
-        caller: As for `build`.
-        end: Called when the client has closed its end, while a last answer may still wait for the
-            client to read it.
+    `end` is called then, while a last answer may still wait for the client to read it.
     """
     output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
@@ -170,13 +162,9 @@ async def serve_client(
 
 
 class RunningServer:
-    """A server with its engine, its tools and its socket.
+    """A server with its engine, its tools and its socket, without one if none could be made.
 
-    Args:
-        configuration: What it offers.
-        engine: Its engine.
-        listener: Its socket, None where none could be made.
-        keep_s: Seconds that it goes on while nobody uses it; None if it ends with its client.
+    It goes on for `keep_s` seconds while nobody uses it; None if it ends with its client.
     """
 
     def __init__(
@@ -268,7 +256,6 @@ class RunningServer:
         return Verbs(self._engine, self._records, debug, self.toolbox)
 
     async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
-        """Serve an MCP client whose streams came with the greeting."""
         client = greeting.wish.get("client")
         if not isinstance(client, int):
             client = caller.pid

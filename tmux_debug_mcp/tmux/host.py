@@ -31,13 +31,8 @@ class TmuxHost:
     """Starts our tmux server, connects to it, and ends it.
 
     Each server has its own supervisor and its own control mode connection. tmux's ids of sessions,
-    windows and panes start at 0 in each server; ours go on.
-
-    Args:
-        settings: The configuration.
-        tasks: The task group in which connections are served.
-        clock: The engine's clock.
-        first_window: Returns the lowest number for our ids of windows; called at the first start.
+    windows and panes start at 0 in each server; ours go on. `first_window` returns the lowest
+    number for our ids of windows, and is called at the first start.
 
     Attributes:
         session: The name of the tmux session whose windows are the panes.

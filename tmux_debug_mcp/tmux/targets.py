@@ -102,8 +102,7 @@ FIELDS = tuple(field.name for field in fields(PaneRow) if not field.name.startsw
 def panes_format(separator: str) -> str:
     """Return the format for `list-panes -a -F` whose output `parse` reads.
 
-    Args:
-        separator: Random text, which no name of a session, window or program can contain.
+    The separator is random text, which no name of a session, window or program can contain.
     """
     variables = [f"#{{{field}}}" for field in FIELDS]
     return separator + separator.join(variables) + separator

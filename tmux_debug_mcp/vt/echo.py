@@ -87,7 +87,6 @@ class _Texts:
         return self._texts[number]
 
     def add(self, texts: Sequence[str]) -> None:
-        """Append texts."""
         first = len(self._texts)
         numbers = range(first, first + len(texts))
         self._last_numbers.update(zip(texts, numbers, strict=True))

@@ -139,7 +139,6 @@ class Interpreter:
         return not self.is_editing and self.sets.is_usual and self.grid.is_at_new_row()
 
     def _interpret(self, text: str) -> None:
-        """Write text piece by piece."""
         for match in TOKEN.finditer(text):
             parameters, final, escape, characters, control = match.groups()
             last = self._last
@@ -208,7 +207,6 @@ class Interpreter:
                 self.sets = self.sets.after(sequence)
 
     def _control_sequence(self, parameters: str, final: str) -> None:
-        """Do what a control sequence asks for."""
         if final == "m":  # SGR: the most frequent sequence shows nothing
             return
         sequence = control_sequence(parameters, final)
