@@ -30,6 +30,7 @@ from tmux_debug_mcp.logs.archive import Archive, new_run
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
+from tmux_debug_mcp.tools.results import row
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Toolset, choose
 
@@ -216,8 +217,9 @@ class RunningServer:
     async def answer(self, caller: Caller, greeting: Greeting) -> None:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
-            # To look is no use: a person or a completion that looks prolongs nothing.
-            await self._verbs.show_panes(caller)
+            # To look is no call and no use: a person or a completion that looks prolongs nothing.
+            rows = [row(pane, await pane.state()) for pane in self._engine.panes]
+            await caller.send({"panes": rows})
             return
         with self.lease.used():
             match greeting.wish.get("want"):

@@ -70,7 +70,7 @@ def run(words: list[str]) -> int:
         wish["person"] = people.name()
     signals = _hang_up_at_signals(connection) if verb.name in _STARTING else []
     connection.send(wish)
-    status = _answered(connection)
+    status = answered(connection)
     if signals:
         os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
     if status is None:
@@ -78,7 +78,7 @@ def run(words: list[str]) -> int:
     return status
 
 
-def _answered(connection: Connection) -> int | None:
+def answered(connection: Connection) -> int | None:
     """Print what the server says, and do what it asks; return the exit status, None if it ends.
 
     Where standard output and standard error are the same, the latter begins on a new line.

@@ -37,6 +37,7 @@ class ControlClient:
     Attributes:
         offsets: From tmux's ids to ours.
         gone: Set when tmux has ended, or `serve` has.
+        last_words: The lines of tmux that are not control mode: why it could not start.
         session: tmux's id of our session, such as $0. Known after `greet`, like the following.
         server_pid: The process id of the tmux server.
         version: tmux's version, such as 3.3a.
@@ -55,7 +56,7 @@ class ControlClient:
         self._requests: deque[_Request] = deque()  # without an answer yet, oldest first
         self._unsent = bytearray()
         self._has_unsent = anyio.Event()
-        self._last_words: list[str] = []
+        self.last_words: list[str] = []
 
     @property
     def directory(self) -> Path:
@@ -69,11 +70,6 @@ class ControlClient:
     def supervisor_pid(self) -> int:
         """The process id of the supervisor, which adopts the orphans of panes."""
         return self._supervisor.pid
-
-    @property
-    def last_words(self) -> str:
-        """What tmux printed that is not control mode: the reason why it could not start."""
-        return " ".join(self._last_words)
 
     def file(self, name: str) -> Path:
         """Return the path of a file for tmux to write. Raises what `Supervisor.file` does.
@@ -208,7 +204,7 @@ class ControlClient:
                         self._requests.popleft().answered.set()
                 # A line that is not a notification is the error message of a tmux that can't start.
                 elif not event.startswith(b"%"):
-                    self._last_words.append(event.decode(errors="replace"))
+                    self.last_words.append(event.decode(errors="replace"))
 
 
 class _Request:

@@ -141,7 +141,7 @@ class TmuxHost:
                 await self._configure(client)
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
-            raise TmuxStartError(client.last_words or "it said nothing") from None
+            raise TmuxStartError(" ".join(client.last_words) or "it said nothing") from None
         except BaseException:
             # The call may have been cancelled, and only this method knows of the new server.
             supervisor.end()

@@ -163,10 +163,10 @@ class Interpreter:
 
     def _repeat(self, character: str, parameters: str) -> None:
         """Print a character again, up to the end of its row (REP)."""
-        sequence = control_sequence(parameters, "b")
-        if character and sequence and sequence.name == "b":
+        name, numbers = control_sequence(parameters, "b") or ("", [])
+        if character and name == "b":
             _, column = self.grid.cursor
-            count = max(sequence.numbers[0], 1)
+            count = max(numbers[0], 1)
             self._print(character * min(count, self.grid.columns - column))
 
     def _control_character(self, control: str) -> None:
