@@ -146,7 +146,7 @@ async def serve_client(
     async with anyio.create_task_group() as tasks:
 
         async def answer(message: str) -> None:
-            output.put(message + "\n")
+            await output.write(message + "\n")
             if not output.is_sending:
                 tasks.start_soon(output.flush)
             await output.drain(_MAX_UNSENT_BYTES)

@@ -101,23 +101,20 @@ class Parser:
         if self._partial_line.find(b"\n", start) < 0:
             return []
         *lines, self._partial_line = self._partial_line.split(b"\n")
-        events = (self._take_line(bytes(line)) for line in lines)
-        return [event for event in events if event is not None]
-
-    def _take_line(self, line: bytes) -> Block | bytes | None:
-        """Take a line; return what it completes, None if it is part of a block."""
-        guard = _GUARD.fullmatch(line)
-        if self._open_guard is None:
-            if guard is None or guard[1] != b"begin":
-                return line
-            self._open_guard = guard[2]
-            self._is_ours = guard[3] == b"1"
-            self._lines = []
-            return None
-        if guard is None or guard[1] == b"begin" or guard[2] != self._open_guard:
-            self._lines.append(line)
-            return None
-        self._open_guard = None
-        if not self._is_ours:
-            return None
-        return Block(guard[1] == b"end", tuple(self._lines))
+        events: list[Block | bytes] = []
+        for line in map(bytes, lines):
+            guard = _GUARD.fullmatch(line)
+            if self._open_guard is None:
+                if guard and guard[1] == b"begin":
+                    self._open_guard = guard[2]
+                    self._is_ours = guard[3] == b"1"
+                    self._lines = []
+                else:
+                    events.append(line)
+            elif guard is None or guard[1] == b"begin" or guard[2] != self._open_guard:
+                self._lines.append(line)
+            else:
+                self._open_guard = None
+                if self._is_ours:
+                    events.append(Block(guard[1] == b"end", tuple(self._lines)))
+        return events

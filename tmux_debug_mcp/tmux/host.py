@@ -109,7 +109,7 @@ class TmuxHost:
             [lines] = await client.run(active)
         except TmuxGoneError:
             return set()
-        return {client.offsets.window(line.decode()) for line in lines}
+        return {client.offsets.ours(line.decode()) for line in lines}
 
     def close(self) -> None:
         """End all tmux servers with everything in them. Blocks for some milliseconds."""
