@@ -34,15 +34,7 @@ _RECORD_START = b'{"ts":'
 _HEAD_BYTES = 64 << 10
 
 # Nothing here blocks: neither a pipe without a reader, nor a lease that another process holds.
-_OPEN_FLAGS = (
-    os.O_RDWR
-    | os.O_CREAT
-    | os.O_APPEND
-    | os.O_NOFOLLOW
-    | os.O_NONBLOCK
-    | os.O_NOCTTY
-    | os.O_CLOEXEC
-)
+_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -213,13 +205,23 @@ def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
 def _open(path: Path) -> int:
     """Open an audit for appending, which is created if it is missing, or raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = _open_audit(path, os.O_CREAT | os.O_APPEND)
+    try:
+        _end_last_line(fd)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _open_audit(path: Path, flags: int = 0) -> int:
+    """Open a file that is an audit or empty, or raise OSError."""
     with contextlib.suppress(FileNotFoundError):
         _check_type(path, path.lstat())  # before opening, which may act on a device
-    fd = os.open(path, _OPEN_FLAGS, 0o600)
+    fd = os.open(path, _OPEN_FLAGS | flags, 0o600)
     try:
         _check_type(path, os.fstat(fd))
         _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
-        _end_last_line(fd)
     except OSError:
         os.close(fd)
         raise
@@ -242,12 +244,7 @@ def _end_last_line(fd: int) -> None:
 def why_unfit(path: Path) -> str:
     """Return why an existing file can't be an audit, in sentences; "" if it can."""
     try:
-        _check_type(path, path.lstat())
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            _check_content(path, os.pread(fd, _HEAD_BYTES, 0))
-        finally:
-            os.close(fd)
+        os.close(_open_audit(path))
     except _UnfitError as error:
         return error.sentence
     except OSError as error:

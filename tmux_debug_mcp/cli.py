@@ -62,9 +62,8 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     if wrong:
         raise unknown(wrong[0])
     if others:
-        _check_system()
-        tmux = _find(values["tmux"])
-        _check_version(tmux, _ask_version(tmux))
+        tmux, version_query = _ask_version(values["tmux"])
+        _check_version(tmux, version_query)
         from .demo.debugging import run_demo  # noqa: PLC0415  it imports an MCP client
 
         return run_demo(tmux)
@@ -84,9 +83,7 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     Raises:
         StartError: An option has a value that can't be used, or tmux is too old.
     """
-    _check_system()
-    tmux = _find(values["tmux"])
-    version_query = _ask_version(tmux)
+    tmux, version_query = _ask_version(values["tmux"])
     # These imports are most of the start-up time. Meanwhile tmux tells its version.
     from .audit import AuditLog  # noqa: PLC0415
     from .logs.archive import Archive  # noqa: PLC0415
@@ -113,13 +110,9 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
 
 
 def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
-    """Serve until the end of the lease.
+    """Serve until the end of the lease, at a socket in a directory that is made for it.
 
-    Args:
-        directory: The directory to make for the socket.
-        values: The options of `tmux-debug-mcp`, with `keep`.
-        ready_fd: Where to write `READY`, `JOINED`, or why the server can't start.
-        environ: The environment.
+    `READY`, `JOINED`, or why the server can't start, is written to `ready_fd`.
     """
     import anyio  # noqa: PLC0415
 
@@ -188,11 +181,6 @@ def _help() -> str:
     return parser.format_help()
 
 
-def _check_system() -> None:
-    if sys.platform != "linux":
-        raise StartError(f"This runs on Linux, not on {sys.platform}.")
-
-
 def _check_standard_streams() -> None:
     """Check that standard input and output are open.
 
@@ -207,16 +195,14 @@ def _check_standard_streams() -> None:
         )
 
 
-def _find(tmux: str) -> str:
-    """Return the absolute path of a program, or its name if it is not there."""
-    found = shutil.which(tmux)
-    return os.path.abspath(found) if found else tmux
-
-
-def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
-    """Start `tmux -V`, whose answer `_check_version` reads."""
+def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:
+    """Return the absolute path of tmux, and `tmux -V`, whose answer `_check_version` reads."""
+    if sys.platform != "linux":
+        raise StartError(f"This runs on Linux, not on {sys.platform}.")
+    found = shutil.which(program)
+    tmux = os.path.abspath(found) if found else program
     try:
-        return subprocess.Popen(
+        query = subprocess.Popen(
             [tmux, "-V"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -227,6 +213,7 @@ def _ask_version(tmux: str) -> subprocess.Popen[bytes]:
             f"tmux is needed and '{tmux}' can't be started ({error.strerror}). "
             "Install tmux 3.3 or newer, or name it with --tmux."
         ) from error
+    return tmux, query
 
 
 def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:

@@ -179,11 +179,7 @@ class Clock:
 
     @contextmanager
     def fail_after(self, duration_s: float) -> Iterator[None]:
-        """Leave the block after a time, with an error.
-
-        Raises:
-            TimeoutError: The time was over.
-        """
+        """Leave the block after a time, and raise TimeoutError then."""
         with self.move_on_after(duration_s) as scope:
             yield
         if scope.cancelled_caught:

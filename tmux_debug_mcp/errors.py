@@ -1,17 +1,16 @@
-"""Every exception of the package.
+"""Why a server can't start, and why calls fail.
 
 ::
 
-    TmuxDebugError
-    ├── StartError
-    └── ToolError
-        ├── ArgumentError
-        │   └── CursorError
-        ├── KeysError
-        │   └── MixedKeysError
-        ├── LimitReachedError
-        │   └── PaneLimitError
-        └── all others, AuditError of `audit` among them
+    StartError
+    ToolError
+    ├── ArgumentError
+    │   └── CursorError
+    ├── KeysError
+    │   └── MixedKeysError
+    ├── LimitReachedError
+    │   └── PaneLimitError
+    └── all others, AuditError of `audit` among them
 
 A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
 comes next. The sentences here name the tools of `debug`; other toolsets replace them by their own.
@@ -25,15 +24,11 @@ from typing import Any, ClassVar, dataclass_transform
 _MAX_SHOWN_CHARACTERS = 80
 
 
-class TmuxDebugError(Exception):
-    """The base of every exception raised on purpose."""
-
-
-class StartError(TmuxDebugError):
+class StartError(Exception):
     """Raised when the server can't start here: a sentence on stderr, exit status 1."""
 
 
-class ToolError(TmuxDebugError):
+class ToolError(Exception):
     """Raised when a call fails and a better call may succeed. The model reads its text."""
 
     def text_for(
@@ -41,10 +36,7 @@ class ToolError(TmuxDebugError):
     ) -> str:
         """Return its text in the words of a toolset.
 
-        Args:
-            sentences: The toolset's own sentences. They may name the call's arguments in braces,
-                besides the error's facts.
-            arguments: The call's arguments.
+        Its sentences may name the call's arguments in braces, besides the error's facts.
         """
         sentence = sentences.get(type(self))
         if sentence is None:

@@ -30,6 +30,7 @@ from tmux_debug_mcp.logs.archive import Archive, new_run
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
+from tmux_debug_mcp.tools.results import row
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Toolset, choose
 
@@ -88,9 +89,7 @@ class Configuration:
 def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
     """Return the SDK's server for a toolbox.
 
-    Args:
-        toolbox: The tools.
-        caller: Who calls, for the record; "" for the client that started the server.
+    `caller` is who calls, for the record; "" for the client that started the server.
     """
     icon = base64.b64encode(_ICON.read_bytes()).decode()
 
@@ -139,21 +138,15 @@ async def serve_client(
     caller: str = "",
     end: Callable[[], None] | None = None,
 ) -> None:
-    """Serve an MCP client until it closes its end.
+    """Serve an MCP client until it closes its end. `fd_out` becomes non-blocking.
 
-    Args:
-        toolbox: The tools.
-        fd_in: Where its lines are read from.
-        fd_out: Where lines are written to. It becomes non-blocking.
-        caller: As for `build`.
-        end: Called when the client has closed its end, while a last answer may still wait for the
-            client to read it.
+    `end` is called then, while a last answer may still wait for the client to read it.
     """
     output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
 
         async def answer(message: str) -> None:
-            output.put(message + "\n")
+            await output.write(message + "\n")
             if not output.is_sending:
                 tasks.start_soon(output.flush)
             await output.drain(_MAX_UNSENT_BYTES)
@@ -170,13 +163,9 @@ async def serve_client(
 
 
 class RunningServer:
-    """A server with its engine, its tools and its socket.
+    """A server with its engine, its tools and its socket, without one if none could be made.
 
-    Args:
-        configuration: What it offers.
-        engine: Its engine.
-        listener: Its socket, None where none could be made.
-        keep_s: Seconds that it goes on while nobody uses it; None if it ends with its client.
+    It goes on for `keep_s` seconds while nobody uses it; None if it ends with its client.
     """
 
     def __init__(
@@ -228,8 +217,9 @@ class RunningServer:
     async def answer(self, caller: Caller, greeting: Greeting) -> None:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
-            # To look is no use: a person or a completion that looks prolongs nothing.
-            await self._verbs.show_panes(caller)
+            # To look is no call and no use: a person or a completion that looks prolongs nothing.
+            rows = [row(pane, await pane.state()) for pane in self._engine.panes]
+            await caller.send({"panes": rows})
             return
         with self.lease.used():
             match greeting.wish.get("want"):
@@ -268,7 +258,6 @@ class RunningServer:
         return Verbs(self._engine, self._records, debug, self.toolbox)
 
     async def _serve_client(self, caller: Caller, greeting: Greeting) -> None:
-        """Serve an MCP client whose streams came with the greeting."""
         client = greeting.wish.get("client")
         if not isinstance(client, int):
             client = caller.pid

@@ -104,12 +104,8 @@ def pane_environment(
     """Return the environment that panes inherit.
 
     LC_CTYPE is set where no locale is: clients start servers without one, and then programs print
-    escapes instead of letters.
-
-    Args:
-        environ: The server's environment.
-        dropped: Names of variables to leave out, and patterns as of fnmatch.
-        added: Variables to add.
+    escapes instead of letters. `dropped` has the names of variables to leave out, and patterns as
+    of fnmatch.
     """
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
     env = {

@@ -105,10 +105,6 @@ class Output:
 
     async def write(self, text: str) -> None:
         """Put text into the buffer; the SDK calls `flush` then."""
-        self.put(text)
-
-    def put(self, text: str) -> None:
-        """Put text into the buffer."""
         self._unsent += text.encode()
 
     async def drain(self, max_bytes: int = 0) -> None:

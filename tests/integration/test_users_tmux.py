@@ -19,7 +19,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow
-from tmux_debug_mcp.tmux.users_server import UsersServer, UsersSocket
+from tmux_debug_mcp.tmux.users_server import UsersServer
 
 COMMAND = "#{pane_current_command}"
 
@@ -397,11 +397,11 @@ async def test_orphans_go_to_init_until_the_last_new_session_is_made(
     tmux.write_text(f"#!/bin/sh\nfor name; do :; done\nread _ < {short_path}/$name\n")
     tmux.chmod(0o700)
     settings = replace(settings, tmux=str(tmux), socket=str(short_path / "none"), is_subreaper=True)
-    socket = UsersSocket(settings, Clock())
+    server = UsersServer(settings, Clock())
     made = {name: anyio.Event() for name in ("first", "second")}
 
     async def make(name: str) -> None:
-        await socket.run(("new-session", name))
+        await server.run("new-session", name)
         made[name].set()
 
     async with anyio.create_task_group() as tasks:

@@ -9,6 +9,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, running
 from tmux_debug_mcp.verbs.registry import VERBS
 
+from .main import write
 from .starting import DEFAULT_KEEP, connect
 
 _REDRAW_S = 1.0
@@ -20,16 +21,17 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
     flags = _flags("ps", words, {"--follow", "--names"})
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if "--names" in flags:
-        for pane in _panes(choose(running(runtime), _wanted(environ), os.getpid(), runtime)):
-            _print(str(pane["name"]))
+        wanted = environ.get("TMUX_DEBUG_SERVER", "")
+        for pane in _panes(choose(running(runtime), wanted, os.getpid(), runtime)):
+            write(1, f"{pane['name']}\n")
         return 0
     while True:
         servers = running(runtime)
         text = "\n".join(_described(server) for server in servers) or "No server is running."
         if "--follow" not in flags:
-            _print(text)
+            write(1, f"{text}\n")
             return 0
-        _print(f"{_CLEAR}{text}")
+        write(1, f"{_CLEAR}{text}\n")
         time.sleep(_REDRAW_S)
 
 
@@ -47,12 +49,12 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
             raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
         ends = f"It ends when nobody has used it for {keep or DEFAULT_KEEP}."
         if is_new:
-            _print(f"Started server {message['pid']}. {ends}")
+            write(1, f"Started server {message['pid']}. {ends}\n")
             return 0
         text = f"Server {message['pid']} runs already for this directory and these options."
         if message["changed"]:
             text += f" From now on, it {ends.removeprefix('It ')}"
-        _print(text)
+        write(1, f"{text}\n")
         return 0
     raise ServerGoneError("The server has ended.")
 
@@ -60,7 +62,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server, which must be named if an MCP client ends it."""
     _flags("stop", words)
-    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), _wanted(environ)
+    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
     server = choose(running(runtime), wanted, os.getpid(), runtime)
     if server.keep_s is None and not wanted:
         raise CommandError(
@@ -71,7 +73,7 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     connection.send({"want": "stop"})
     for _ in connection.messages():
         pass  # it closes the connection at its end
-    _print(f"Stopped server {server.pid}, and everything in its panes.")
+    write(1, f"Stopped server {server.pid}, and everything in its panes.\n")
     return 0
 
 
@@ -89,7 +91,7 @@ def completion(words: list[str], _environ: Mapping[str, str]) -> int:
     from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
 
     arguments = parser_of(VERBS["completion"]).parse_args(words)
-    _print(texts.completion(arguments.shell).rstrip("\n"))
+    write(1, texts.completion(arguments.shell))
     return 0
 
 
@@ -100,11 +102,6 @@ def _flags(name: str, words: list[str], known: Collection[str] = ()) -> list[str
 
         parser_of(VERBS[name]).parse_args(words)
     return words
-
-
-def _wanted(environ: Mapping[str, str]) -> str:
-    """Return the server that the command line or the environment names, "" for none."""
-    return environ.get("TMUX_DEBUG_SERVER", "")
 
 
 def _described(server: Server) -> str:
@@ -137,9 +134,3 @@ def _panes(server: Server) -> list[dict[str, object]]:
         if isinstance(panes, list):
             return panes
     return []
-
-
-def _print(line: str) -> None:
-    data = f"{line}\n".encode()
-    while data:
-        data = data[os.write(1, data) :]

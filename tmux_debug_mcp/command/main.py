@@ -34,7 +34,7 @@ def main() -> None:
 
         # It may name words, paths and directories of servers.
         shown = visible(str(error), keep="\n")
-        _write(2, f"tmux-debug: {shown}\n")
+        write(2, f"tmux-debug: {shown}\n")
         status = _REFUSED
     # Everything is written. Taking the interpreter down would take longer than the verb.
     os._exit(status)
@@ -55,7 +55,7 @@ def run(words: list[str]) -> int:
     if not words or words[0] == "help" or {"-h", "--help"} & set(before_command):
         return _show_help(words)
     if words[0] == "--version":
-        _write(1, f"tmux-debug {__version__}\n")
+        write(1, f"tmux-debug {__version__}\n")
         return 0
     verb = _verb(words)
     if words[0] == "capture" and any(word.partition("=")[0] == "--at" for word in words):
@@ -64,24 +64,43 @@ def run(words: list[str]) -> int:
         return _run_here(verb, words[1:], wanted)
     connection = _reach(wanted, words)
     wish: dict[str, object] = {"want": "verb", "words": words, "cwd": _directory()}
-    printer = Printer()
     if verb in SECTIONS[PEOPLE]:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
-        connection.send(wish | {"person": people.name()})
-        return people.serve(connection, printer.show)
+        wish["person"] = people.name()
     signals = _hang_up_at_signals(connection) if verb.name in _STARTING else []
     connection.send(wish)
-    status = None
-    for message in connection.messages():
-        status = printer.show(message)
-        if status is not None:
-            break
+    status = answered(connection)
     if signals:
         os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
     if status is None:
         raise ServerGoneError("The server has ended.")
     return status
+
+
+def answered(connection: Connection) -> int | None:
+    """Print what the server says, and do what it asks; return the exit status, None if it ends.
+
+    Where standard output and standard error are the same, the latter begins on a new line.
+    """
+    is_within_line = False
+    for message in connection.messages():
+        if "out" in message:
+            write(1, message["out"])
+            is_within_line = not str(message["out"]).endswith("\n")
+        if "err" in message:
+            if is_within_line and os.path.sameopenfile(1, 2):
+                write(2, "\n")
+            write(2, message["err"])
+        if "exit" in message:
+            return int(str(message["exit"]))
+        if "attach" in message or "ask" in message:
+            from . import people  # noqa: PLC0415  as above
+
+            status = people.answer(connection, message)
+            if status is not None:
+                return status
+    return None
 
 
 def _hang_up_at_signals(connection: Connection) -> list[int]:
@@ -107,10 +126,10 @@ def _show_help(words: list[str]) -> int:
     from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
 
     if not words:
-        _write(2, overview())
+        write(2, overview())
         return _REFUSED
     verbs = [word for word in words if word not in _HELP]
-    _write(1, parser_of(_verb(verbs)).format_help() if verbs else overview())
+    write(1, parser_of(_verb(verbs)).format_help() if verbs else overview())
     return 0
 
 
@@ -139,29 +158,6 @@ def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
         raise CommandError(str(error)) from error
     sys.stdout.flush()  # this process ends without it
     return int(status)
-
-
-class Printer:
-    """Prints what the server says."""
-
-    def __init__(self) -> None:
-        self._is_within_line = False
-
-    def show(self, message: dict[str, object]) -> int | None:
-        """Print a message; return the exit status if it has one.
-
-        Where standard output and standard error are the same, the latter begins on a new line.
-        """
-        if "out" in message:
-            _write(1, message["out"])
-            self._is_within_line = not str(message["out"]).endswith("\n")
-        if "err" in message:
-            if self._is_within_line and os.path.sameopenfile(1, 2):
-                _write(2, "\n")
-            _write(2, message["err"])
-        if "exit" in message:
-            return int(str(message["exit"]))
-        return None
 
 
 def _reach(wanted: str, words: list[str]) -> Connection:
@@ -215,7 +211,8 @@ def _directory() -> str:
     return directory
 
 
-def _write(fd: int, text: object) -> None:
+def write(fd: int, text: object) -> None:
+    """Write a text as UTF-8, whatever the locale is."""
     data = str(text).encode()
     while data:
         data = data[os.write(fd, data) :]

@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from tmux_debug_mcp.linux.users import user_name
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.connection import Connection
 from tmux_debug_mcp.sockets.servers import CommandError
 
 _INTERRUPTED = 130
@@ -25,30 +25,20 @@ def name() -> str:
         return user
 
 
-def serve(connection: Connection, show: Callable[[dict[str, object]], int | None]) -> int:
-    """Do what the server asks for, after a verb was sent, and return the exit status.
-
-    Args:
-        connection: The connection.
-        show: Prints a message, and returns the exit status that it has.
+def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
+    """Do what the server asks of a person; return the exit status, None if the verb goes on.
 
     Raises:
-        CommandError: There is no terminal, the secret can't be read, or the server ends.
+        CommandError: There is no terminal, or the secret can't be read.
     """
-    for message in connection.messages():
-        if "attach" in message:
-            return _attach(message["attach"])
-        if "ask" in message:
-            try:
-                secret = _ask(str(message["ask"]))
-            except KeyboardInterrupt:
-                return _INTERRUPTED
-            connection.send({"secret": secret})
-            continue
-        status = show(message)
-        if status is not None:
-            return status
-    raise ServerGoneError("The server has ended.")
+    if "attach" in message:
+        return _attach(message["attach"])
+    try:
+        secret = _ask(str(message["ask"]))
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    connection.send({"secret": secret})
+    return None
 
 
 def _attach(argv: object) -> int:

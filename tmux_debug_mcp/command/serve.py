@@ -39,13 +39,11 @@ def _relay(values: Values) -> int:
     try:
         connection, _ = connect(values, os.environ)
         connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
-        for message in connection.messages():
-            if "err" in message:
-                os.write(2, str(message["err"]).encode())
-            if "exit" in message:
-                return int(str(message["exit"]))
+        status = tmux_debug.answered(connection)
     except CommandError as error:
-        os.write(2, f"tmux-debug-mcp: {error}\n".encode())
+        tmux_debug.write(2, f"tmux-debug-mcp: {error}\n")
         return 1
-    os.write(2, b"tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
+    if status is not None:
+        return status
+    tmux_debug.write(2, "tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
     return 1

@@ -18,10 +18,6 @@ DEFAULT_KEEP = "60m"
 _MAX_ANSWER_BYTES = 1 << 16
 
 
-class NotStartedError(CommandError):
-    """Raised when a detached server can't start; the text says why."""
-
-
 def directory_for(values: Values, runtime: str) -> str:
     """Return the directory of the detached server for the current directory and these options.
 
@@ -41,7 +37,7 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
         The connection, and whether the server was started.
 
     Raises:
-        NotStartedError: It can't start.
+        CommandError: It can't start.
         ServerGoneError: It has ended again.
     """
     directory = directory_for(values, environ.get("XDG_RUNTIME_DIR", ""))
@@ -76,7 +72,7 @@ def _start(directory: str, values: Values) -> bool:
     if answer.endswith(JOINED):
         return False
     text = answer.decode(errors="replace").strip()
-    raise NotStartedError(text or "The detached server ended while it started.")
+    raise CommandError(text or "The detached server ended while it started.")
 
 
 def _leave(ready_fd: int) -> None:

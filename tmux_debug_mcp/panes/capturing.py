@@ -14,8 +14,9 @@ import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
-from tmux_debug_mcp.tmux.captures import first_rows, is_enough, more_rows
+from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.client import Command
+from tmux_debug_mcp.tmux.control_mode import is_at_least
 from tmux_debug_mcp.vt.captured import captured_lines, row_alone, with_line_drawing
 from tmux_debug_mcp.vt.marks import with_commands
 
@@ -57,16 +58,13 @@ async def capture(pane: Pane, lines: int, *, ansi: bool = False) -> str:
     at their ends; there are no blank lines at the end. With `ansi`, colours and attributes are
     kept as escape sequences.
     """
-    rows = first_rows(lines)
-    while True:
+
+    async def captured(rows: int) -> tuple[list[str], bool]:
         with_history = (*_JOINED_LINES, "-S", f"-{rows}")
         data, facts = await _capture(pane, with_history, _JOINED_LINES)
-        captured = captured_lines(data, ansi=ansi)
-        is_all = rows >= facts["history_size"]
-        if is_all or is_enough(captured, lines):
-            text = "\n".join(captured[-lines:])
-            return with_commands(text, pane.jobs.commands)
-        rows = more_rows(rows, lines)
+        return captured_lines(data, ansi=ansi), rows >= facts["history_size"]
+
+    return with_commands(await last_lines(captured, lines), pane.jobs.commands)
 
 
 async def capture_screen(pane: Pane) -> Screen:
@@ -75,7 +73,7 @@ async def capture_screen(pane: Pane) -> Screen:
     columns = facts["pane_width"]
     # Behind the last column, the cursor is drawn on it.
     x = min(facts["cursor_x"], columns - 1)
-    widens_emoji = pane.client.is_at_least(_WIDENS_EMOJI)
+    widens_emoji = is_at_least(pane.client.version, _WIDENS_EMOJI)
     # In a thread, since 100,000 cells take a while.
     parse = partial(captured_cells, data, widens_emoji=widens_emoji)
     cells = await anyio.to_thread.run_sync(parse)

@@ -260,10 +260,10 @@ async def start(
         raise
     [line] = blocks[len(destination.first) + 1]
     target, pid, session, tmux_window, columns, rows = line.decode().split()
-    window = client.offsets.window(tmux_window)
+    window = client.offsets.ours(tmux_window)
     leader = processes.read_stat(int(pid)) or processes.gone(int(pid))
     place = Place(client, target, window, leader, tag)
-    ids = client.offsets.session(session), window, client.offsets.pane(target)
+    ids = client.offsets.ours(session), window, client.offsets.ours(target)
     return Started(place, ids, (int(columns), int(rows)))
 
 

@@ -174,7 +174,7 @@ class Keyboard:
             buffer,
             str(file),
             is_bracketed=is_bracketed,
-            cleans_pastes=client.cleans_pastes,
+            version=client.version,
         )
         try:
             await self._tmux(*commands)

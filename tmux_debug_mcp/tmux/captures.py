@@ -1,11 +1,6 @@
-"""How many rows to capture in order to get a number of logical lines. No I/O.
+"""The last logical lines of a terminal's history and screen. No I/O."""
 
-capture-pane -S counts rows, but with -J it prints logical lines, and a wrapped line takes several
-rows. So a caller captures `first_rows`, then `more_rows` until the capture `is_enough`, or has the
-whole history.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 
 # Enough for most calls.
 _FIRST_ROWS = 200
@@ -13,17 +8,24 @@ _FIRST_ROWS = 200
 _MAX_CHARACTERS = 1 << 19
 
 
-def first_rows(lines: int) -> int:
-    """Return how many rows of history to capture first, to get a number of logical lines."""
+async def last_lines(
+    capture: Callable[[int], Awaitable[tuple[list[str], bool]]], lines: int
+) -> str:
+    """Return the last lines, joined by line feeds.
+
+    capture-pane -S counts rows, but with -J it prints logical lines, and a wrapped line takes
+    several rows. So more rows are captured until they have the wanted lines whole, or more text
+    than any tool returns.
+
+    Args:
+        capture: Captures so many rows of history, and the screen. Returns the logical lines, and
+            whether they are all there are.
+        lines: The number of logical lines.
+    """
     # One more than wanted: the first row may be the end of a longer line.
-    return min(lines, _FIRST_ROWS) + 1
-
-
-def more_rows(rows: int, lines: int) -> int:
-    """Return how many rows to capture after a capture of `rows` that was not enough."""
-    return rows * 4 if rows > lines else lines + 1
-
-
-def is_enough(captured: Sequence[str], lines: int) -> bool:
-    """Tell whether a capture has the wanted lines whole, or more text than any tool returns."""
-    return len(captured) > lines or sum(map(len, captured)) > _MAX_CHARACTERS
+    rows = min(lines, _FIRST_ROWS) + 1
+    while True:
+        captured, is_all = await capture(rows)
+        if is_all or len(captured) > lines or sum(map(len, captured)) > _MAX_CHARACTERS:
+            return "\n".join(captured[-lines:])
+        rows = rows * 4 if rows > lines else lines + 1

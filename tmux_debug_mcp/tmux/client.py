@@ -18,9 +18,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError, TmuxStuckError
 from tmux_debug_mcp.linux import processes
 
-from . import control_mode
 from .control_mode import Block, Parser, command_line
-from .pasting import CLEANS_PASTES
 from .supervisor import Supervisor
 from .targets import Offsets
 
@@ -39,16 +37,15 @@ class ControlClient:
     Attributes:
         offsets: From tmux's ids to ours.
         gone: Set when tmux has ended, or `serve` has.
+        last_words: The lines of tmux that are not control mode: why it could not start.
         session: tmux's id of our session, such as $0. Known after `greet`, like the following.
         server_pid: The process id of the tmux server.
         version: tmux's version, such as 3.3a.
-        cleans_pastes: paste-buffer rewrites control characters unless it is given -S.
     """
 
     session: str
     server_pid: int
     version: str
-    cleans_pastes: bool
 
     def __init__(self, supervisor: Supervisor, offsets: Offsets, clock: Clock) -> None:
         self._supervisor = supervisor
@@ -59,7 +56,7 @@ class ControlClient:
         self._requests: deque[_Request] = deque()  # without an answer yet, oldest first
         self._unsent = bytearray()
         self._has_unsent = anyio.Event()
-        self._last_words: list[str] = []
+        self.last_words: list[str] = []
 
     @property
     def directory(self) -> Path:
@@ -73,11 +70,6 @@ class ControlClient:
     def supervisor_pid(self) -> int:
         """The process id of the supervisor, which adopts the orphans of panes."""
         return self._supervisor.pid
-
-    @property
-    def last_words(self) -> str:
-        """What tmux printed that is not control mode: the reason why it could not start."""
-        return " ".join(self._last_words)
 
     def file(self, name: str) -> Path:
         """Return the path of a file for tmux to write. Raises what `Supervisor.file` does.
@@ -125,12 +117,6 @@ class ControlClient:
             session, pid, self.version = line.decode().split(" ", 2)
         self.session = session
         self.server_pid = int(pid)
-        self.cleans_pastes = self.is_at_least(CLEANS_PASTES)
-
-    def is_at_least(self, version: tuple[int, int]) -> bool:
-        """Tell whether this tmux has this version or a newer one."""
-        number = control_mode.version(self.version)
-        return number is None or number >= version
 
     async def serve(self) -> None:
         """Carry commands and answers until tmux ends. Calls that still wait then fail."""
@@ -217,8 +203,8 @@ class ControlClient:
                     if is_last:
                         self._requests.popleft().answered.set()
                 # A line that is not a notification is the error message of a tmux that can't start.
-                elif not event.line.startswith(b"%"):
-                    self._last_words.append(event.line.decode(errors="replace"))
+                elif not event.startswith(b"%"):
+                    self.last_words.append(event.decode(errors="replace"))
 
 
 class _Request:

@@ -36,13 +36,6 @@ class Block:
     lines: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """A line outside blocks, without its line feed."""
-
-    line: bytes
-
-
 def quote(argument: str | bytes) -> str:
     """Return an argument as one double-quoted word of a command line, in ASCII.
 
@@ -82,6 +75,12 @@ def version(text: str) -> tuple[int, int] | None:
     return int(number[1]), int(number[2])
 
 
+def is_at_least(text: str, wanted: tuple[int, int]) -> bool:
+    """Tell whether a version, as `version` reads it, is the wanted one or newer."""
+    number = version(text)
+    return number is None or number >= wanted
+
+
 class Parser:
     """Parses a stream of control mode output, fed in pieces of any size."""
 
@@ -91,33 +90,31 @@ class Parser:
         self._is_ours = False
         self._lines: list[bytes] = []
 
-    def feed(self, data: bytes) -> list[Block | Notification]:
+    def feed(self, data: bytes) -> list[Block | bytes]:
         """Return the blocks and notifications that the bytes complete, in order.
 
-        Blocks of commands that the server ran on its own are left out.
+        A notification is a line without its line feed. Blocks of commands that the server ran on
+        its own are left out.
         """
         start = len(self._partial_line)
         self._partial_line += data
         if self._partial_line.find(b"\n", start) < 0:
             return []
         *lines, self._partial_line = self._partial_line.split(b"\n")
-        events = (self._take_line(bytes(line)) for line in lines)
-        return [event for event in events if event is not None]
-
-    def _take_line(self, line: bytes) -> Block | Notification | None:
-        """Take a line; return what it completes, None if it is part of a block."""
-        guard = _GUARD.fullmatch(line)
-        if self._open_guard is None:
-            if guard is None or guard[1] != b"begin":
-                return Notification(line)
-            self._open_guard = guard[2]
-            self._is_ours = guard[3] == b"1"
-            self._lines = []
-            return None
-        if guard is None or guard[1] == b"begin" or guard[2] != self._open_guard:
-            self._lines.append(line)
-            return None
-        self._open_guard = None
-        if not self._is_ours:
-            return None
-        return Block(guard[1] == b"end", tuple(self._lines))
+        events: list[Block | bytes] = []
+        for line in map(bytes, lines):
+            guard = _GUARD.fullmatch(line)
+            if self._open_guard is None:
+                if guard and guard[1] == b"begin":
+                    self._open_guard = guard[2]
+                    self._is_ours = guard[3] == b"1"
+                    self._lines = []
+                else:
+                    events.append(line)
+            elif guard is None or guard[1] == b"begin" or guard[2] != self._open_guard:
+                self._lines.append(line)
+            else:
+                self._open_guard = None
+                if self._is_ours:
+                    events.append(Block(guard[1] == b"end", tuple(self._lines)))
+        return events

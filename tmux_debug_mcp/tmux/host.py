@@ -31,13 +31,8 @@ class TmuxHost:
     """Starts our tmux server, connects to it, and ends it.
 
     Each server has its own supervisor and its own control mode connection. tmux's ids of sessions,
-    windows and panes start at 0 in each server; ours go on.
-
-    Args:
-        settings: The configuration.
-        tasks: The task group in which connections are served.
-        clock: The engine's clock.
-        first_window: Returns the lowest number for our ids of windows; called at the first start.
+    windows and panes start at 0 in each server; ours go on. `first_window` returns the lowest
+    number for our ids of windows, and is called at the first start.
 
     Attributes:
         session: The name of the tmux session whose windows are the panes.
@@ -114,7 +109,7 @@ class TmuxHost:
             [lines] = await client.run(active)
         except TmuxGoneError:
             return set()
-        return {client.offsets.window(line.decode()) for line in lines}
+        return {client.offsets.ours(line.decode()) for line in lines}
 
     def close(self) -> None:
         """End all tmux servers with everything in them. Blocks for some milliseconds."""
@@ -146,7 +141,7 @@ class TmuxHost:
                 await self._configure(client)
         except (TmuxGoneError, TimeoutError):
             supervisor.end()
-            raise TmuxStartError(client.last_words or "it said nothing") from None
+            raise TmuxStartError(" ".join(client.last_words) or "it said nothing") from None
         except BaseException:
             # The call may have been cancelled, and only this method knows of the new server.
             supervisor.end()

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 from tmux_debug_mcp.vt.key_codes import encoded
 
+from .control_mode import is_at_least
+
 # The format that prints the terminal modes which decide what cursor and keypad keys send.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
-# Since tmux 3.7 paste-buffer rewrites control characters unless it is given -S.
-CLEANS_PASTES = (3, 7)
+# Since this version of tmux, paste-buffer rewrites control characters unless it is given -S.
+_CLEANS_PASTES = (3, 7)
 
 
 def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
@@ -27,7 +29,7 @@ def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
 
 
 def paste_commands(
-    target: str, buffer: str, file: str, *, is_bracketed: bool, cleans_pastes: bool
+    target: str, buffer: str, file: str, *, is_bracketed: bool, version: str
 ) -> list[tuple[str, ...]]:
     r"""Return the commands that load a file into a buffer, paste it into a pane, and delete it.
 
@@ -38,10 +40,10 @@ def paste_commands(
         buffer: The name for the buffer.
         file: The path of the file; `-` is the standard input of the tmux client.
         is_bracketed: Put the text in brackets (`\e[200~`) if the program asks for them.
-        cleans_pastes: This tmux rewrites control characters unless told not to.
+        version: The version of the tmux server.
     """
     flags = "-p" if is_bracketed else "-r"
-    if cleans_pastes:
+    if is_at_least(version, _CLEANS_PASTES):
         flags += " -S"
     paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
     delete = f"delete-buffer -b {buffer}"

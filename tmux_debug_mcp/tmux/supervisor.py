@@ -45,12 +45,9 @@ class Supervisor:
     Creating one starts the process. Whoever does must call `end` or `close`; the kernel ends the
     lifeline of an owner that dies before.
 
-    Args:
-        argv: Returns the command that starts tmux, given the supervisor's directory.
-        env: The environment of the supervisor and of tmux.
-        runtime: As for `runtime_directories`, the first of which holds the supervisor's directory.
-        owners: A directory that this process holds, which the supervisor removes if this process
-            is killed; "" for none.
+    `argv` returns the command that starts tmux, given the supervisor's directory, which is in the
+    first of `runtime_directories(runtime)`. `owners` is a directory that this process holds, ""
+    for none. The supervisor removes it if this process is killed.
 
     Raises:
         OSError: It can't be started. Nothing is left of it.

@@ -15,7 +15,7 @@ Source: tmux(1), "COMMANDS", for the syntax; the exactness is ours.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from tmux_debug_mcp.errors import AmbiguousTargetError, TargetNotFoundError
@@ -39,17 +39,10 @@ class Offsets:
     windows: int = 0
     panes: int = 0
 
-    def session(self, tmux_id: str) -> str:
-        """Return our id of the session with tmux's id `$N`."""
-        return f"${int(tmux_id[1:]) + self.sessions}"
-
-    def window(self, tmux_id: str) -> str:
-        """Return our id of the window with tmux's id `@N`."""
-        return f"@{int(tmux_id[1:]) + self.windows}"
-
-    def pane(self, tmux_id: str) -> str:
-        """Return our id of the pane with tmux's id `%N`."""
-        return f"%{int(tmux_id[1:]) + self.panes}"
+    def ours(self, tmux_id: str) -> str:
+        """Return our id of the session, window or pane with tmux's id `$N`, `@N` or `%N`."""
+        offset = {"$": self.sessions, "@": self.windows, "%": self.panes}[tmux_id[0]]
+        return f"{tmux_id[0]}{int(tmux_id[1:]) + offset}"
 
     def behind(self, session: str, window: str, pane: str) -> "Offsets":
         """Return offsets for the next server that put its ids after these ids of ours.
@@ -102,8 +95,7 @@ FIELDS = tuple(field.name for field in fields(PaneRow) if not field.name.startsw
 def panes_format(separator: str) -> str:
     """Return the format for `list-panes -a -F` whose output `parse` reads.
 
-    Args:
-        separator: Random text, which no name of a session, window or program can contain.
+    The separator is random text, which no name of a session, window or program can contain.
     """
     variables = [f"#{{{field}}}" for field in FIELDS]
     return separator + separator.join(variables) + separator
@@ -122,9 +114,9 @@ def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[Pan
         row = PaneRow(*values[start : start + len(FIELDS)])
         ours = replace(
             row,
-            session_id=offsets.session(row.session_id),
-            window_id=offsets.window(row.window_id),
-            pane_id=offsets.pane(row.pane_id),
+            session_id=offsets.ours(row.session_id),
+            window_id=offsets.ours(row.window_id),
+            pane_id=offsets.ours(row.pane_id),
             pane_current_command=plain_name(row.pane_current_command),
             tmux_session=row.session_id,
             tmux_window=row.window_id,
@@ -164,8 +156,10 @@ def find_panes(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
 def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """Return the row of the pane that a target means; of a window or session, the active one."""
     if _PANE_ID.fullmatch(target):
-        reason = "there is no pane of this id"
-        return _first(rows, lambda row: row.pane_id == target, target, reason)
+        by_id = [row for row in rows if row.pane_id == target]
+        if not by_id:
+            raise TargetNotFoundError(target, "there is no pane of this id")
+        return by_id[0]
     # As a window first, since a window's name may end like a pane.
     try:
         candidates = _window_rows(rows, target, target)
@@ -176,9 +170,11 @@ def find_pane(rows: Sequence[PaneRow], target: str) -> PaneRow:
     else:
         return next((row for row in candidates if row.pane_active == "1"), candidates[0])
     window, pane = match.groups()
-    candidates = _window_rows(rows, window, target)
-    reason = f"its window has no pane '{pane}'"
-    return _first(candidates, lambda row: pane in (row.pane_index, row.pane_id), target, reason)
+    window_rows = _window_rows(rows, window, target)
+    meant = [row for row in window_rows if pane in (row.pane_index, row.pane_id)]
+    if not meant:
+        raise TargetNotFoundError(target, f"its window has no pane '{pane}'")
+    return meant[0]
 
 
 def _whole_session(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
@@ -237,12 +233,3 @@ def _split_session(
             return session_rows, target[end + 1 :]
     name = target.partition(":")[0].removeprefix("=")
     raise TargetNotFoundError(whole_target, f"there is no session '{name}'")
-
-
-def _first(
-    rows: Iterable[PaneRow], is_meant: Callable[[PaneRow], bool], target: str, reason: str
-) -> PaneRow:
-    for row in rows:
-        if is_meant(row):
-            return row
-    raise TargetNotFoundError(target, reason)

@@ -34,9 +34,9 @@ from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.steps import confirmation
 
-from .captures import first_rows, is_enough, more_rows
-from .control_mode import command_line, version
-from .pasting import CLEANS_PASTES, KEY_MODES, encoded_for_modes, paste_commands
+from .captures import last_lines
+from .control_mode import command_line
+from .pasting import KEY_MODES, encoded_for_modes, paste_commands
 from .targets import PaneRow, panes_format, parse
 
 # A client of tmux sends at most 16 KiB of arguments: imsg(3), MAX_IMSGSIZE.
@@ -72,157 +72,29 @@ class Made(NamedTuple):
     signal: str | None = None
 
 
-class UsersSocket:
-    """The socket of the user's own tmux server.
-
-    A server that a request starts inherits the environment and the limit of open files of the
-    settings.
-    """
-
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._path = settings.socket
-        self._sessions_in_making = 0
-
-    async def run(self, *commands: Command, text: str = "") -> str:
-        """Run commands in order, in one tmux process, and return what they print.
-
-        A server that a new-session starts belongs to the user: it does not end with us. The text is
-        the standard input of the process.
-
-        Raises:
-            CommandError: A command failed. Those before it were done.
-            TmuxGoneError: The server has ended, or none was running.
-            TmuxStuckError: The server does not answer. The commands may still be done later.
-        """
-        if commands[0][0] == "new-session" and self._settings.is_subreaper:
-            with self._orphans_go_to_init():
-                return await self._run(commands, text)
-        return await self._run(commands, text)
-
-    @contextlib.contextmanager
-    def _orphans_go_to_init(self) -> Iterator[None]:
-        """Stop being a subreaper for the time of the block, so that init adopts a new tmux server.
-
-        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
-        """
-        if self._sessions_in_making == 0:
-            processes.become_subreaper(is_one=False)
-        self._sessions_in_making += 1
-        try:
-            yield
-        finally:
-            self._sessions_in_making -= 1
-            if self._sessions_in_making == 0:
-                processes.become_subreaper()
-
-    async def _run(self, commands: Sequence[Command], text: str) -> str:
-        argv = self._argv(commands)
-        env = dict(self._settings.env)
-        answer_s = self._clock.times.answer_s
-        with (
-            self._clock.move_on_after(answer_s),
-            os.fdopen(os.memfd_create("text"), "w+b") as file,
-        ):
-            # Not a pipe: if we were killed while writing, tmux would act on half of the text.
-            file.write(text.encode())
-            file.seek(0)
-            completed = await anyio.run_process(argv, stdin=file, check=False, env=env)
-            output = completed.stdout.decode(errors="replace")
-            errors = completed.stderr.decode(errors="replace")
-            # tmux exits with 0 where it can't start a server, and only prints an error.
-            if completed.returncode or (errors and not output):
-                await self._check_not_ended()
-                raise CommandError(commands[0][0], errors.strip())
-            return output
-        reason = f"no answer in {answer_s:g} s; it may yet do what it was asked"
-        raise TmuxStuckError(self._path, reason)
-
-    async def run_hidden(self, words: Command) -> str:
-        """Run a command that must not appear in a process's arguments, which others can read."""
-        return await self.run(("source-file", "-"), text=command_line([words]).decode())
-
-    def prepare_start(self) -> None:
-        """Check that a server can be started at the socket.
-
-        Make its directory if that is tmux's own for this user, /tmp/tmux-UID.
-
-        Raises:
-            TmuxStuckError: There can't be a socket at the path.
-        """
-        self.is_listening()  # raises if the path is not a socket: tmux would remove what is there
-        directory = os.path.dirname(self._path)
-        is_tmuxs_own = os.path.basename(directory) == f"tmux-{os.getuid()}"
-        if is_tmuxs_own and os.path.isdir(os.path.dirname(directory)):
-            os.makedirs(directory, 0o700, exist_ok=True)
-        if not os.path.isdir(directory):
-            raise TmuxStuckError(self._path, "there is no such directory")
-
-    def is_listening(self) -> bool:
-        """Tell whether a server listens at the socket, busy or not.
-
-        Raises:
-            TmuxStuckError: The path is not a socket, or we may not connect to it.
-        """
-        with contextlib.suppress(OSError):
-            if not stat.S_ISSOCK(os.stat(self._path).st_mode):
-                raise TmuxStuckError(self._path, "it is no socket")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.setblocking(False)  # noqa: FBT003  its own signature
-            try:
-                number = connection.connect_ex(self._path)
-            except OSError:  # a path that is too long for a socket
-                number = errno.ENAMETOOLONG
-        if number in _LISTENING:
-            return True
-        if number in _NOT_LISTENING:
-            return False
-        raise TmuxStuckError(self._path, os.strerror(number))
-
-    def _argv(self, commands: Sequence[Command]) -> list[str]:
-        argv = [self._settings.tmux, "-u", "-S", self._path]
-        for number, command in enumerate(commands):
-            if number > 0:
-                argv.append(";")
-            argv += map(_escaped_semicolon, command)
-        if commands[0][0] == "new-session":
-            # The server inherits this limit: ours is higher than programs in panes expect.
-            return ["/bin/sh", "-c", _LIMIT_FILES, self._settings.open_files, *argv]
-        return argv
-
-    async def _check_not_ended(self) -> None:
-        """Raise TmuxGoneError if no server listens after a command that failed."""
-        for _ in range(_MAX_END_CHECKS):
-            if not self.is_listening():
-                raise TmuxGoneError
-            await self._clock.sleep(self._clock.times.poll_s)
-
-
 class UsersServer:
     """The user's own tmux server.
 
     Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
-    has ended, and TmuxStuckError where it does not answer.
-
-    Args:
-        settings: The configuration.
-        clock: The engine's clock.
+    has ended, and TmuxStuckError where it does not answer, or there can't be a socket at its path.
+    A server that a call starts inherits the environment and the limit of open files of the
+    settings.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.clock = clock
         self._settings = settings
-        self._socket = UsersSocket(settings, clock)
+        self._path = settings.socket
+        self._sessions_in_making = 0
         self._typing = anyio.Lock()
 
     async def rows(self) -> list[PaneRow]:
         """Return all panes, in tmux's order; none where no server runs."""
-        if not self._socket.is_listening():
+        if not self._is_listening():
             return []
         separator = secrets.token_hex(8)
         try:
-            output = await self._socket.run(("list-panes", "-a", "-F", panes_format(separator)))
+            output = await self._run(("list-panes", "-a", "-F", panes_format(separator)))
         except TmuxGoneError:
             return []
         return parse(output, separator)
@@ -237,15 +109,15 @@ class UsersServer:
 
     async def run(self, *words: str) -> None:
         """Run a tmux command, given its words."""
-        await self._socket.run(words)
+        await self._run(words)
 
     async def resize(self, row: PaneRow, flags: Sequence[str]) -> None:
         """Resize a pane, by flags of resize-pane."""
-        await self._socket.run(("resize-pane", "-t", row.pane_id, *flags))
+        await self._run(("resize-pane", "-t", row.pane_id, *flags))
 
     async def select_pane(self, row: PaneRow) -> None:
         """Make a pane the active one of its window."""
-        await self._socket.run(("select-pane", "-t", row.pane_id))
+        await self._run(("select-pane", "-t", row.pane_id))
 
     async def create_session(self, name: str, window_name: str | None, command: str | None) -> Made:
         """Make a session, and start the server if none runs.
@@ -253,7 +125,7 @@ class UsersServer:
         Like all methods that take a command, it raises ArgumentError for one of more than 12,000
         bytes.
         """
-        self._socket.prepare_start()
+        self._prepare_start()
         words = ["new-session", "-d", "-s", escaped(name)]
         if window_name:
             words += ["-n", escaped(window_name)]
@@ -285,11 +157,11 @@ class UsersServer:
                     f"{MAX_COMMAND_BYTES}. Put it into a script."
                 )
             words += ["--", command]
-        # Variables may be secret.
+        # Variables may be secret, and others can read a process's arguments.
         if "-e" in words:
-            output = await self._socket.run_hidden(words)
+            output = await self._run(("source-file", "-"), text=command_line([words]).decode())
         else:
-            output = await self._socket.run(words)
+            output = await self._run(words)
         made = _MADE.search(output)  # the user's hooks may print as well
         if made is None:
             raise CommandError(words[0], output.strip() or "it printed nothing")
@@ -318,32 +190,26 @@ class UsersServer:
 
     async def _type(self, pane_id: str, keystrokes: Keystrokes) -> None:
         facts_format = "#{version} " + KEY_MODES
-        output = await self._socket.run(("display-message", "-p", "-t", pane_id, facts_format))
+        output = await self._run(("display-message", "-p", "-t", pane_id, facts_format))
         tmux_version, _, modes = output.partition("\n")[0].partition(" ")
-        number = version(tmux_version)
-        cleans_pastes = number is None or number >= CLEANS_PASTES
         text = keystrokes.text
         keys = encoded_for_modes(keystrokes.keys, modes)
         if keystrokes.is_paste:
-            await self._paste(pane_id, text, is_bracketed=True, cleans_pastes=cleans_pastes)
+            await self._paste(pane_id, text, is_bracketed=True, version=tmux_version)
             text = ""
-        await self._paste(pane_id, text + keys, is_bracketed=False, cleans_pastes=cleans_pastes)
+        await self._paste(pane_id, text + keys, is_bracketed=False, version=tmux_version)
 
-    async def _paste(
-        self, pane_id: str, text: str, *, is_bracketed: bool, cleans_pastes: bool
-    ) -> None:
+    async def _paste(self, pane_id: str, text: str, *, is_bracketed: bool, version: str) -> None:
         """Paste text into one pane, also where keys go to several; keep the user's own buffers."""
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
-        commands = paste_commands(
-            pane_id, buffer, "-", is_bracketed=is_bracketed, cleans_pastes=cleans_pastes
-        )
+        commands = paste_commands(pane_id, buffer, "-", is_bracketed=is_bracketed, version=version)
         try:
-            await self._socket.run(*commands, text=text)
+            await self._run(*commands, text=text)
         except CommandError:
             with contextlib.suppress(CommandError):
-                await self._socket.run(("delete-buffer", "-b", buffer))
+                await self._run(("delete-buffer", "-b", buffer))
             raise
 
     async def capture_rows(self, row: PaneRow, start: int, end: int) -> str:
@@ -358,31 +224,29 @@ class UsersServer:
 
     async def capture_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
         """Return the last lines, with `ansi` in their colours; a line that was wrapped is one."""
-        rows = first_rows(lines)
-        while True:
-            (is_alternate, history_rows), captured = await self._capture(
+
+        async def captured(rows: int) -> tuple[list[str], bool]:
+            (is_alternate, history_rows), found = await self._capture(
                 row.pane_id, "-J", "-S", f"-{rows}", ansi=ansi
             )
             if is_alternate:  # which has no history: -S would show the main screen's
-                _, captured = await self._capture(row.pane_id, "-J", ansi=ansi)
-                break
-            if rows >= history_rows or is_enough(captured, lines):
-                break
-            rows = more_rows(rows, lines)
-        return "\n".join(captured[-lines:])
+                _, found = await self._capture(row.pane_id, "-J", ansi=ansi)
+            return found, is_alternate or rows >= history_rows
+
+        return await last_lines(captured, lines)
 
     async def _capture(
         self, pane_id: str, *flags: str, ansi: bool = False
-    ) -> tuple[tuple[int, int], list[str]]:
+    ) -> tuple[tuple[bool, int], list[str]]:
         """Return `alternate_on` and `history_size` of a pane, and what capture-pane prints."""
         facts_format = "#{alternate_on} #{history_size}"
-        output = await self._socket.run(
+        output = await self._run(
             ("display-message", "-p", "-t", pane_id, facts_format),
             ("capture-pane", "-p", "-e", "-t", pane_id, *flags),
         )
         facts, *lines = captured_lines(output.encode(), ansi=ansi)
-        is_alternate, history_rows = map(int, facts.split())
-        return (is_alternate, history_rows), lines
+        is_alternate, history_rows = facts.split()
+        return (is_alternate == "1", int(history_rows)), lines
 
     async def kill(self, kind: str, row: PaneRow) -> None:
         """End a `session`, `window` or `pane`.
@@ -393,7 +257,97 @@ class UsersServer:
         if not self._settings.allows_kill:
             raise KillNotAllowedError
         ids = {"session": row.session_id, "window": row.window_id, "pane": row.pane_id}
-        await self._socket.run((f"kill-{kind}", "-t", ids[kind]))
+        await self._run((f"kill-{kind}", "-t", ids[kind]))
+
+    async def _run(self, *commands: Command, text: str = "") -> str:
+        """Run commands in order, in one tmux process, and return what they print.
+
+        A server that a new-session starts belongs to the user: it does not end with us. The text is
+        the standard input of the process. After CommandError, the commands before the failed one
+        were done; after TmuxStuckError, they may still be done later.
+        """
+        argv = self._argv(commands)
+        env = dict(self._settings.env)
+        times = self.clock.times
+        makes_session = commands[0][0] == "new-session" and self._settings.is_subreaper
+        with (
+            self._orphans_go_to_init() if makes_session else contextlib.nullcontext(),
+            self.clock.move_on_after(times.answer_s),
+            os.fdopen(os.memfd_create("text"), "w+b") as file,
+        ):
+            # Not a pipe: if we were killed while writing, tmux would act on half of the text.
+            file.write(text.encode())
+            file.seek(0)
+            completed = await anyio.run_process(argv, stdin=file, check=False, env=env)
+            output = completed.stdout.decode(errors="replace")
+            errors = completed.stderr.decode(errors="replace")
+            # tmux exits with 0 where it can't start a server, and only prints an error.
+            if completed.returncode or (errors and not output):
+                for _ in range(_MAX_END_CHECKS):
+                    if not self._is_listening():
+                        raise TmuxGoneError
+                    await self.clock.sleep(times.poll_s)
+                raise CommandError(commands[0][0], errors.strip())
+            return output
+        reason = f"no answer in {times.answer_s:g} s; it may yet do what it was asked"
+        raise TmuxStuckError(self._path, reason)
+
+    @contextlib.contextmanager
+    def _orphans_go_to_init(self) -> Iterator[None]:
+        """Stop being a subreaper for the time of the block, so that init adopts a new tmux server.
+
+        Blocks of several calls may overlap; the last one to end makes us a subreaper again.
+        """
+        if self._sessions_in_making == 0:
+            processes.become_subreaper(is_one=False)
+        self._sessions_in_making += 1
+        try:
+            yield
+        finally:
+            self._sessions_in_making -= 1
+            if self._sessions_in_making == 0:
+                processes.become_subreaper()
+
+    def _argv(self, commands: Sequence[Command]) -> list[str]:
+        argv = [self._settings.tmux, "-u", "-S", self._path]
+        for number, command in enumerate(commands):
+            if number > 0:
+                argv.append(";")
+            argv += map(_escaped_semicolon, command)
+        if commands[0][0] == "new-session":
+            # The server inherits this limit: ours is higher than programs in panes expect.
+            return ["/bin/sh", "-c", _LIMIT_FILES, self._settings.open_files, *argv]
+        return argv
+
+    def _prepare_start(self) -> None:
+        """Check that a server can be started at the socket.
+
+        Make its directory if that is tmux's own for this user, /tmp/tmux-UID.
+        """
+        self._is_listening()  # raises if the path is not a socket: tmux would remove what is there
+        directory = os.path.dirname(self._path)
+        is_tmuxs_own = os.path.basename(directory) == f"tmux-{os.getuid()}"
+        if is_tmuxs_own and os.path.isdir(os.path.dirname(directory)):
+            os.makedirs(directory, 0o700, exist_ok=True)
+        if not os.path.isdir(directory):
+            raise TmuxStuckError(self._path, "there is no such directory")
+
+    def _is_listening(self) -> bool:
+        """Tell whether a server listens at the socket, busy or not."""
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(os.stat(self._path).st_mode):
+                raise TmuxStuckError(self._path, "it is no socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.setblocking(False)  # noqa: FBT003  its own signature
+            try:
+                number = connection.connect_ex(self._path)
+            except OSError:  # a path that is too long for a socket
+                number = errno.ENAMETOOLONG
+        if number in _LISTENING:
+            return True
+        if number in _NOT_LISTENING:
+            return False
+        raise TmuxStuckError(self._path, os.strerror(number))
 
 
 def _send_signal(row: PaneRow, name: str) -> None:

@@ -9,7 +9,7 @@ import anyio
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
 from tmux_debug_mcp.tools.records import Records
-from tmux_debug_mcp.tools.results import row, status
+from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import following, people
@@ -95,15 +95,6 @@ class Verbs:
             elif given.get("pane_id") in (pane.id, pane.name):
                 lines.append(status(pane, await pane.state(), "no longer waited for"))
         return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
-
-    async def show_panes(self, caller: Caller) -> None:
-        """Tell a caller what the panes are, which is not a call.
-
-        Raises:
-            CallerGoneError: The caller is gone.
-        """
-        rows = [row(pane, await pane.state()) for pane in self._engine.panes]
-        await caller.send({"panes": rows})
 
 
 async def _report_nothing(_seconds: float) -> None:

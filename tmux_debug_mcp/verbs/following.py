@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError
+from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
@@ -94,92 +94,78 @@ async def follow(
     """
     matcher = Matcher(given.pattern, given.stop_pattern)
     statuses: list[int] = []
-    errors: list[ToolError] = []
 
     async def follow_one(pane: Pane, scope: anyio.CancelScope) -> None:
-        try:
-            status = await _Follower(caller, pane, given, matcher).follow()
-        except ToolError as error:  # raised below, since the task group would wrap it
-            errors.append(error)
-            scope.cancel()
-            return
+        status = await _follow_pane(caller, pane, given, matcher)
         statuses.append(status)
         if status != DONE:
             scope.cancel()
 
-    with anyio.move_on_after(timeout_s) as timing:
-        async with anyio.create_task_group() as tasks:
-            for pane in panes:
-                tasks.start_soon(follow_one, pane, tasks.cancel_scope)
-    if errors:
-        raise errors[0]
+    try:
+        with anyio.move_on_after(timeout_s) as timing:
+            async with anyio.create_task_group() as tasks:
+                for pane in panes:
+                    tasks.start_soon(follow_one, pane, tasks.cancel_scope)
+    except BaseExceptionGroup as group:
+        error = first_of(group)
+        if isinstance(error, ToolError):
+            raise error from None
+        raise
     if timing.cancelled_caught:
         return TIMED_OUT
     return max(statuses)
 
 
-class _Follower:
-    def __init__(self, caller: Caller, pane: Pane, given: Wait, matcher: Matcher) -> None:
-        self._caller = caller
-        self._pane = pane
-        self._given = given
-        self._matcher = matcher
-        self._passed_bytes = 0
-        self._told_at = 0.0
+async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher) -> int:
+    """Send a pane's events until it has ended or `stop_pattern` matches."""
+    conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
+    origin = since_last_keys(pane)
+    if given.since is not None:
+        origin = since_cursor(pane, given.since)
+    input_at = -1  # the cursor where it was last told that something is awaited
+    passed_bytes = 0
+    told_at = 0.0
 
-    async def follow(self) -> int:
-        """Send the pane's events until it has ended or `stop_pattern` matches."""
-        pane, given = self._pane, self._given
-        conditions = Conditions(
-            given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S
-        )
-        origin = since_last_keys(pane)
-        if given.since is not None:
-            origin = since_cursor(pane, given.since)
-        input_at = -1  # the cursor where it was last told that something is awaited
+    def origin_of(_pane: Pane) -> Origin:
+        return origin
 
-        def origin_of(_pane: Pane) -> Origin:
-            return origin
+    while True:
+        size = pane.log.size
+        [report] = await wait([pane], conditions, origin_of)
+        reason, end = report.reason, report.end
+        if reason is Reason.TIMED_OUT:
+            continue
+        if reason is not Reason.INPUT or end != input_at:
+            await anyio.sleep_until(told_at + _INTERVAL_S)
+            told_at = anyio.current_time()
+            line = _line(pane, report, matcher, passed_bytes + report.unseen_bytes)
+            await caller.send({"out": f"{line}\n"})
+            passed_bytes = 0
+        if reason is Reason.EXITED:
+            return DONE
+        if reason is Reason.STOPPED:
+            return OTHERWISE
+        newest = pane.log.size - _MAX_BEHIND_BYTES
+        passed_bytes += max(0, newest - end)
+        origin = since_cursor(pane, max(end, newest))
+        if reason is Reason.INPUT:  # which is news again once it has printed more
+            input_at = end
+            async with pane.subscribe() as subscription:
+                while pane.log.size == size and not await pane.ending():
+                    await subscription.wait(_WAIT_S)
 
-        while True:
-            size = pane.log.size
-            [report] = await wait([pane], conditions, origin_of)
-            reason, end = report.reason, report.end
-            if reason is Reason.TIMED_OUT:
-                continue
-            if reason is not Reason.INPUT or end != input_at:
-                await self._tell(report)
-            if reason is Reason.EXITED:
-                return DONE
-            if reason is Reason.STOPPED:
-                return OTHERWISE
-            newest = pane.log.size - _MAX_BEHIND_BYTES
-            self._passed_bytes += max(0, newest - end)
-            origin = since_cursor(pane, max(end, newest))
-            if reason is Reason.INPUT:  # which is news again once it has printed more
-                input_at = end
-                async with pane.subscribe() as subscription:
-                    while pane.log.size == size and not await pane.ending():
-                        await subscription.wait(_WAIT_S)
 
-    async def _tell(self, report: Report) -> None:
-        await anyio.sleep_until(self._told_at + _INTERVAL_S)
-        self._told_at = anyio.current_time()
-        await self._caller.send({"out": f"{self._line(report)}\n"})
-        self._passed_bytes = 0
-
-    def _line(self, report: Report) -> str:
-        name = shown_name(self._pane)
-        passed = self._passed_bytes + report.unseen_bytes
-        remark = f"; {passed} bytes were passed over" if passed else ""
-        match report.reason:
-            case Reason.MATCHED | Reason.STOPPED:
-                lines = report.excerpt.text.split("\n")
-                matching = [line for line in lines if self._matcher.first([line])] or lines
-                line = matching[-1][:_MAX_LINE_CHARACTERS]
-                return f"[{name} {report.reason} at {report.end}{remark}] {line}"
-            case Reason.INPUT:
-                awaits = report.state.awaits
-                return f"[{name} awaits {awaits.value if awaits else 'input'}{remark}]"
-            case _:
-                return f"[{name} {report.state}{remark}]"
+def _line(pane: Pane, report: Report, matcher: Matcher, passed_bytes: int) -> str:
+    name = shown_name(pane)
+    remark = f"; {passed_bytes} bytes were passed over" if passed_bytes else ""
+    match report.reason:
+        case Reason.MATCHED | Reason.STOPPED:
+            lines = report.excerpt.text.split("\n")
+            matching = [line for line in lines if matcher.first([line])] or lines
+            line = matching[-1][:_MAX_LINE_CHARACTERS]
+            return f"[{name} {report.reason} at {report.end}{remark}] {line}"
+        case Reason.INPUT:
+            awaits = report.state.awaits
+            return f"[{name} awaits {awaits.value if awaits else 'input'}{remark}]"
+        case _:
+            return f"[{name} {report.state}{remark}]"

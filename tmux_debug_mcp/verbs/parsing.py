@@ -10,7 +10,7 @@ import importlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -133,9 +133,9 @@ def parser_of(verb: Verb) -> "VerbParser":
     parser = VerbParser(verb)
     if verb.tool:
         _add_tool(parser, verb)
-    elif verb.name in _ADDING:
-        _ADDING[verb.name](parser)
-    elif verb.module not in ("", LOCAL):
+    elif verb.module in ("", LOCAL):
+        _add_words(parser, verb)
+    else:
         importlib.import_module(verb.module).add_arguments(parser)
     return parser
 
@@ -228,6 +228,43 @@ def _add_tool(parser: VerbParser, verb: Verb) -> None:
     _add_json(parser)
 
 
+def _add_words(parser: VerbParser, verb: Verb) -> None:
+    """Add the arguments of a verb that is no tool, and whose words nothing else knows about."""
+    match verb.name:
+        case "attach":
+            parser.description = "Show a pane in this terminal. C-b d leaves it."
+            parser.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
+            writes = "take the keyboard: until you leave, no agent types, runs or signals there"
+            parser.add_argument("--write", action="store_true", help=writes)
+        case "secret":
+            parser.description = (
+                "Ask for a secret, or read a line of standard input, and type it where hidden "
+                "input is awaited. It is on no record and in no log."
+            )
+            parser.add_argument("pane_id", metavar="PANE", help="pane id or name")
+        case "call":
+            values = "its arguments; arrays and objects as JSON"
+            parser.add_argument("tool", metavar="TOOL", help="its name")
+            parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help=values)
+            _add_json(parser)
+        case "ps":
+            parser.description = "List the servers and their panes."
+            follows = "list them again every second"
+            parser.add_argument("--follow", action="store_true", help=follows)
+            parser.add_argument("--names", action="store_true", help="list only the names of panes")
+        case "start":
+            parser.description = (
+                "Start a server that outlives its callers, for the current directory. It has the "
+                "environment and the options that are given, those of `tmux-debug-mcp`(1)."
+            )
+            keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
+            parser.add_argument("--keep", metavar="TIME", help=keep)
+            parser.add_argument("options", metavar="OPTION", nargs="*")
+        case "completion":
+            parser.description = "Print a script for tab completion in a shell."
+            parser.add_argument("shell", choices=SHELLS)
+
+
 def _add_flag(parser: VerbParser, parameter: Parameter) -> None:
     name, kind = parameter.name, str(parameter.schema.get("type"))
     options: dict[str, Any]
@@ -285,61 +322,3 @@ def _named_values(
             with contextlib.suppress(json.JSONDecodeError):
                 arguments[name] = json.loads(text)
     return arguments
-
-
-def _add_attach(parser: VerbParser) -> None:
-    parser.description = "Show a pane in this terminal. C-b d leaves it."
-    parser.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
-    parser.add_argument(
-        "--write",
-        action="store_true",
-        help="take the keyboard: until you leave, no agent types, runs or signals there",
-    )
-
-
-def _add_secret(parser: VerbParser) -> None:
-    parser.description = (
-        "Ask for a secret, or read a line of standard input, and type it where hidden input is "
-        "awaited. It is on no record and in no log."
-    )
-    parser.add_argument("pane_id", metavar="PANE", help="pane id or name")
-
-
-def _add_call(parser: VerbParser) -> None:
-    parser.add_argument("tool", metavar="TOOL", help="its name")
-    parser.add_argument(
-        "values", metavar="NAME=VALUE", nargs="*", help="its arguments; arrays and objects as JSON"
-    )
-    _add_json(parser)
-
-
-def _add_ps(parser: VerbParser) -> None:
-    parser.description = "List the servers and their panes."
-    parser.add_argument("--follow", action="store_true", help="list them again every second")
-    parser.add_argument("--names", action="store_true", help="list only the names of panes")
-
-
-def _add_start(parser: VerbParser) -> None:
-    parser.description = (
-        "Start a server that outlives its callers, for the current directory. It has the "
-        "environment and the options that are given, those of `tmux-debug-mcp`(1)."
-    )
-    keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
-    parser.add_argument("--keep", metavar="TIME", help=keep)
-    parser.add_argument("options", metavar="OPTION", nargs="*")
-
-
-def _add_completion(parser: VerbParser) -> None:
-    parser.description = "Print a script for tab completion in a shell."
-    parser.add_argument("shell", choices=SHELLS)
-
-
-# The verbs that are no tools, and whose words nothing else knows about.
-_ADDING: Mapping[str, Callable[[VerbParser], None]] = {
-    "attach": _add_attach,
-    "secret": _add_secret,
-    "call": _add_call,
-    "ps": _add_ps,
-    "start": _add_start,
-    "completion": _add_completion,
-}

@@ -76,28 +76,21 @@ class _Texts:
 
     def __init__(self) -> None:
         self.next = 0
-        self._texts: list[str] = []
+        self.texts: list[str] = []
         self._last_numbers: dict[str, int] = {}
         self._lengths: list[int] = []  # in ascending order, each once
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, number: int) -> str:
-        return self._texts[number]
-
     def add(self, texts: Sequence[str]) -> None:
-        """Append texts."""
-        first = len(self._texts)
+        first = len(self.texts)
         numbers = range(first, first + len(texts))
         self._last_numbers.update(zip(texts, numbers, strict=True))
-        self._texts += texts
+        self.texts += texts
         self._lengths = sorted({*self._lengths, *map(len, texts)})
 
     def near(self) -> Iterable[tuple[int, str]]:
         """Return number and text of the last texts that were echoed and of the next ones."""
         first = max(0, self.next - _NEAR_LAST)
-        return enumerate(self._texts[first : self.next + _NEAR_NEXT], start=first)
+        return enumerate(self.texts[first : self.next + _NEAR_NEXT], start=first)
 
     def at_end_of(self, line: str) -> int | None:
         """Return the number of the longest text that a line ends with, None if there is none.
@@ -112,7 +105,7 @@ class _Texts:
                 continue
             number = last
             if last >= self.next:
-                number = self._texts.index(text, self.next)
+                number = self.texts.index(text, self.next)
         return number
 
 
@@ -133,7 +126,7 @@ class Echo:
             del latest[0]
         for sent in latest:
             self._typed.add(sent.texts)
-        self._typed.next = max(0, len(self._typed) - _NEAR_NEXT)
+        self._typed.next = max(0, len(self._typed.texts) - _NEAR_NEXT)
 
     def expect(self, sent: Sent) -> None:
         """Expect the echo of keys that are sent now."""
@@ -153,7 +146,7 @@ class Echo:
         Settled lines are new and will not change. All lines behind them are still open: they may
         change, and are passed again the next time.
         """
-        if not self._typed:
+        if not self._typed.texts:
             lines = (*settled, *still_open)
             return [line.text for line in lines if line.text and not line.is_command]
         texts = [self._without_echo(line, is_last=False) for line in settled]
@@ -180,7 +173,7 @@ class Echo:
         if not is_last or following is None:
             return line.text
         # The last line may end with the beginning of the next expected text.
-        part = _overlap(line.text, self._expected[following])
+        part = _overlap(line.text, self._expected.texts[following])
         if self._echoes[following] is Echoes.TERMINAL or part >= _MIN_PART:
             return line.text[: len(line.text) - part]
         return line.text
@@ -194,7 +187,7 @@ class Echo:
         for number in self._next_expected():
             if self._echoes[number] is not Echoes.TERMINAL:
                 continue
-            expected = self._expected[number]
+            expected = self._expected.texts[number]
             start = text.find(expected)
             if start >= 0:
                 return number, start + len(expected)
@@ -203,7 +196,7 @@ class Echo:
     def _next_expected(self) -> Iterator[int]:
         """Yield the numbers of the next expected texts that a line editor has not echoed early."""
         first = self._expected.next
-        last = min(first + _NEAR_NEXT, len(self._expected))
+        last = min(first + _NEAR_NEXT, len(self._expected.texts))
         early = self._early
         return (number for number in range(first, last) if number not in early)
 
@@ -215,7 +208,7 @@ class Echo:
         rest = text[self._end_of_typed(text) :]
         expected = self._expected
         for number in self._next_expected():
-            if self._echoes[number] is Echoes.PROGRAM and expected[number] in text:
+            if self._echoes[number] is Echoes.PROGRAM and expected.texts[number] in text:
                 self._early |= {number}
         while expected.next in self._early:
             expected.next += 1

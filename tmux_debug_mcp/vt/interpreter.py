@@ -139,7 +139,6 @@ class Interpreter:
         return not self.is_editing and self.sets.is_usual and self.grid.is_at_new_row()
 
     def _interpret(self, text: str) -> None:
-        """Write text piece by piece."""
         for match in TOKEN.finditer(text):
             parameters, final, escape, characters, control = match.groups()
             last = self._last
@@ -164,10 +163,10 @@ class Interpreter:
 
     def _repeat(self, character: str, parameters: str) -> None:
         """Print a character again, up to the end of its row (REP)."""
-        sequence = control_sequence(parameters, "b")
-        if character and sequence and sequence.name == "b":
+        name, numbers = control_sequence(parameters, "b") or ("", [])
+        if character and name == "b":
             _, column = self.grid.cursor
-            count = max(sequence.numbers[0], 1)
+            count = max(numbers[0], 1)
             self._print(character * min(count, self.grid.columns - column))
 
     def _control_character(self, control: str) -> None:
@@ -208,7 +207,6 @@ class Interpreter:
                 self.sets = self.sets.after(sequence)
 
     def _control_sequence(self, parameters: str, final: str) -> None:
-        """Do what a control sequence asks for."""
         if final == "m":  # SGR: the most frequent sequence shows nothing
             return
         sequence = control_sequence(parameters, final)

@@ -7,7 +7,6 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 
 import codecs
 import re
-from typing import NamedTuple
 
 # More of an incomplete sequence is not held. All longer ones do the same: nothing.
 MAX_HELD_BYTES = 4096
@@ -107,27 +106,19 @@ _UNFINISHED = re.compile(
 )
 
 
-class ControlSequence(NamedTuple):
-    """A control sequence by its name, such as `H`, `?h` or ` q`, and its parameters.
+def control_sequence(parameters: str, final: str) -> tuple[str, list[int]] | None:
+    """Return the name and the parameters of the control sequence `CSI parameters final`.
 
-    There is at least one parameter; 0 stands for one that is left out.
-    """
-
-    name: str
-    numbers: list[int]
-
-
-def control_sequence(parameters: str, final: str) -> ControlSequence | None:
-    """Return the control sequence `CSI parameters final`, None if it is malformed or too long.
-
-    None also if a parameter has subparameters, as those of colours may have.
+    Names are such as `H`, `?h` or ` q`. There is at least one parameter; 0 stands for one that is
+    left out. None if the sequence is malformed or too long, and if a parameter has subparameters,
+    as those of colours may have.
     """
     match = _PARAMETERS.fullmatch(parameters)
     if match is None or len(parameters) > _MAX_PARAMETERS:
         return None
     prefix, words, intermediates = match.groups()
     numbers = [int(word or 0) for word in words.split(";")]
-    return ControlSequence(prefix + intermediates + final, numbers)
+    return prefix + intermediates + final, numbers
 
 
 def unfinished(data: bytes) -> bytes:

@@ -161,14 +161,10 @@ def summary(done: Sequence[Keystrokes]) -> str:
 def confirmation(
     pane: str, steps: Sequence[Keystrokes], done: int, why_not: str | None, signalled: int
 ) -> str:
-    """Return what a call confirms that sends steps.
+    """Return what a call confirms that sends steps to a pane, which it names so.
 
-    Args:
-        pane: The pane, as the call names it.
-        steps: All steps.
-        done: How many of them were sent.
-        why_not: Why the next step was not sent; None when all were.
-        signalled: The number of processes that got the last signal; 0 when none was sent.
+    The first `done` of all steps were sent. `why_not` says why the next one was not; None when all
+    were. `signalled` processes got the last signal; 0 when none was sent.
     """
     what = summary(steps[:done])
     if signalled > 1:
