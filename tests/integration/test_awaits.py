@@ -85,9 +85,7 @@ IDLE = {
     "sleep in raw mode": "stty raw -echo; exec sleep 1000",
     "tail": "touch log; exec tail -f log",
     "tail of itself": "exec tail -F /etc/hostname",
-    "flood": "exec yes",
     "loop": "while :; do sleep 0.05; done",
-    "busy": python("while True: pass"),
     "server": python("import http.server; http.server.test(port=0, bind='127.0.0.1')"),
     "socket": python("import socket; s = socket.create_server(('127.0.0.1', 0)); s.accept()"),
     "asyncio": python("import asyncio; asyncio.run(asyncio.sleep(1000))"),
@@ -137,6 +135,9 @@ IDLE = {
         "while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"
     ),
     "detached from its terminal": "setsid -w sleep 1000",
+    # The last ones, as they take the processors from those that start behind them.
+    "flood": "exec yes",
+    "busy": python("while True: pass"),
 }
 
 

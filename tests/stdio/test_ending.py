@@ -21,13 +21,16 @@ MIXTURE = [
     "setsid sleep 1001 & cat",
     "trap '' HUP INT TERM; sleep 1001; sleep 1001",
     python("import os,signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
-    "yes",
+    "while :; do seq 100; sleep 0.05; done",
     "exit 3",
 ]
+# It takes all that the machine has, so only what may have to do with it is tested beside it.
+FLOOD = "yes"
 
 
-def fill(server: Server) -> None:
-    for command in MIXTURE:
+def fill(server: Server, *more: str) -> None:
+    """Create panes of all kinds, and those of some more commands."""
+    for command in (*MIXTURE, *more):
         server.text("create_pane", command=command)
 
 
@@ -41,7 +44,7 @@ def left(census: str, pid: int) -> list[str]:
 def test_end_of_input_ends_everything_at_once_and_calls_at_work_are_answered(
     server: Server, census: str
 ) -> None:
-    fill(server)
+    fill(server, FLOOD)
     numbers = [server.send("tools/call", name="tmux_list_panes", arguments={}) for _ in range(20)]
 
     out, error = server.finish()
@@ -54,7 +57,7 @@ def test_end_of_input_ends_everything_at_once_and_calls_at_work_are_answered(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_everything_at_once(server: Server, census: str, number: int) -> None:
     """SIGTERM is what Gemini sends."""
-    fill(server)
+    fill(server, FLOOD)
 
     server.process.send_signal(number)
     server.process.wait(20)
@@ -126,7 +129,7 @@ def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(
 
 def test_client_that_is_gone_ends_the_server(execute: Callable[..., Server], census: str) -> None:
     server = execute().start()
-    fill(server)
+    fill(server, FLOOD)
     assert server.process.stdin
     assert server.process.stdout
     server.process.stdout.close()
