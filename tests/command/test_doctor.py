@@ -357,7 +357,7 @@ def test_no_process_may_be_started(shell: Shell) -> None:
 class TestServers:
     def test_running_server_is_listed(self, shell: Shell, launch: Callable[..., Server]) -> None:
         server = launch()
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         [found] = [
             one
