@@ -135,10 +135,9 @@ IDLE = {
         "while :; do for c in / - '|'; do printf '\\r%s' \"$c\"; sleep 0.03; done; done"
     ),
     "detached from its terminal": "setsid -w sleep 1000",
-    # The last ones, as they take the processors from those that start behind them.
-    "flood": "exec yes",
-    "busy": python("while True: pass"),
 }
+# They take both processors for as long as they are looked at, so the others are not beside them.
+BUSY = {"flood": "exec yes", "busy": python("while True: pass")}
 
 
 @pytest.mark.parametrize("name", AWAITING)
@@ -160,8 +159,11 @@ async def test_what_a_program_awaits_is_told_and_nothing_else(
     )
 
 
-async def test_what_awaits_nothing_is_never_said_to(tools: Tools, tmp_path: Path) -> None:
-    for name, command in IDLE.items():
+@pytest.mark.parametrize("programs", [IDLE, BUSY], ids=["idle", "busy"])
+async def test_what_awaits_nothing_is_never_said_to(
+    tools: Tools, tmp_path: Path, programs: dict[str, str]
+) -> None:
+    for name, command in programs.items():
         (tmp_path / name).mkdir()
         await tools.create(command, cwd=str(tmp_path / name), name=name)
     false_claims = set()
