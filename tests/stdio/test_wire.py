@@ -297,7 +297,7 @@ def test_last_line_of_a_file_is_answered(
         capture_output=True,
         env=environment,
         check=True,
-        timeout=20,
+        timeout=60,
     )
 
     check_last_answer(last, (tmp_path / "answers").read_bytes())
