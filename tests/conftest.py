@@ -37,6 +37,14 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, signal.SIG_DFL)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Return the argument's name for a long text: tests' names are in the environment of children.
+
+    None has pytest make the id. Linux takes variables of up to 128 KiB.
+    """
+    return argname if isinstance(val, str | bytes) and len(val) > 1000 else None
+
+
 # The numbers of home directories. Where pytest gives them, it reads the names of all others.
 HOMES = itertools.count()
 

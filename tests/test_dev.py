@@ -176,7 +176,7 @@ def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
     assert (done.returncode, done.stderr) == (status, "")
     assert (tmp_path / "clone" / "calls").read_text().splitlines() == [
         "-m pytest -n 4 --dist loadgroup -m not alone tests/unit -x",
-        "-m pytest -m alone tests/unit -x -n 0",
+        "-m pytest --dist loadgroup -m alone tests/unit -x -n 2",
     ]
 
 

@@ -194,7 +194,7 @@ async def _keys(keys: str, settings: Settings) -> None:
 
 async def _large_terminals(settings: Settings) -> None:
     """Read and draw the largest terminals, with a long line and with many colours."""
-    line = python("import sys; sys.stdout.write('0123456789' * 1_000_000)")
+    line = python("import sys; sys.stdout.write('0123456789' * 100_000)")
     row = "''.join(f'\\033[38;2;{number};{column % 256};7mx' for column in range(490))"
     coloured = python(f"for number in range(255): print({row})")
     async with in_process(settings, toolsets="tmux,terminal") as tmux:
@@ -224,7 +224,7 @@ async def _many_waits(settings: Settings) -> None:
             for number in range(60):
                 pane = panes[number % 4]
                 tasks.start_soon(
-                    partial(tools.call, "wait", pane_id=pane, pattern="never", timeout_s=1)
+                    partial(tools.call, "wait", pane_id=pane, pattern="never", timeout_s=0.3)
                 )
                 await anyio.lowlevel.checkpoint()  # not all of them begin in one turn
         for pane in panes:
@@ -236,7 +236,7 @@ HARD_LOGS = {
         "print('50%', end='\\r'); print('100%'); print('x' * 500_000)"
     ),
     "backspaces": "print('x' * 100_000 + '\\b' * 100_000)",
-    "spinners": "print(('[======>      ] 44% ' * 4 + '\\b' * 80) * 5_000)",
+    "spinners": "print(('[======>      ] 44% ' * 4 + '\\b' * 80) * 1_500)",
     "short lines": "print('a\\n' * 700_000 + 'b\\n' * 500_000)",
     "blank lines": "print('\\n' * 1_200_000 + 'b\\n' * 500_000)",
     "what looks like a private path": (

@@ -96,7 +96,7 @@ class Server:
         Returns:
             What is left on standard output and on standard error.
         """
-        return self.process.communicate(timeout=20)
+        return self.process.communicate(timeout=60)
 
 
 class TabsServer:

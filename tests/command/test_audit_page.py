@@ -12,11 +12,16 @@ from .conftest import Shell
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ViewportSize
 
-pytestmark = pytest.mark.alone
+# They share a browser and a page.
+pytestmark = pytest.mark.xdist_group("audit page")
 
 EVIL = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>\u202e"
 DESKTOP: "ViewportSize" = {"width": 1280, "height": 800}
 PHONE: "ViewportSize" = {"width": 390, "height": 844}
+# Behind the frame that a change has asked for, as frames come in the order they are asked for.
+PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => {
+  resolve(document.getElementById("lanes").toDataURL());
+}))"""
 
 
 class Page:
@@ -44,6 +49,10 @@ class Page:
 
     def detail(self) -> str:
         return str(self.tab.locator("#detail").inner_text())
+
+    def timeline(self) -> str:
+        """Return the picture of the timeline, once it has been painted."""
+        return str(self.tab.evaluate(PAINTED))
 
     def width(self) -> int:
         return int(self.tab.evaluate("document.documentElement.scrollWidth"))
@@ -132,13 +141,11 @@ def test_keys_move_open_and_close(page: Page) -> None:
 
 def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
     canvas = page.tab.locator("#lanes")
-    before = canvas.screenshot()
+    before = page.timeline()
     page.press("+", "l")
-    page.tab.wait_for_timeout(100)
-    assert canvas.screenshot() != before
+    assert page.timeline() != before
     page.press("0")
-    page.tab.wait_for_timeout(100)
-    assert canvas.screenshot() == before
+    assert page.timeline() == before
 
     # The first call is at the left end of the first lane.
     box = canvas.bounding_box()
@@ -218,7 +225,7 @@ def test_large_audit_opens_with_few_elements(
 ) -> None:
     record = {"tool": "send_keys", "pane_id": "debug-1", "duration_ms": 3.5, "ok": True}
     with open(tmp_path / "large.jsonl", "w", encoding="utf-8") as file:
-        for number in range(50_000):
+        for number in range(20_000):
             seconds = f"{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}"
             facts = {"ts": f"2026-01-30T{seconds}Z", **record, "keys": f"line {number}"}
             file.write(json.dumps(facts) + "\n")
@@ -226,8 +233,8 @@ def test_large_audit_opens_with_few_elements(
     context = browser.new_context(viewport=DESKTOP)
     page = Page(context, tmp_path / "large.html")
 
-    assert "50000 calls" in page.tab.locator("#summary").inner_text()
+    assert "20000 calls" in page.tab.locator("#summary").inner_text()
     assert page.tab.evaluate("document.querySelectorAll('body *').length") < 1000
     page.press("End", "Enter")
-    assert '"keys": "line 49999"' in page.detail() or "line 49999" in page.rows()[-1]
+    assert '"keys": "line 19999"' in page.detail() or "line 19999" in page.rows()[-1]
     context.close()

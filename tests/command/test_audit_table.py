@@ -144,7 +144,7 @@ def in_terminal(shell: Shell, *words: str, columns: int = 80, **env: str) -> str
     except OSError:  # the end of what a terminal gets
         pass
     os.close(keyboard)
-    process.wait(20)
+    process.wait(60)
     return seen.decode()
 
 
@@ -350,7 +350,7 @@ def test_standard_input_is_shown_as_it_comes(shell: Shell, audit: Path) -> None:
     process.stdin.flush()
 
     assert [read_line(process), read_line(process)] == [HEAD, ran(1, "a")]
-    assert process.communicate(record(2, command="b").rstrip(), timeout=20)[0] == ran(2, "b")
+    assert process.communicate(record(2, command="b").rstrip(), timeout=60)[0] == ran(2, "b")
     assert process.returncode == 0
 
 
@@ -440,7 +440,7 @@ class TestFollowing:
         read_line(process)
         process.send_signal(signal.SIGINT)
 
-        assert process.communicate(timeout=20) == ("", "")
+        assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == -signal.SIGINT
 
     def test_it_ends_when_nobody_reads_any_more(
@@ -452,7 +452,7 @@ class TestFollowing:
         assert process.stdout
         process.stdout.close()
 
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 class TestInTerminal:

@@ -226,14 +226,21 @@ def test_tmux_that_does_not_start(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.alone  # all else has to be done in time
-def test_tmux_that_hangs_at_its_start_is_ended(shell: Shell, tmp_path: Path) -> None:
+def test_tmux_and_a_clients_command_that_hang_are_ended(
+    shell: Shell, home: Path, tmp_path: Path
+) -> None:
     text = 'if [ "$1" = -V ]; then echo tmux 3.4; else exec sleep 1000; fi'
     hanging = str(script(tmp_path / "tmux", text))
+    text = f"trap '' TERM; echo $$ >{tmp_path}/pid; exec sleep 1000"
+    configure(home, command=str(script(tmp_path / "mute/tmux-debug-mcp", text)))
     done = shell.run("doctor", "--json", "--timeout", "6", TMUX_DEBUG_TMUX=hanging)
 
     report = Report(done.returncode, json.loads(done.stdout))
     assert report.problems == ["server start"]
     assert report["server start"]["advice"].endswith("--timeout 30")
+    assert report["cursor"]["state"] == "warning"
+    assert "did not answer" in report["cursor"]["found"]
+    assert not is_alive(int((tmp_path / "pid").read_text()))
     assert shell.left() == []
 
 
@@ -357,7 +364,7 @@ def test_no_process_may_be_started(shell: Shell) -> None:
 class TestServers:
     def test_running_server_is_listed(self, shell: Shell, launch: Callable[..., Server]) -> None:
         server = launch()
-        report = examine(shell)
+        report = examine_without_server(shell)
 
         [found] = [
             one
@@ -445,19 +452,6 @@ class TestClients:
             assert found in report[client]["found"]
             assert report[client]["advice"].endswith("tmux-debug-mcp --version")
         assert "\x1b" not in shell.run("doctor", *PATIENT).stdout
-
-    @pytest.mark.alone  # it has to start in time
-    def test_command_that_does_not_answer_is_ended(
-        self, shell: Shell, home: Path, tmp_path: Path
-    ) -> None:
-        text = f"trap '' TERM; echo $$ >{tmp_path}/pid; exec sleep 1000"
-        configure(home, command=str(script(tmp_path / "mute/tmux-debug-mcp", text)))
-        done = shell.run("doctor", "--json", "--timeout", "6")
-
-        report = Report(done.returncode, json.loads(done.stdout))
-        assert report["cursor"]["state"] == "warning"
-        assert "did not answer" in report["cursor"]["found"]
-        assert not is_alive(int((tmp_path / "pid").read_text()))
 
     def test_program_of_the_project_is_not_started(self, shell: Shell, tmp_path: Path) -> None:
         evil = script(tmp_path / "tmux-debug-mcp", f"touch {tmp_path}/started")

@@ -24,7 +24,7 @@ def test_each_event_is_a_line(shell: Shell, server: Server) -> None:
         server.call("send_keys", pane_id="web", keys=f"{word} Enter")
     server.call("send_keys", pane_id="web", keys="C-d")
 
-    out, err = following.communicate(timeout=20)
+    out, err = following.communicate(timeout=60)
 
     assert err == ""
     assert re.findall(r"\[debug-1 web matched at \d+\] (.*)", out) == ["got one", "got two"]
@@ -38,7 +38,7 @@ def test_stop_pattern_and_timeout_end_it(shell: Shell, server: Server) -> None:
     words = ("wait", "web", "--follow", "--stop-pattern", "got bad", "--since", "0")
     stopped = shell.start(*words)
     server.call("send_keys", pane_id="web", keys="bad Enter")
-    out, _ = stopped.communicate(timeout=20)
+    out, _ = stopped.communicate(timeout=60)
     assert stopped.returncode == 1
     assert re.fullmatch(r"\[debug-1 web stopped at \d+\] got bad", out.splitlines()[-1])
 
@@ -55,7 +55,7 @@ def test_several_panes_are_followed_until_all_have_ended(shell: Shell, server: S
     server.call("send_keys", pane_id="two", keys="Enter")
     server.call("send_keys", pane_id="one", keys="Enter")
 
-    out, _ = following.communicate(timeout=20)
+    out, _ = following.communicate(timeout=60)
 
     ended = [line for line in out.splitlines() if "exited" in line]
     assert [line.split()[1] for line in ended] == ["two", "one"]
@@ -72,7 +72,7 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
     lines = [following.stdout.readline() for _ in range(11)]
     took_s = time.monotonic() - begin
     server.call("kill_pane", pane_id="flood")
-    following.communicate(timeout=20)
+    following.communicate(timeout=60)
 
     assert took_s >= 1
     assert any("bytes were passed over] error" in line for line in lines)

@@ -69,7 +69,7 @@ class Person:
         """Press C-b d, and return the exit status."""
         time.sleep(_PASTE_S)
         self.types(LEAVE)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -232,7 +232,7 @@ class TestAttach:
 
         assert not server.call("kill_pane", pane_id="web").get("isError")
 
-        assert person.process.wait(20) == 0
+        assert person.process.wait(60) == 0
         assert "another pane" not in person.seen
 
     def test_without_a_pane_there_must_be_one(
@@ -255,8 +255,8 @@ class TestAttach:
 
         server.process.terminate()
 
-        person.process.wait(20)
-        assert server.process.wait(20) == 0
+        person.process.wait(60)
+        assert server.process.wait(60) == 0
         assert shell.left() == []
         server.call = lambda *_, **__: {"content": [{"text": ""}]}  # type: ignore[method-assign]
 
@@ -296,7 +296,7 @@ class TestSecret:
         person.types(b"hunter2\r")
 
         person.sees("Typed into pane 'debug-1'.")
-        assert person.process.wait(20) == 0
+        assert person.process.wait(60) == 0
         server.shows("login", "got 7")
         assert "hunter2" not in person.seen
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
@@ -453,7 +453,7 @@ class TestSecret:
         person.types(b"hunter2\r")
 
         person.sees("does not await hidden input")
-        assert person.process.wait(20) == 125
+        assert person.process.wait(60) == 125
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
 
     def test_interrupted_question_gives_the_terminal_its_echo_back(
@@ -465,7 +465,7 @@ class TestSecret:
 
         person.types(b"\x03")
 
-        assert person.process.wait(20) == 130
+        assert person.process.wait(60) == 130
         fd = os.open(person.tty, os.O_RDWR | os.O_NOCTTY)
         assert termios.tcgetattr(fd)[3] & termios.ECHO
         os.close(fd)
@@ -585,7 +585,7 @@ class TestSplitWindow:
 
         assert not server.call("kill", target="%1").get("isError")
 
-        assert person.process.wait(20) == 0
+        assert person.process.wait(60) == 0
         person.types(b"by hand\r")
         assert "by hand" not in shell.out("capture", "debug-2")
 

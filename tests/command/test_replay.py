@@ -177,7 +177,6 @@ SHOWN = """([width, height]) => {
 }"""
 
 
-@pytest.mark.alone
 def test_columns_of_a_table_are_in_their_places_in_a_browser(
     shell: Shell, browser: "Browser", tmp_path: Path
 ) -> None:

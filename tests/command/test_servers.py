@@ -39,7 +39,7 @@ def socket_of(shell: Shell) -> str:
 @contextlib.contextmanager
 def connected(shell: Shell) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as peer:
-        peer.settimeout(20)
+        peer.settimeout(60)
         peer.connect(socket_of(shell))
         yield peer
 
@@ -111,7 +111,7 @@ class Client:
         return self._line()
 
     def end(self) -> None:
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
 
 def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell) -> None:
@@ -418,7 +418,7 @@ def test_caller_beyond_the_limit_is_told(shell: Shell, server: Server) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_removes_the_socket(shell: Shell, server: Server, number: int) -> None:
     os.kill(server.pid, number)
-    server.process.wait(10)
+    server.process.wait(60)
 
     assert shell.left() == []
 
@@ -470,7 +470,7 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
         f"tmux-debug --server {server.pid} stop\n"
     )
     assert shell.out("--server", str(server.pid), "stop").startswith("Stopped server ")
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
 
 
 def test_long_runtime_directory_is_passed_over(shell: Shell, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_interrupted_caller_is_told_where_its_command_goes_on(
 
     waiting.send_signal(number)
 
-    out, err = waiting.communicate(timeout=20)
+    out, err = waiting.communicate(timeout=60)
     assert out == ""
     assert err.startswith(f"[{where} ")
     assert "; no longer waited for;" in err

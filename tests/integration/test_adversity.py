@@ -42,7 +42,7 @@ class TestPrivateDirectory:
 
         assert (await run(tools, "echo one", shell))[0] == "one\n"
         await tools.send(other, "two Enter")
-        await tools.blocks("wait", pane_id=other, pattern="^two$", timeout_s=5)
+        await tools.blocks("wait", pane_id=other, pattern="^two$", timeout_s=PATIENCE_S)
         assert "one" in await tools.capture(shell)
         assert "before" in (await tools.blocks("capture_pane", pane_id=shell, since=0))[0]
         assert (await run(tools, "echo three"))[0] == "three\n"

@@ -1,14 +1,14 @@
 """The audit misses nothing: what is on record of each call."""
 
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from nursery import Nursery
 from support import RUN, Tools, eventually, in_process, python, records
+from wire import Server
 
 from tmux_debug_mcp.audit import AuditLog
 from tmux_debug_mcp.logs.archive import Archive
@@ -282,33 +282,22 @@ async def test_captures_are_kept_in_files_across_runs_and_never_overwritten(
 
 
 def test_servers_in_processes_of_their_own_share_a_file(
-    tmp_path: Path, environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str], nursery: Nursery
 ) -> None:
     path = tmp_path / "audit.log"
-    scripts = Path(__file__).parents[1] / "tmux-mcp" / "client.py"
-    command = [
-        "python3",
-        str(scripts),
-        "env",
-        f"TMUX_DEBUG_AUDIT={path}",
-        "python3",
-        "-m",
-        "tmux_debug_mcp",
-    ]
-    environment |= {"PATH": f"{Path(sys.executable).parent}:{environment['PATH']}"}
+    env = environment | {"TMUX_DEBUG_AUDIT": str(path)}
     servers = [
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, text=True
-        )
+        Server(
+            process=nursery.start("tmux-debug-mcp", [], env=env, cwd=tmp_path, has_input=True)
+        ).start()
         for _ in range(2)
     ]
-    calls = f'kill_pane\t{{"pane_id": "{"x" * 3000}"}}\n' * 20  # which a pipe holds
+    for _ in range(20):  # which a pipe holds
+        for server in servers:
+            server.send("tools/call", name="tmux_kill_pane", arguments={"pane_id": "x" * 3000})
     for server in servers:
-        assert server.stdin
-        server.stdin.write(calls)
-        server.stdin.close()
-    for server in servers:
-        assert server.wait(60) == 0
+        server.finish()
+        assert server.process.returncode == 0
 
     assert [record["tool"] for record in records(path)] == ["kill_pane"] * 40
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
-from support import PATIENCE_S, Tools, eventually, python
+from support import PATIENCE_S, Tools, eventually, python, run_directories
 
 from tmux_debug_mcp.linux import processes
 
@@ -46,8 +46,10 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
 
 
 async def test_list_where_there_is_no_pane_starts_no_tmux(tools: Tools) -> None:
+    before = processes.children(os.getpid())
     assert (await tools.text("list_panes")).startswith("No active panes")
-    assert processes.children(os.getpid()) == []
+    assert processes.children(os.getpid()) == before
+    assert run_directories(os.getpid()) == []
 
 
 async def test_list_is_in_the_order_of_creation_and_shows_the_head_of_long_commands(

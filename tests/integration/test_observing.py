@@ -134,7 +134,10 @@ async def test_what_advice_says_can_be_done(tools: Tools, monkeypatch: pytest.Mo
     """The line that tells of a cut names a cursor only if that can still be read from."""
     monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
     result = await tools.call(
-        "create_pane", command="seq 1 400000; echo end; sleep 60", wait_for="^end", timeout_s=15
+        "create_pane",
+        command="seq 1 400000; echo end; sleep 60",
+        wait_for="^end",
+        timeout_s=PATIENCE_S,
     )
     text = texts(result)[1]
     cursor = text.partition("tmux_capture_pane since ")[2].partition(" ")[0]

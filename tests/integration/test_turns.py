@@ -17,7 +17,7 @@ MOST = {
     "bytes of logs": 1 << 23,  # around the lines that a search has found
 }
 # More than a turn takes: what takes no turns is found. The rest of a stream is the same again.
-WORK = works(max_bytes=80_000)
+WORK = works(max_bytes=40_000)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -255,7 +255,12 @@ async def test_neither_echo_nor_old_output_matches_and_the_answer_does(
         line = f"printf 'DONE-%d-%d\\n' 42 {number % 2}"
         answer = line if shell == "cat" else f"DONE-42-{number % 2}"
         text, meta, _ = await observed(
-            tools, "send_keys", pane_id=pane_id, keys=f"{line} Enter", wait_for="DONE", timeout_s=10
+            tools,
+            "send_keys",
+            pane_id=pane_id,
+            keys=f"{line} Enter",
+            wait_for="DONE",
+            timeout_s=PATIENCE_S,
         )
         assert meta["reason"] == "matched", text
         lines = [line.strip() for line in text.splitlines()]
@@ -418,8 +423,9 @@ async def test_flood_beside_a_wait_for_it_is_waited_for_to_its_end(tools: Tools)
     pane_id = await tools.create(
         "yes 0123456789012345678901234567890 | head -c 5000000; echo THE END; sleep 60"
     )
+    _, facts, _ = await wait(tools, pane_id, pattern="THE END", timeout_s=PATIENCE_S)
 
-    assert (await wait(tools, pane_id, pattern="THE END"))[1]["reason"] == "matched"
+    assert facts["reason"] == "matched"
 
 
 async def test_observation_is_cut_in_the_middle_and_says_so(tools: Tools) -> None:

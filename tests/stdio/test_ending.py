@@ -21,13 +21,16 @@ MIXTURE = [
     "setsid sleep 1001 & cat",
     "trap '' HUP INT TERM; sleep 1001; sleep 1001",
     python("import os,signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
-    "yes",
+    "while :; do seq 100; sleep 0.05; done",
     "exit 3",
 ]
+# It takes all that the machine has, so only what may have to do with it is tested beside it.
+FLOOD = "yes"
 
 
-def fill(server: Server) -> None:
-    for command in MIXTURE:
+def fill(server: Server, *more: str) -> None:
+    """Create panes of all kinds, and those of some more commands."""
+    for command in (*MIXTURE, *more):
         server.text("create_pane", command=command)
 
 
@@ -41,7 +44,7 @@ def left(census: str, pid: int) -> list[str]:
 def test_end_of_input_ends_everything_at_once_and_calls_at_work_are_answered(
     server: Server, census: str
 ) -> None:
-    fill(server)
+    fill(server, FLOOD)
     numbers = [server.send("tools/call", name="tmux_list_panes", arguments={}) for _ in range(20)]
 
     out, error = server.finish()
@@ -57,7 +60,7 @@ def test_signal_ends_everything_at_once(server: Server, census: str, number: int
     fill(server)
 
     server.process.send_signal(number)
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert left(census, server.pid) == []
     assert server.process.returncode == 0
@@ -71,7 +74,7 @@ def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str)
     for number, pause_s in ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0)):
         server.process.send_signal(number)
         time.sleep(pause_s)  # the client's own pauses, which are what is tested
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert left(census, server.pid) == []
 
@@ -84,7 +87,7 @@ def test_signal_before_the_first_message_ends_it(
     with open(f"/proc/{server.pid}/status") as status:
         assert "python" in status.readline()
     os.kill(server.pid, number)
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert left(census, server.pid) == []
 
@@ -97,7 +100,7 @@ def test_signal_ends_a_server_whose_client_has_stopped_reading(server: Server, c
         )
 
     server.process.send_signal(signal.SIGTERM)
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert left(census, server.pid) == []
 
@@ -115,7 +118,7 @@ def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(
     server.process.stdin.close()
     server.process.stdin = None
 
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert (left(census, server.pid), server.process.returncode, server.process.stderr.read()) == (
         [],
@@ -126,14 +129,14 @@ def test_end_of_input_ends_a_server_whose_client_has_stopped_reading(
 
 def test_client_that_is_gone_ends_the_server(execute: Callable[..., Server], census: str) -> None:
     server = execute().start()
-    fill(server)
+    fill(server, FLOOD)
     assert server.process.stdin
     assert server.process.stdout
     server.process.stdout.close()
     server.process.stdin.close()
     server.process.stdin = server.process.stdout = None
 
-    server.process.wait(20)
+    server.process.wait(60)
 
     assert left(census, server.pid) == []
 
@@ -153,7 +156,7 @@ def test_failure_of_the_server_is_told_and_leaves_nothing(
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (answers.stat().st_size,) * 2)
 
     server.send("tools/list")
-    server.process.wait(20)
+    server.process.wait(60)
     _, error = server.finish()
 
     assert server.process.returncode == 1

@@ -15,7 +15,7 @@ from wire import Server
 
 from tmux_debug_mcp.linux import processes
 
-from .test_ending import fill, left
+from .test_ending import FLOOD, fill, left
 
 
 def check_gone(census: str, pid: int) -> None:
@@ -45,7 +45,7 @@ def attach(server: Server) -> None:
 
 
 def test_sigkill_of_the_server_leaves_nothing_behind(server: Server, census: str) -> None:
-    fill(server)
+    fill(server, FLOOD)
 
     server.process.kill()
 
@@ -175,7 +175,7 @@ def test_next_start_continues_a_supervisor_that_was_stopped(
 def test_end_of_input_ends_everything_though_the_supervisor_was_stopped(
     server: Server, census: str
 ) -> None:
-    fill(server)
+    fill(server, FLOOD)
     os.kill(parts(server)["supervisor"], signal.SIGSTOP)
     server.finish()
 

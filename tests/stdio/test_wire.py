@@ -256,42 +256,51 @@ def refusal_before_the_handshake(server: Server) -> list[int]:
     return [answer["error"]["code"] for answer in answers]
 
 
-@pytest.mark.parametrize(
-    ("kind", "last", "end"),
-    [
-        ("pipe", LIST_PANES, b""),
-        ("pipe", LIST_PANES, b"\r\n\n"),
-        ("pipe", b"not json", b""),
-        ("file", LIST_PANES, b""),
-        ("file", b"not json", b"\n"),
-    ],
-    ids=["pipe", "CRLF and a blank line", "no json", "file", "no json in a file"],
-)
-def test_last_line_before_the_end_is_answered(
-    environment: dict[str, str], tmp_path: Path, kind: str, last: bytes, end: bytes
-) -> None:
-    requests = INITIALIZE + last + end
-    command = shlex.join(SERVER)
-    if kind == "file":
-        (tmp_path / "requests").write_bytes(requests)
-        command += " <requests >answers && cat answers"
-    done = subprocess.run(
-        ["sh", "-c", command],
-        input=requests if kind == "pipe" else b"",
-        cwd=tmp_path,
-        capture_output=True,
-        env=environment,
-        check=True,
-        timeout=20,
-    )
-
-    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+def check_last_answer(last: bytes, out: bytes) -> None:
+    """Check what a server has answered to `INITIALIZE` and this line."""
+    answers = {answer["id"]: answer for answer in map(json.loads, out.splitlines())}
     if last == LIST_PANES:
         assert answers.keys() == {1, 7}
         assert answers[7]["result"]["content"][0]["text"].startswith("No active panes")
     else:
         assert answers.keys() == {1, None}
         assert answers[None]["error"]["code"] == PARSE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [(LIST_PANES, b""), (LIST_PANES, b"\r\n\n"), (b"not json", b"")],
+    ids=["pipe", "CRLF and a blank line", "no json"],
+)
+def test_last_line_before_the_end_is_answered(
+    launch: Callable[..., Server], last: bytes, end: bytes
+) -> None:
+    server = launch()
+    assert server.process.stdin
+    server.process.stdin.write(INITIALIZE + last + end)
+    out, error = server.finish()
+
+    check_last_answer(last, out)
+    assert (error, server.process.returncode) == (b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("last", "end"), [(LIST_PANES, b""), (b"not json", b"\n")], ids=["pane list", "no json"]
+)
+def test_last_line_of_a_file_is_answered(
+    environment: dict[str, str], tmp_path: Path, last: bytes, end: bytes
+) -> None:
+    (tmp_path / "requests").write_bytes(INITIALIZE + last + end)
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(SERVER)} <requests >answers"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment,
+        check=True,
+        timeout=60,
+    )
+
+    check_last_answer(last, (tmp_path / "answers").read_bytes())
     assert done.stderr == b""
 
 

@@ -11,6 +11,12 @@ from tmux_debug_mcp.linux import processes
 
 
 @pytest.fixture
+def others() -> frozenset[int]:
+    """Return the children that other tests have left to this process: a nursery, a browser."""
+    return frozenset(processes.children(os.getpid()))
+
+
+@pytest.fixture
 def sleeping() -> Iterator[int]:
     with subprocess.Popen(["sleep", "1001"]) as process:
         yield process.pid
@@ -36,14 +42,14 @@ def test_child_of_one_that_ends_during_the_look_is_found(
     assert processes.descendants(os.getpid()) == [sleeping]
 
 
-def test_zombies_that_stay_are_no_descendants(zombie: int) -> None:
+def test_zombies_that_stay_are_no_descendants(others: frozenset[int], zombie: int) -> None:
     assert zombie in processes.children(os.getpid())
-    assert processes.descendants(os.getpid()) == []
+    assert processes.descendants(os.getpid(), others) == []
 
 
-def test_spared_processes_are_no_descendants(sleeping: int) -> None:
-    assert processes.descendants(os.getpid()) == [sleeping]
-    assert processes.descendants(os.getpid(), frozenset([sleeping])) == []
+def test_spared_processes_are_no_descendants(others: frozenset[int], sleeping: int) -> None:
+    assert processes.descendants(os.getpid(), others) == [sleeping]
+    assert processes.descendants(os.getpid(), others | {sleeping}) == []
 
 
 def test_process_is_the_same_until_it_ends_or_its_id_is_another_process(
