@@ -1,8 +1,6 @@
 """Captures of what a pane's terminal shows, and of its history.
 
 A capture comes in a file, since control mode could mistake a program's text for its own lines.
-
-All captures raise PaneLostError once the pane is gone, and StorageError if they have no room.
 """
 
 import secrets

@@ -220,9 +220,7 @@ async def start(
     Raises:
         ArgumentError: The directory is gone.
         CommandError: tmux refuses to make it, as where the destination is gone.
-        StorageError: There is no room for the pane's files.
         TmuxGoneError: The tmux server has ended.
-        TmuxStuckError: tmux does not answer.
     """
     destination = new.destination
     if destination is None:

@@ -17,11 +17,7 @@ _CLEAR = b"\033[H\033[2J"
 
 
 async def resize(pane: Pane, columns: int, rows: int) -> None:
-    """Resize a pane's window, and wait until the terminal has the new size.
-
-    Raises:
-        PaneLostError: The pane is gone.
-    """
+    """Resize a pane's window, and wait until the terminal has the new size."""
     await pane.tmux(("resize-window", "-t", pane.target, "-x", str(columns), "-y", str(rows)))
     await take_size(pane, columns, rows)
 
@@ -63,10 +59,6 @@ async def clear(pane: Pane) -> None:
 
     A shell at its prompt draws the prompt again. The alternate screen stays as it is, since it
     belongs to the program that draws on it.
-
-    Raises:
-        PaneExitedError: The pane's program has ended.
-        PaneLostError: The pane is gone.
     """
     await pane.check_running()
     clock, times = pane.clock, pane.clock.times

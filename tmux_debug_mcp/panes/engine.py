@@ -95,9 +95,7 @@ class Engine:
             PaneLimitError: There are 512 panes, and all are running.
             TmuxStartError: tmux did not start.
             TmuxGoneError: The tmux server ended before the pane was made.
-            TmuxStuckError: tmux does not answer.
             CommandError: tmux refuses to make the pane at its destination.
-            StorageError: There is no room for the pane's log or its other files.
         """
         directory(self.settings, new.cwd)  # checks it, before another pane has to make room
         check_size(self.settings, new)

@@ -33,9 +33,6 @@ _MAX_LINE_CHARACTERS = 1000
 class Keyboard:
     """The keyboard of a pane.
 
-    What types raises KeyboardHeldError while a person has the keyboard, PaneLostError once the
-    pane is gone, and StorageError if text can't be written for tmux.
-
     Attributes:
         lock: Held while keystrokes are typed.
         sequence: Held while a call sends steps, unless all of them interrupt.

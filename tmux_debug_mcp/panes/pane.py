@@ -2,9 +2,6 @@
 
 tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
 here takes a lock that another call waits for.
-
-What asks tmux raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not
-answer.
 """
 
 import contextlib
@@ -200,12 +197,7 @@ class Pane:
         return ended_state(exit_code, self.clock.now() - self.started_at, self.log.size)
 
     async def check_running(self) -> None:
-        """Check that the program still runs.
-
-        Raises:
-            PaneExitedError: The program has ended.
-            PaneLostError: The pane is gone.
-        """
+        """Check that the program still runs: else PaneExitedError, or PaneLostError."""
         ending = await self.ending()
         if ending is None:
             return
@@ -250,9 +242,6 @@ class Pane:
         """Start the log's writer again if it has ended, which it does if there is no room.
 
         Return whether it had ended, so that some output is lost. False if the program has ended.
-
-        Raises:
-            TmuxStuckError: tmux does not answer.
         """
         # tmux itself notices the end of the writer only at the next output.
         if self._log_writer is None or not processes.is_alive(self._log_writer):
@@ -304,7 +293,6 @@ class Pane:
         Raises:
             PaneLostError: The pane is gone. Its program is taken as ended then.
             CommandError: tmux refuses a command for another reason.
-            TmuxStuckError: tmux does not answer.
         """
         try:
             return await self.client.run(*commands)

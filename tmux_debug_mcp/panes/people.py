@@ -61,7 +61,6 @@ async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIt
     Raises:
         KeyboardHeldError: Another person has the keyboard, or that of another pane of the window.
         PaneNotFoundError: The pane was killed meanwhile.
-        PaneLostError: The pane is gone.
     """
     name = f"person-{secrets.token_hex(4)}"
     line, flags = _WATCHING, "ignore-size,active-pane,read-only"
@@ -146,8 +145,6 @@ async def check_hidden_input(pane: Pane) -> None:
 
     Raises:
         NotAwaitedError: It does not, or that is not known.
-        PaneExitedError: The program has ended.
-        PaneLostError: The pane is gone.
     """
     await pane.check_running()
     activity = await pane.terminal.observe(ActivityTracker(pane.clock.times))
@@ -161,9 +158,6 @@ async def type_secret(pane: Pane, secret: str) -> None:
     Raises:
         ToolError: The line can't be typed as it is, or the terminal has shown it.
         NotAwaitedError: No hidden input is awaited any more.
-        KeyboardHeldError: A person has the keyboard.
-        PaneExitedError: The program has ended.
-        PaneLostError: The pane is gone.
     """
     if CONTROLS.search(secret):
         raise ToolError(

@@ -53,9 +53,6 @@ async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: b
 
     A line that the terminal wrapped is one. Of a pane that is gone, these are the last lines of
     its log, without colours and attributes, and with `max_characters` at most.
-
-    Raises:
-        StorageError: There is no room for the capture.
     """
     if isinstance(pane, Pane):
         with contextlib.suppress(PaneLostError):
@@ -65,11 +62,7 @@ async def last_lines(pane: Readable, lines: int, max_characters: int, *, ansi: b
 
 
 async def shown_screen(pane: Readable) -> str:
-    """Return what the screen shows; of a pane that is gone, what it showed at the end.
-
-    Raises:
-        StorageError: There is no room for the capture.
-    """
+    """Return what the screen shows; of a pane that is gone, what it showed at the end."""
     if isinstance(pane, Pane):
         with contextlib.suppress(PaneLostError):
             return (await capture_screen(pane)).text()

@@ -58,12 +58,7 @@ class Recording:
         self._fd = _create(path)
 
     async def begin(self) -> None:
-        """Write the header, and what the screen shows.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            StorageError: There is no room in the file.
-        """
+        """Write the header, and what the screen shows."""
         columns, rows = self._size
         header = {
             "version": 2,
@@ -139,11 +134,7 @@ class Recording:
             self.events += 1
 
     def _write(self, value: object) -> bool:
-        """Write a line and return True, or end the recording if there is no room for it.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Write a line and return True, or end the recording if there is no room for it."""
         line = orjson.dumps(value) + b"\n"
         if self.is_over:
             return False

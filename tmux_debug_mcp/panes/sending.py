@@ -63,12 +63,9 @@ async def send(
     for a wait that follows.
 
     Raises:
-        KeyboardHeldError: A person has the keyboard.
         BusyError: Another call is sending steps to this pane, and goes on until the timeout.
         PaneExitedError: The program had ended before the first step.
-        PaneLostError: The pane is gone.
         SignalError: The first step is a signal that can't be sent.
-        StorageError: The text can't be written for tmux.
     """
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):

@@ -39,12 +39,6 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     Returns:
         None once the shell is at its prompt or has ended; else why it is not known to have
         stopped, with the `advice` on what to try next if a program still runs.
-
-    Raises:
-        KeyboardHeldError: A person has the keyboard.
-        PaneExitedError: The pane's program has ended.
-        PaneLostError: The pane is gone.
-        StorageError: A key can't be written for tmux.
     """
     await pane.check_running()
     pane.keyboard.check_free()

@@ -113,12 +113,7 @@ def _rows_shown_at(pane: Pane, cursor: int) -> Sequence[str]:
 async def wait(
     panes: Sequence[Pane], conditions: Conditions, origin_of: Callable[[Pane], Origin]
 ) -> list[Report]:
-    """Wait for the first thing that happens in any of the panes.
-
-    Args:
-        panes: The panes, at least one.
-        conditions: What to wait for in each.
-        origin_of: Returns where to begin to look in a pane.
+    """Wait for the first thing that happens in any of some panes, at least one.
 
     Returns:
         One report of what happened; if nothing did before the timeout, one of each pane, in the
@@ -126,7 +121,6 @@ async def wait(
 
     Raises:
         ArgumentError: A pattern can't be used.
-        StorageError: There is no room for a capture of the screen.
     """
     matcher = Matcher(conditions.pattern, conditions.stop_pattern)
     deadline = panes[0].clock.now() + conditions.timeout_s
@@ -195,11 +189,7 @@ class _Wait:
         self._matching_row: int | None = None
 
     async def first(self, deadline: float) -> Report:
-        """Return what meets a condition first, or what there is at the deadline.
-
-        Raises:
-            StorageError: There is no room for a capture of the screen.
-        """
+        """Return what meets a condition first, or what there is at the deadline."""
         pane, scan = self._pane, self._scan
         async with pane.events.reading:
             await pane.ensure_log_writer()

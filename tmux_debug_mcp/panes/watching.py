@@ -39,14 +39,7 @@ class Moment:
 class Watch:
     """A watch of one pane. Make one with `watching`.
 
-    Args:
-        pane: The pane.
-        before: The snapshot before the last keys; None if none have to be read.
-        subscription: The subscription to the pane's log.
-
-    Attributes:
-        pane: The pane.
-        activity: What the pane was doing at the last look; None before that.
+    `activity` is what the pane was doing at the last look; None before that.
     """
 
     def __init__(self, pane: Pane, before: Snapshot | None, subscription: Subscription) -> None:
@@ -58,12 +51,7 @@ class Watch:
         self.activity: Activity | None = None
 
     async def moments(self, deadline: float) -> AsyncIterator[Moment]:
-        """Yield a moment now and after all news; the last at the end or the deadline.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Yield a moment now and after all news; the last at the end or the deadline."""
         while True:
             moment = await self.moment()
             yield moment
@@ -72,24 +60,14 @@ class Watch:
             await self.wait(deadline)
 
     async def moment(self) -> Moment:
-        """Look at the pane, unless that is too early, and return the moment.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Look at the pane, unless that is too early, and return the moment."""
         ending = await self.pane.ending()
         if ending is None and self._clock.now() >= self._look_at:
             await self.look()
         return Moment(self._clock.now(), ending, self.activity)
 
     async def look(self) -> Activity:
-        """Look at the pane, and return what it is doing.
-
-        Raises:
-            PaneLostError: The pane is gone.
-            TmuxStuckError: tmux does not answer.
-        """
+        """Look at the pane, and return what it is doing."""
         async with self.pane.events.looking:
             self.activity = await self.pane.terminal.observe(self._tracker)
         # Output wakes a watch much more often than looks are worth their time.
@@ -110,29 +88,15 @@ class Watch:
 async def watching(pane: Pane, before: Snapshot | None = None) -> AsyncIterator[Watch]:
     """Watch a pane for the time of the block.
 
-    Args:
-        pane: The pane.
-        before: The snapshot before the last keys: until the program has read them, it is not taken
-            to await anything.
+    `before` is the snapshot before the last keys: until the program has read them, it is not taken
+    to await anything.
     """
     async with pane.subscribe() as subscription:
         yield Watch(pane, before, subscription)
 
 
 async def rest(pane: Pane, timeout_s: float) -> State:
-    """Wait until a pane is at rest.
-
-    Args:
-        pane: The pane.
-        timeout_s: The time to wait; 0 takes a single look.
-
-    Returns:
-        The pane's state once it is at rest, or when the time is over.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        TmuxStuckError: tmux does not answer.
-    """
+    """Return a pane's state once it is at rest, or when the time is over; 0 takes a single look."""
     deadline = pane.clock.now() + timeout_s
     async with watching(pane, pane.terminal.before_typing) as watch:
         async for moment in watch.moments(deadline):

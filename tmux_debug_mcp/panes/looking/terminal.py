@@ -1,7 +1,4 @@
-"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt.
-
-What waits raises PaneLostError once the pane is gone, and TmuxStuckError if tmux does not answer.
-"""
+"""The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
 
 import math
 from collections.abc import Awaitable, Callable

@@ -107,11 +107,7 @@ class PaneFollower(Follower):
     """Follows the command that a pane was made for, which is not typed: there is no `before`."""
 
     async def outcome(self, read_output: ReadOutput) -> Outcome:
-        """Follow the command until the run is over, and return its outcome.
-
-        Raises:
-            PaneLostError: The pane is gone.
-        """
+        """Follow the command until the run is over, and return its outcome."""
         log = self._pane.log
         reason = await self._follow()
         state = await self._state(reason)
@@ -150,7 +146,6 @@ class JobFollower(Follower):
         Raises:
             JobNotTakenError: The shell did not take the job.
             LogLostError: The shell took it, but its output could not be written to the log.
-            PaneLostError: The pane is gone.
         """
         pane, job = self._pane, self._job
         reason = await self._follow()

@@ -79,8 +79,6 @@ async def wait_until_free(pane: Pane) -> None:
 
     Raises:
         BusyError: It goes on.
-        PaneExitedError: The pane's program has ended.
-        PaneLostError: The pane is gone.
     """
     clock, times, jobs = pane.clock, pane.clock.times, pane.jobs
     deadline = clock.now() + times.prompt_s
@@ -280,12 +278,7 @@ async def interrupt(pane: Pane, *, is_second: bool) -> float:
 
 
 async def give(pane: Pane, shell: Shell, command: str) -> Job:
-    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held.
-
-    Raises:
-        PaneLostError: The pane is gone.
-        StorageError: There is no room for the job's files.
-    """
+    """Give a shell at its empty prompt a command to run. The keyboard's lock must be held."""
     name = pane.jobs.new_name(pane.id)
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:

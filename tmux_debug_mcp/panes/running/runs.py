@@ -28,16 +28,12 @@ async def run_in_shell(
     The timeout is for the shell to come to its prompt and for the command together.
 
     Raises:
-        KeyboardHeldError: A person has the keyboard.
-        PaneExitedError: The pane's program has ended.
-        PaneLostError: The pane is gone.
         BusyError: An earlier command still runs there.
         NotAtPromptError: The program that has the terminal is not a shell.
         ShellNotReadyError: A shell has the terminal, but does not come to its prompt in time.
         ForeignShellError: The shell is another user's, or sees other files than we do.
         JobNotTakenError: The shell did not take the command.
         LogLostError: The shell took it, but its output could not be written to the log.
-        StorageError: There is no room for the job's files.
     """
     deadline = pane.clock.now() + timeout_s
     try:
@@ -86,11 +82,7 @@ async def run_in_turn(
 
 
 async def run_in_pane(pane: Pane, timeout_s: float, read_output: ReadOutput) -> Outcome:
-    """Follow the command that a pane was made for to its end; interrupt it at the timeout.
-
-    Raises:
-        PaneLostError: The pane is gone.
-    """
+    """Follow the command that a pane was made for to its end; interrupt it at the timeout."""
     deadline = pane.clock.now() + timeout_s
     async with watching(pane) as watch:
         return await PaneFollower(watch, deadline).outcome(read_output)

@@ -53,9 +53,6 @@ class Job:
         exit_code: The command's exit code, None before its end.
         code_before: The exit code of the shell's last command before this one, None until the mark
             at `start` is read.
-
-    Raises:
-        StorageError: There is no room for the files.
     """
 
     def __init__(
