@@ -64,7 +64,6 @@ PURE = {
     "tmux/targets.py",
     "tmux/captures.py",
     "tmux/pasting.py",
-    "logs/index.py",
     "logs/excerpts.py",
     "panes/looking/activity.py",
     "panes/running/outcomes.py",

@@ -134,11 +134,7 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, lis
 
 
 def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
-    """Return the values of all options, where every word must belong to one.
-
-    Raises:
-        OptionError: A word does not, or `parse` raises it.
-    """
+    """Return the values of all options; a word that belongs to none is an OptionError."""
     values, others = parse(words, environ)
     if others:
         raise unknown(others[0])

@@ -1,6 +1,8 @@
 """What becomes of a client's file: our entry put into its text, brought up to date, or removed.
 
 Each result is read again, and must be the old value with our entry and without anything else.
+What can't be read, or can't be changed without losing something, is a FormatError; an entry of
+somebody else that has our name is a CommandError.
 """
 
 import contextlib
@@ -34,11 +36,7 @@ class Slot:
         return next(self.format.put("", self.path, self.shape(words)))
 
     def entry(self, text: str) -> object:
-        """Return what is at the place of our entry, None if nothing is.
-
-        Raises:
-            FormatError: The text can't be read, or has something else on the way.
-        """
+        """Return what is at the place of our entry, None if nothing is."""
         value = self.format.load(text)
         if not isinstance(value, dict):
             raise FormatError("is no object with settings", 1, 1)
@@ -60,10 +58,6 @@ def merged(text: str, slot: Slot, program: list[str], options: list[str] | None)
     """Return the text with our entry, "" being that of a file that is not there.
 
     Without options (None), the entry keeps those that it has.
-
-    Raises:
-        FormatError: The text can't be read, or can't be changed without losing something.
-        CommandError: An entry of somebody else has the name.
     """
     existing = slot.entry(text)
     if existing is None:
@@ -85,10 +79,6 @@ def removed(text: str, slot: Slot) -> str | None:
 
     Objects that have nothing but our entry go with it. JSON may have a key several times: ours are
     removed up to one of somebody else.
-
-    Raises:
-        FormatError: The text can't be read, or can't be changed without losing something.
-        CommandError: An entry of somebody else has the name.
     """
     existing = slot.entry(text)
     if existing is None:
@@ -102,11 +92,7 @@ def removed(text: str, slot: Slot) -> str | None:
 
 
 def options_of(entry: object) -> list[str]:
-    """Return the server's options in an entry of ours.
-
-    Raises:
-        CommandError: It is somebody else's.
-    """
+    """Return the server's options in an entry of ours."""
     options = server_options_of(entry)
     if options is None:
         raise CommandError(

@@ -84,11 +84,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
 
 
 def given(command: str, environ: Mapping[str, str]) -> Program:
-    """Return the command that a person names, by its path or its name on PATH.
-
-    Raises:
-        CommandError: It can't be run, or is not called as the server is.
-    """
+    """Return the command that a person names, by its path or its name on PATH."""
     found = shutil.which(os.path.expanduser(command), path=environ.get("PATH"))
     if found is None:
         raise CommandError(f"--command '{command}' can't be run. Give the path of {NAME}.")

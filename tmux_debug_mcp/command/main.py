@@ -41,11 +41,7 @@ def main() -> None:
 
 
 def run(words: list[str]) -> int:
-    """Run a command line and return its exit status.
-
-    Raises:
-        CommandError: It can't be done.
-    """
+    """Run a command line and return its exit status; CommandError where it can't be done."""
     wanted, words = _server_option(words)
     try:
         "".join(words).encode()  # UTF-8 is all that JSON and terminals have

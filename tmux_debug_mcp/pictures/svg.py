@@ -73,13 +73,8 @@ def animation(
     Each state of a row is in it once, however many frames show it. Where nothing is animated, and
     where the viewer wants no motion, it shows the last frame.
 
-    Args:
-        frames: The seconds at which each screen appears, in ascending order, and the screen.
-        title: The title of the window.
-        hold_s: How long the last frame stays, in seconds.
-
-    Raises:
-        ValueError: There is no frame.
+    `frames` has the seconds at which each screen appears, in ascending order, and the screen; at
+    least one. The last frame stays for `hold_s` seconds.
     """
     if not frames:
         raise ValueError("an animation needs a frame")

@@ -217,11 +217,7 @@ Answer = Callable[[Caller, Greeting], Awaitable[None]]
 
 
 class Listener:
-    """The directory of a server, with its socket. Creating one makes both.
-
-    Raises:
-        OSError: They can't be made.
-    """
+    """The directory of a server, with its socket. Creating one makes both."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -245,9 +241,6 @@ class Listener:
         """Write what tells this server apart, for callers to choose by; see `servers.Server`.
 
         Readers see all of it, or what was there before.
-
-        Raises:
-            OSError: It can't be written.
         """
         new = f"{servers.FACTS}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -277,11 +270,7 @@ class Listener:
         os.rename(name, new, src_dir_fd=self._lock, dst_dir_fd=self._lock)
 
     def rename(self, directory: str) -> None:
-        """Move the directory. It may replace an empty one.
-
-        Raises:
-            OSError: There is something else.
-        """
+        """Move the directory. It may replace an empty one."""
         os.rename(self.directory, directory)
         self.directory = directory
 

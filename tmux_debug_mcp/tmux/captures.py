@@ -17,10 +17,8 @@ async def last_lines(
     several rows. So more rows are captured until they have the wanted lines whole, or more text
     than any tool returns.
 
-    Args:
-        capture: Captures so many rows of history, and the screen. Returns the logical lines, and
-            whether they are all there are.
-        lines: The number of logical lines.
+    `capture` captures so many rows of history, and the screen. It returns the logical lines, and
+    whether they are all there are.
     """
     # One more than wanted: the first row may be the end of a longer line.
     rows = min(lines, _FIRST_ROWS) + 1

@@ -108,7 +108,6 @@ class ControlClient:
 
         Raises:
             TmuxGoneError: tmux did not start.
-            TmuxStuckError: tmux does not answer.
         """
         facts = ("display-message", "-p", "#{session_id} #{pid} #{version}")
         session = ""
@@ -143,7 +142,6 @@ class ControlClient:
         Raises:
             CommandError: A command failed. Those before it were done, those after it were not.
             TmuxGoneError: The server ended before it answered.
-            TmuxStuckError: The server does not answer.
             ValueError: A word has a NUL.
         """
         request = _Request(commands)

@@ -89,18 +89,13 @@ class TmuxHost:
 
         Raises:
             TmuxGoneError: The server ended meanwhile. The limit is set for the next one.
-            TmuxStuckError: tmux does not answer.
         """
         self._history_limit = lines
         if self.client:
             await self.client.run(_history_limit(lines))
 
     async def active_windows(self) -> set[str]:
-        """Return our ids of the active windows, one for each session; none while no server runs.
-
-        Raises:
-            TmuxStuckError: tmux does not answer.
-        """
+        """Return our ids of the active windows, one for each session; none while no server runs."""
         client = self.client
         if client is None:
             return set()

@@ -33,14 +33,9 @@ def paste_commands(
 ) -> list[tuple[str, ...]]:
     r"""Return the commands that load a file into a buffer, paste it into a pane, and delete it.
 
-    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3.
-
-    Args:
-        target: tmux's id of the pane.
-        buffer: The name for the buffer.
-        file: The path of the file; `-` is the standard input of the tmux client.
-        is_bracketed: Put the text in brackets (`\e[200~`) if the program asks for them.
-        version: The version of the tmux server.
+    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3. The
+    file `-` is the standard input of the tmux client, whose server has the version. `is_bracketed`:
+    the text is put in brackets (`\e[200~`) if the program asks for them.
     """
     flags = "-p" if is_bracketed else "-r"
     if is_at_least(version, _CLEANS_PASTES):

@@ -7,5 +7,6 @@
   status line; `users_tabs` for `tabs` on the user's server; `sessions` and `screens` (MCP
   resources) for `terminal`; `own_server` for `tmux` on ours.
 
-Handlers say in a toolset's words what `panes` does. What two toolsets need belongs into `panes`.
+Handlers say in a toolset's words what `panes` does, and raise what it raises. What two toolsets
+need belongs into `panes`.
 """

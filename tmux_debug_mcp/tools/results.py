@@ -91,12 +91,9 @@ def shown_name(pane: Readable) -> str:
 
 
 def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: str) -> Answer:
-    """Return the answer of a call that observed.
+    """Return the answer of a call that observed: in one pane, or in each when nothing happened.
 
-    Args:
-        reports: What was seen: in one pane, or in each pane when nothing happened.
-        conditions: What was waited for.
-        confirmation: What the call did before, as the first block.
+    `confirmation` is what the call did before, as the first block.
     """
     first = reports[0]
     excerpts = [one.excerpt for one in reports]

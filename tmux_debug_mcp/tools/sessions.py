@@ -122,8 +122,6 @@ class Recordings:
             ArgumentError: There is such a file already, or it can't be written.
             LimitReachedError: The pane is being recorded already.
             PaneExitedError: Its program has ended.
-            PaneLostError: It is gone.
-            StorageError: There is no room in the file.
         """
         await pane.check_running()
         # Nothing is awaited between this check and the entry: of several calls, one gets through.
@@ -149,11 +147,7 @@ class Recordings:
         return None if recording is None or recording.is_over else recording
 
     def stop(self, target: str) -> Recording | None:
-        """End the last recording of a pane of this id or name, and return it.
-
-        Raises:
-            StorageError: There is no room for the last output.
-        """
+        """End the last recording of a pane of this id or name, and return it."""
         for pane_id, recording in reversed(self._recordings.items()):
             if target in (pane_id, recording.pane.name):
                 del self._recordings[pane_id]

@@ -166,11 +166,7 @@ class UsersTabs:
         return json_answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
 
     async def refuse(self, window_id: str, reason: str) -> NoReturn:
-        """Refuse what needs a log.
-
-        Raises:
-            ToolError: Always.
-        """
+        """Refuse what needs a log, by a ToolError."""
         await self._tab(window_id)
         raise ToolError(
             f"Tab '{window_id[:80]}' is on the user's own tmux server, where nothing is logged: "

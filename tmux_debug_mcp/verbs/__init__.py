@@ -2,5 +2,6 @@
 
 Most verbs are tools of `debug` by short names. Their flags, help and completion come from the table
 of the tool's arguments, so that nothing about a tool is said twice. The words of a command line
-come in, and text for standard output, text for standard error and an exit status go out.
+come in, and text for standard output, text for standard error and an exit status go out. What talks
+to a caller raises CallerGoneError once that is gone, or says what makes no sense.
 """

@@ -37,9 +37,6 @@ class Verbs:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
         Of the wish, `words` are the command line, and `cwd` is the caller's directory.
-
-        Raises:
-            CallerGoneError: The caller is gone, or its wish makes no sense.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
         if not (isinstance(words, list) and isinstance(cwd, str)):

@@ -51,11 +51,7 @@ class Output:
 
 
 async def send(caller: Caller, output: Output) -> None:
-    """Send what a command prints to its caller.
-
-    Raises:
-        CallerGoneError: The caller is gone.
-    """
+    """Send what a command prints to its caller."""
     if output.out:
         await caller.send({"out": output.out})
     if output.err:

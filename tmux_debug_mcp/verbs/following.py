@@ -49,11 +49,7 @@ _REASONS = {
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, program: str
 ) -> Output:
-    """Send events until there are no more, and put that on record; return how it ended.
-
-    Raises:
-        CallerGoneError: The caller is gone.
-    """
+    """Send events until there are no more, and put that on record; return how it ended."""
     status = DONE
 
     async def followed() -> Answer:
@@ -90,7 +86,6 @@ async def follow(
 
     Raises:
         ArgumentError: A pattern can't be used.
-        CallerGoneError: The caller is gone.
     """
     matcher = Matcher(given.pattern, given.stop_pattern)
     statuses: list[int] = []

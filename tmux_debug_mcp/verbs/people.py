@@ -19,11 +19,7 @@ from .parsing import Request
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, wish: Mapping[str, Any]
 ) -> None:
-    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
-
-    Raises:
-        CallerGoneError: The caller is gone, or what it says makes no sense.
-    """
+    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish."""
     person = wish.get("person")
     if not isinstance(person, str):
         raise CallerGoneError
@@ -79,7 +75,6 @@ async def _show_log(caller: Caller, pane: Pane) -> None:
     facts = {
         "id": pane.id,
         "name": pane.name,
-        "command": pane.command,
         "path": pane.log.writable,
         "timing": pane.log.timing.text(),
     }

@@ -95,11 +95,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run it, and return its exit status.
-
-    Raises:
-        CommandError: A file can't be read, an option has no valid value, or nothing can be written.
-    """
+    """Run it, and return its exit status; CommandError where it can't be done."""
     options = parser_of(VERBS["audit"]).parse_args(words)
     now = datetime.now().astimezone()
     since = 0.0 if options.since is None else time_of(options.since, now)

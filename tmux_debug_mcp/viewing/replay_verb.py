@@ -100,11 +100,7 @@ def _positive(text: str) -> float:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run it, and return its exit status.
-
-    Raises:
-        CommandError: There is no such pane or moment, or a file can't be written.
-    """
+    """Run it, and return its exit status; CommandError where it can't be done."""
     arguments = parser_of(VERBS["replay"]).parse_args(_joined(words))
     given = arguments.log_dir or value_of("log-dir", environ)
     directory = path_of(given) or state_directory(environ) / "logs"

@@ -51,11 +51,7 @@ class Replay:
         self._resizes = list(log.timing.resizes)
 
     async def advance(self, cursor: int) -> None:
-        """Show the log up to a cursor, which is not before the present one.
-
-        Raises:
-            PaneLostError: The pane is gone.
-        """
+        """Show the log up to a cursor, which is not before the present one."""
         due = [change for change in self._resizes if change.cursor <= cursor]
         del self._resizes[: len(due)]
         for at, changes in groupby(due, key=lambda change: change.cursor):
@@ -95,7 +91,6 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
 
     Raises:
         TmuxStartError: tmux does not start.
-        StorageError: There is no room.
     """
     timing = log.timing
     async with open_engine(settings) as engine:
