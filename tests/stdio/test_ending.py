@@ -57,7 +57,7 @@ def test_end_of_input_ends_everything_at_once_and_calls_at_work_are_answered(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_ends_everything_at_once(server: Server, census: str, number: int) -> None:
     """SIGTERM is what Gemini sends."""
-    fill(server)
+    fill(server, *([FLOOD] if number == signal.SIGTERM else []))
 
     server.process.send_signal(number)
     server.process.wait(60)
