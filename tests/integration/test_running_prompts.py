@@ -3,16 +3,29 @@
 import itertools
 import os
 import shutil
+import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, in_process, python, run, until, wait_until
+from support import (
+    PATIENCE_S,
+    SHELLS,
+    Gate,
+    Tools,
+    eventually,
+    in_process,
+    log_writer,
+    python,
+    run,
+    until,
+    wait_until,
+)
 
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.panes.shells.dialects import Shell
+from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 from tmux_debug_mcp.settings import Settings
 
 PROMPTS = {
@@ -90,6 +103,31 @@ async def test_run_sees_the_exit_code_of_what_was_typed(tools: Tools, shell: str
         assert (await run(tools, _status(shell), pane_id))[0] == f"{code}\n"
 
     assert "^C" not in (await tools.blocks("capture_pane", pane_id=pane_id))[0]
+
+
+async def test_prompt_that_is_late_in_the_log_does_not_cost_the_exit_code(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create(f"echo begun; cat {gate}; exec {SHELLS['bash']}")
+    await tools.shows(pane_id, "begun")
+    pane = await tools.engine.find(pane_id)
+    writer, drain = log_writer(pane), pane.drain
+
+    async def drain_later() -> None:
+        os.kill(writer, signal.SIGCONT)
+        await drain()
+
+    monkeypatch.setattr(pane, "drain", drain_later)
+    os.kill(writer, signal.SIGSTOP)
+    try:
+        await gate.open()
+        await eventually(lambda: foreground_shell(pane.leader.pid) is not None)
+        await tools.send(pane_id, "(exit 7) Enter", timeout_s=PATIENCE_S)
+        text, _, _ = await run(tools, "echo $?", pane_id)
+    finally:
+        os.kill(writer, signal.SIGCONT)
+
+    assert text == "7\n"
 
 
 @pytest.mark.parametrize(

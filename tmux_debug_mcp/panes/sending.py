@@ -110,7 +110,9 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
     # interrupts waits for neither. But C-c drops unread keys, and a signal is for the program that
     # a line starts, so what was typed just before gets a moment.
     if not step.interrupts:
-        await pane.terminal.prompt(times.prompt_soon_s)
+        # A prompt tells later whether a line was taken, and is no output that follows it.
+        if await pane.terminal.prompt(times.prompt_soon_s):
+            await pane.drain()
     elif pane.terminal.typed_s < times.typed_s:
         await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
     async with keyboard.lock:
