@@ -3,9 +3,12 @@
 import random
 from pathlib import Path
 
+import anyio.lowlevel
 import pytest
+from turns import largest_turns
 
 from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.positioning import transcript_from
 from tmux_debug_mcp.logs.reading import (
     read_abridged,
     read_chunk,
@@ -87,3 +90,14 @@ async def test_cursor_within_a_sequence_is_no_text(tmp_path: Path) -> None:
     for cursor in range(4, log.size + 1):
         piece = await read_forward(log, cursor, log.size, 1000)
         assert (piece.text, piece.end) == ("", cursor)
+
+
+async def test_no_turn_looks_for_two_things_far_back_in_a_flood(tmp_path: Path) -> None:
+    log = log_of(tmp_path, b"123456\n" * (10 << 17))
+
+    with largest_turns() as most:
+        await anyio.lowlevel.checkpoint()  # begins a turn that is counted
+        await transcript_from(log, log.size)
+        await anyio.lowlevel.checkpoint()
+
+    assert (4 << 20) < most["bytes of logs"] < (5 << 20)

@@ -42,6 +42,8 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
         is_editing=is_editing,
         sequence=sequence_at(log, cursor - len(screen)),
     )
+    # Both look far back where a flood has no escape character, so each has a turn of its own.
+    await anyio.lowlevel.checkpoint()
     is_alternate = is_alternate_at(log, cursor)
     for piece in pieces(screen):
         transcript.feed(piece)
