@@ -116,7 +116,7 @@ async def test_what_is_no_longer_kept_is_told_in_bytes(tools: Tools) -> None:
         f"yes {line} | head -c {3 * MAX_LOG_BYTES // 2}; echo the end; sleep 60"
     )
     await tools.shows(pane_id, "the end", lines=1)
-    tools.engine._events.trim()
+    tools.engine._retention.trim()
     kept_from = tools.engine.panes[0].log.kept_from
     text, meta, status = await read(tools, pane_id, 1000)
 

@@ -411,7 +411,7 @@ async def test_flood_faster_than_it_can_be_kept_tells_what_was_not_seen(
         "yes 0123456789012345678901234567890 | head -c 2000000; echo THE END; sleep 60"
     )
     await tools.shows(pane_id, "THE END", lines=1)
-    tools.engine._events.trim()
+    tools.engine._retention.trim()
     kept_from = tools.engine.panes[0].log.kept_from
     _, meta, status = await wait(tools, pane_id, pattern="THE END")
 

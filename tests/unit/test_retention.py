@@ -9,7 +9,7 @@ from support import eventually
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import files
-from tmux_debug_mcp.logs.growth import LogEvents
+from tmux_debug_mcp.logs.growth import Retention
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.reading import read_abridged, read_end, read_forward
@@ -58,20 +58,19 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
 ) -> None:
     """When it was printed, a replay shows it, even if nothing follows."""
 
-    def late(inotify: int, fd: int) -> int:
+    def late(inotify: int, fd: int, *, once: bool) -> int:
         with log.path.open("ab") as file:
             file.write(b"too early to be told of\r\n")
-        return watch(inotify, fd)
+        return watch(inotify, fd, once=once)
 
     watch = files.watch
-    printed = log.size
     monkeypatch.setattr(files, "watch", late)
-    events = LogEvents(Clock())
-    events.add(log)
+    retention = Retention(Clock())
+    retention.add(log)
+    assert log.timing.sizes == [log.size]
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.serve)
-        await eventually(lambda: log.timing.sizes[-1] == log.size > printed)
+        tasks.start_soon(retention.serve)
         with log.path.open("ab") as file:
             file.write(b"told of\r\n")
         size = log.size
@@ -79,7 +78,7 @@ async def test_what_is_printed_before_a_log_is_watched_is_noted(
         await anyio.lowlevel.checkpoint()
         assert log.timing.sizes[-1] == log.size
         tasks.cancel_scope.cancel()
-    events.close()
+    retention.close()
 
 
 async def test_text_from_a_cursor_on_is_all_there(log: Log) -> None:

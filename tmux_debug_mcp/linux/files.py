@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 # Constants of inotify(7) and fallocate(2), which Python does not have.
 _IN_MODIFY = 0x2
+_IN_ONESHOT = 0x80000000
 _FALLOC_FL_KEEP_SIZE = 0x1
 _FALLOC_FL_PUNCH_HOLE = 0x2
 # The head of struct inotify_event: wd, mask, cookie, len. A name of `len` bytes follows.
@@ -31,13 +32,16 @@ def open_inotify() -> int:
     return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def watch(inotify: int, fd: int) -> int:
-    """Watch an open file for writes.
+def watch(inotify: int, fd: int, *, once: bool = False) -> int:
+    """Watch an open file for writes, or only for the next write.
 
     Returns the number of the watch, the same each time for the same file; -1 if it can't be made.
     """
+    mask = _IN_MODIFY
+    if once:
+        mask |= _IN_ONESHOT
     path = f"/proc/self/fd/{fd}".encode()
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path, _IN_MODIFY))
+    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path, mask))
 
 
 def unwatch(inotify: int, number: int) -> None:

@@ -3,7 +3,6 @@
 Both use inotify, and poll where the system has no instance left. Nothing runs while no log grows.
 """
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,29 +19,8 @@ MAX_LOG_BYTES = 16 << 20
 MAX_LOGS_BYTES = 512 << 20
 
 
-class Subscription:
-    """One waiter's subscription to logs. If it polls, not every growth calls `notify`."""
-
-    def __init__(self, clock: Clock, *, polls: bool) -> None:
-        self._clock = clock
-        self._event = anyio.Event()
-        self._polls = polls
-
-    def notify(self) -> None:
-        """Wake the waiter."""
-        self._event.set()
-
-    async def wait(self, timeout_s: float) -> None:
-        """Wait until a log has grown since the last call, or the timeout is over."""
-        if self._polls:
-            timeout_s = min(timeout_s, self._clock.times.poll_s)
-        with self._clock.move_on_after(timeout_s):
-            await self._event.wait()
-        self._event = anyio.Event()
-
-
 class LogEvents:
-    """Wakes the subscribers of logs that grow, and trims logs, by one inotify instance for all.
+    """Wakes the subscribers of logs that grow, by one inotify instance for all of them.
 
     Attributes:
         reading: Lock for reading one piece of a log, so that many waiters leave time to other
@@ -55,10 +33,7 @@ class LogEvents:
         self.reading = anyio.Lock()
         self.looking = anyio.Lock()
         self._inotify = files.open_inotify()
-        # By the numbers of the watches; -1 is that of logs that can't have one.
         self._subscriptions: dict[int, set[Subscription]] = {}
-        self._trimmed: set[Log] = set()
-        self._trimming = Subscription(clock, polls=False)
 
     def close(self) -> None:
         """Close the inotify instance. From then on no subscriber is woken."""
@@ -67,79 +42,128 @@ class LogEvents:
             self._inotify = -1
 
     async def serve(self) -> None:
-        """Dispatch events and trim logs until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._trim_while_growing)
-            while self._inotify >= 0:
-                await anyio.wait_readable(self._inotify)
-                for watch in files.read_watches(self._inotify):
-                    self._notify(watch)
+        """Dispatch events until cancelled."""
+        while self._inotify >= 0:
+            await anyio.wait_readable(self._inotify)
+            for watch in files.read_watches(self._inotify):
+                self._notify(watch)
 
     @property
     def load(self) -> int:
-        """The number of waiters, at least 1: what to multiply a poll interval by."""
-        subscriptions = set[Subscription]().union(*self._subscriptions.values())
-        return max(1, len(subscriptions - {self._trimming}))
+        """The number of subscriptions, at least 1: what to multiply a poll interval by."""
+        return max(1, sum(map(len, self._subscriptions.values())))
 
     def notify(self, log: Log) -> None:
         """Wake the subscribers of a log for another reason than growth, such as a new size."""
-        watch = files.watch(self._inotify, log.fd)
+        watch = self._watch(log)
         self._notify(watch)
-        if watch not in self._subscriptions:
+        if watch >= 0 and watch not in self._subscriptions:
             files.unwatch(self._inotify, watch)
 
     @contextmanager
-    def subscribe(self, *logs: Log) -> Iterator[Subscription]:
-        """Subscribe to logs for the time of the block; no growth within it is missed."""
-        watches = {files.watch(self._inotify, log.fd) for log in logs}
-        subscription = Subscription(self._clock, polls=-1 in watches)
-        for watch in watches:
-            self._subscriptions.setdefault(watch, set()).add(subscription)
+    def subscribe(self, log: Log) -> Iterator["Subscription"]:
+        """Subscribe to a log for the time of the block; no growth within it is missed."""
+        watch = self._watch(log)
+        subscription = Subscription(self._clock, polls=watch < 0)
+        if watch < 0:
+            yield subscription
+            return
+        self._subscriptions.setdefault(watch, set()).add(subscription)
         try:
             yield subscription
         finally:
-            for watch in watches:
-                others = self._subscriptions[watch]
-                others.discard(subscription)
-                if not others:
-                    del self._subscriptions[watch]
-                    files.unwatch(self._inotify, watch)
+            others = self._subscriptions[watch]
+            others.discard(subscription)
+            if not others:
+                del self._subscriptions[watch]
+                files.unwatch(self._inotify, watch)
+
+    def _watch(self, log: Log) -> int:
+        """Return the number of the log's inotify watch, or -1 where it can't have one."""
+        return files.watch(self._inotify, log.fd) if self._inotify >= 0 else -1
 
     def _notify(self, watch: int) -> None:
         for subscription in self._subscriptions.get(watch, ()):
             subscription.notify()
 
+
+class Subscription:
+    """One waiter's subscription to one log. If it polls, nobody calls `notify` when that grows."""
+
+    def __init__(self, clock: Clock, *, polls: bool) -> None:
+        self._clock = clock
+        self._event = anyio.Event()
+        self._polls = polls
+
+    def notify(self) -> None:
+        """Wake the waiter."""
+        self._event.set()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Wait until the log has grown since the last call, or the timeout is over."""
+        if self._polls:
+            timeout_s = min(timeout_s, self._clock.times.poll_s)
+        with self._clock.move_on_after(timeout_s):
+            await self._event.wait()
+        self._event = anyio.Event()
+
+
+class Retention:
+    """Trims logs at intervals while any of them grows, and sleeps while none does.
+
+    Where the system has no inotify instance left, it trims at intervals all the time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._inotify = files.open_inotify()
+        self._logs: set[Log] = set()
+
     def add(self, log: Log) -> None:
         """Trim a log from now on, until it is closed."""
-        self._trimmed.add(log)
-        log.note_growth()
-        self._trimming.notify()
+        self._logs.add(log)
+        self._watch(log)
 
-    async def _trim_while_growing(self) -> None:
-        """Trim logs at intervals while any of them grows, and sleep while none does."""
-        sizes: dict[Log, int] = {}
+    def close(self) -> None:
+        """Close the inotify instance. `serve` must have ended."""
+        if self._inotify >= 0:
+            os.close(self._inotify)
+            self._inotify = -1
+
+    async def serve(self) -> None:
+        """Trim until cancelled."""
         while True:
-            last_sizes = sizes
-            sizes = {log: log.size for log in self._trimmed}
-            if sizes == last_sizes:
-                with self.subscribe(*self._trimmed) as self._trimming:
-                    for log in self._trimmed:  # what was written before it was watched
-                        log.note_growth()
-                    await self._trimming.wait(math.inf)
-                for log in self._trimmed:
-                    log.note_growth()
-            await self._clock.sleep(self._clock.times.trim_s)
-            self._trimmed = {log for log in self._trimmed if not log.is_closed}
-            self.trim()
-            for log in self._trimmed:
+            if self._inotify >= 0:
+                await anyio.wait_readable(self._inotify)
+                files.read_watches(self._inotify)
+            for log in self._logs:
                 log.note_growth()
+            sizes: dict[Log, int] = {}
+            is_growing = True
+            while is_growing:
+                await self._clock.sleep(self._clock.times.trim_s)
+                self._logs = {log for log in self._logs if not log.is_closed}
+                self.trim()
+                for log in self._logs:
+                    log.note_growth()
+                last_sizes = sizes
+                sizes = {log: log.size for log in self._logs}
+                is_growing = sizes != last_sizes
+            for log in self._logs:
+                self._watch(log)
 
     def trim(self) -> None:
         """Trim all logs to `MAX_LOG_BYTES`, or to less if together they exceed `MAX_LOGS_BYTES`."""
-        sizes = [log.kept_bytes for log in self._trimmed]
+        sizes = [log.kept_bytes for log in self._logs]
         keep_bytes = fair_share(sizes, MAX_LOG_BYTES, MAX_LOGS_BYTES)
-        for log in self._trimmed:
+        for log in self._logs:
             log.trim(keep_bytes)
+
+    def _watch(self, log: Log) -> None:
+        """Be woken by the next write to a log, and note what was written before."""
+        if self._inotify >= 0:
+            files.watch(self._inotify, log.fd, once=True)
+        log.note_growth()
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:

@@ -22,7 +22,7 @@ from tmux_debug_mcp.errors import (
     StorageError,
 )
 from tmux_debug_mcp.logs.archive import Archive, Entry
-from tmux_debug_mcp.logs.growth import LogEvents
+from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
@@ -75,8 +75,10 @@ class Engine:
         self._made = 0
         self._in_making = 0
         self._events = LogEvents(clock)
+        self._retention = Retention(clock)
         self._at_end: list[Callable[[], None]] = []
         tasks.start_soon(self._events.serve)
+        tasks.start_soon(self._retention.serve)
 
     @property
     def panes(self) -> list[Pane]:
@@ -127,7 +129,7 @@ class Engine:
             log.close()
             raise
         self._panes[pane_id] = pane
-        self._events.add(log)
+        self._retention.add(log)
         return pane
 
     async def _record(self, archive: Archive, pane: Pane, nonce: str) -> None:
@@ -271,6 +273,7 @@ class Engine:
         """End tmux and everything in it, and close all files; blocks for some milliseconds."""
         self.host.close()
         self._events.close()
+        self._retention.close()
         for finish in self._at_end:
             finish()
         for pane in self.panes:
