@@ -367,9 +367,9 @@ async def test_observation_has_all_that_was_printed_before_the_program_awaited(
     pane = await tools.engine.find(pane_id)
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later() -> None:
+    async def drain_later(*, is_read: bool = False) -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain()
+        await drain(is_read=is_read)
 
     monkeypatch.setattr(pane, "drain", drain_later)
     os.kill(writer, signal.SIGSTOP)

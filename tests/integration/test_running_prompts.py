@@ -113,9 +113,9 @@ async def test_prompt_that_is_late_in_the_log_does_not_cost_the_exit_code(
     pane = await tools.engine.find(pane_id)
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later() -> None:
+    async def drain_later(*, is_read: bool = False) -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain()
+        await drain(is_read=is_read)
 
     monkeypatch.setattr(pane, "drain", drain_later)
     os.kill(writer, signal.SIGSTOP)

@@ -194,9 +194,9 @@ async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
     pane = await tools.engine.find(pane_id)
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later() -> None:
+    async def drain_later(*, is_read: bool = False) -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain()
+        await drain(is_read=is_read)
 
     os.kill(writer, signal.SIGSTOP)
     try:

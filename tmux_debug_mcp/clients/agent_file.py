@@ -37,7 +37,7 @@ def load(text: str) -> object:
 def put(text: str, path: Path, value: object) -> Iterator[str]:
     """Yield texts with this value at a path in the YAML in front.
 
-    No text becomes a subagent that is called like its server, which the value starts.
+    An empty text becomes a subagent that is called like its server, which the value starts.
     """
     if not text.strip() and isinstance(value, dict):
         name = path[-1]

@@ -31,10 +31,9 @@ def directory_for(values: Values, runtime: str) -> str:
 
 
 def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, bool]:
-    """Connect to the detached server for the current directory, and start it if it does not run.
+    """Connect to the detached server for the current directory; start it if it does not run.
 
-    Returns:
-        The connection, and whether the server was started.
+    Return the connection, and whether the server was started.
 
     Raises:
         CommandError: It can't start.

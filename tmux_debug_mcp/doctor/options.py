@@ -61,7 +61,7 @@ def fault_of(
 ) -> tuple[str, str] | None:
     """Return what is wrong with a server's options, and what to do; None if nothing is.
 
-    Its client adds variables to `environ`, of which ours are left alone.
+    Its client adds variables; those of `environ` that are options of ours don't count.
     """
     env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     env |= added

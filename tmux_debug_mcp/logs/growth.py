@@ -55,7 +55,7 @@ class LogEvents:
 
     def notify(self, log: Log) -> None:
         """Wake the subscribers of a log for another reason than growth, such as a new size."""
-        watch = self._watch(log)
+        watch = files.watch(self._inotify, log.fd)
         self._notify(watch)
         if watch >= 0 and watch not in self._subscriptions:
             files.unwatch(self._inotify, watch)
@@ -63,7 +63,7 @@ class LogEvents:
     @contextmanager
     def subscribe(self, log: Log) -> Iterator["Subscription"]:
         """Subscribe to a log for the time of the block; no growth within it is missed."""
-        watch = self._watch(log)
+        watch = files.watch(self._inotify, log.fd)
         subscription = Subscription(self._clock, polls=watch < 0)
         if watch < 0:
             yield subscription
@@ -77,10 +77,6 @@ class LogEvents:
             if not others:
                 del self._subscriptions[watch]
                 files.unwatch(self._inotify, watch)
-
-    def _watch(self, log: Log) -> int:
-        """Return the number of the log's inotify watch, or -1 where it can't have one."""
-        return files.watch(self._inotify, log.fd) if self._inotify >= 0 else -1
 
     def _notify(self, watch: int) -> None:
         for subscription in self._subscriptions.get(watch, ()):

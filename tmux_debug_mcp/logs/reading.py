@@ -304,10 +304,7 @@ async def read_abridged(
     A quarter of the room goes to the beginning, the rest to the end. A note stands for what
     is left out, with advice on how to read it, in which `{cursor}` stands for where it begins; and
     for what is no longer kept. `folds`: lines that repeat are folded; else the part begins with a
-    line.
-
-    Returns:
-        The excerpt, and the cursor where its text begins.
+    line. Return the cursor where the text begins, too.
     """
 
     def kept_part() -> tuple[int, int]:

@@ -88,12 +88,10 @@ async def search(
 def _groups(
     log: Log, matches: list[_Match], start: int, end: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """Return the cursors of matches with the lines around them, as many as a result has room for.
+    """Return the start and end of matches with the lines around them, the newest first.
 
+    There are as many as a result has room for, and how many matches are in them is returned, too.
     Matches whose lines overlap make one group.
-
-    Returns:
-        The start and end of each group, the newest first, and how many matches are in them.
     """
     groups: list[tuple[int, int]] = []
     size = 0
@@ -192,11 +190,9 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Mat
 async def _shown(
     log: Log, data: bytes, turns: Turns
 ) -> tuple[bytes, Sequence[int], Sequence[bytes]]:
-    """Return how a terminal shows lines, each by itself.
+    """Return how a terminal shows lines, each by itself, in rows; and the index of each row's line.
 
-    Returns:
-        What is shown, in rows; the index of each row's line; and the lines as they are searched,
-        with line feeds alone between them and without our paths.
+    The lines come as well, as they are searched: with line feeds alone, and without our paths.
     """
     if FILES.encode() in data:
         data = without_paths(readable(data)).encode()

@@ -259,10 +259,13 @@ class Pane:
                 return pid
         return None
 
-    async def drain(self) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
-        # First tmux reads it from the terminal, and then it passes it on to the writer.
-        await self.flush()
+    async def drain(self, *, is_read: bool = False) -> None:
+        """Wait until the log has all that programs have printed so far, but for 1 s at most.
+
+        `is_read`: tmux has read it from the terminal, and only has to pass it on to the writer.
+        """
+        if not is_read:
+            await self.flush()
         await self.flush()
         await self.ensure_log_writer()
         deadline = self.clock.now() + self.clock.times.drain_s

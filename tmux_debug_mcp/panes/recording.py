@@ -134,7 +134,10 @@ class Recording:
             self.events += 1
 
     def _write(self, value: object) -> bool:
-        """Write a line and return True, or end the recording if there is no room for it."""
+        """Write a line, and return True.
+
+        At the size limit the recording ends and this returns False; a full disk ends it, too.
+        """
         line = orjson.dumps(value) + b"\n"
         if self.is_over:
             return False

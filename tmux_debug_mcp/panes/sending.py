@@ -110,9 +110,9 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
     # interrupts waits for neither. But C-c drops unread keys, and a signal is for the program that
     # a line starts, so what was typed just before gets a moment.
     if not step.interrupts:
-        # A prompt tells later whether a line was taken, and is no output that follows it.
+        # Log the prompt first, so that it isn't taken for output of this line.
         if await pane.terminal.prompt(times.prompt_soon_s):
-            await pane.drain()
+            await pane.drain(is_read=True)
     elif pane.terminal.typed_s < times.typed_s:
         await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
     async with keyboard.lock:

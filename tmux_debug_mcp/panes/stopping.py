@@ -36,9 +36,8 @@ async def stop(pane: Pane, number: signal.Signals, advice: str) -> str | None:
     already, C-c clears its command line. SIGINT is sent by pressing C-c, other signals to the
     foreground process group.
 
-    Returns:
-        None once the shell is at its prompt or has ended; else why it is not known to have
-        stopped, with the `advice` on what to try next if a program still runs.
+    Return None once the shell is at its prompt or has ended; else why it is not known to have
+    stopped, with the `advice` on what to try next if a program still runs.
     """
     await pane.check_running()
     pane.keyboard.check_free()
@@ -148,13 +147,10 @@ async def stop_for_shell(
 
     Each process group gets the signal once, after it has had the terminal for `times.steady_s`;
     SIGINT is sent by `interrupt`, which presses C-c. Where a program goes on, so does this: the
-    caller bounds it. If the leader itself may be stopped, the terminal closes with it.
+    caller bounds it. If the leader itself may be stopped, the terminal closes with it; if not, and
+    only the leader runs there, that is a KillNotAllowedError.
 
-    Returns:
-        None once it has stopped, else why it has not.
-
-    Raises:
-        KillNotAllowedError: Only the leader runs there, and may not be stopped.
+    Return None once it has stopped, else why it has not.
     """
     times = clock.times
     signalled: set[int] = set()

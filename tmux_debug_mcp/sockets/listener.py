@@ -332,8 +332,7 @@ def claim(directory: str) -> Listener | None:
     It is made under another name and moved, so that whoever finds it finds a server that listens,
     or one that has ended. Of several processes that claim it at once, one succeeds.
 
-    Returns:
-        None if another server of ours has it, which listens.
+    Return None if another server of ours has it, which listens.
 
     Raises:
         StartError: The directory can't be made.

@@ -136,8 +136,7 @@ def hold(directory: str, *, is_shared: bool = False) -> int:
     A shared lock keeps the directory of a killed server from being removed; others still see it as
     one of a killed server.
 
-    Returns:
-        A descriptor, which the caller owns. Closing it unlocks.
+    Return a descriptor, which the caller owns. Closing it unlocks.
 
     Raises:
         BlockingIOError: Another process has it locked, such as a server that lives.

@@ -17,8 +17,8 @@ async def last_lines(
     several rows. So more rows are captured until they have the wanted lines whole, or more text
     than any tool returns.
 
-    `capture` captures so many rows of history, and the screen. It returns the logical lines, and
-    whether they are all there are.
+    `capture` takes a number of rows of history to capture with the screen. It returns the logical
+    lines, and whether there are no more.
     """
     # One more than wanted: the first row may be the end of a longer line.
     rows = min(lines, _FIRST_ROWS) + 1

@@ -132,12 +132,9 @@ class ControlClient:
     async def run(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run tmux commands in order, with no other client's command in between.
 
-        Args:
-            commands: The words of each command. An if-shell must have a command for both cases.
-
-        Returns:
-            The lines that each command printed. An if-shell has two items: its own lines, and those
-            of the command that it chose.
+        A command is its words; an if-shell must have a command for both cases. Returns the lines
+        that each command printed. An if-shell has two items: its own lines, and those of the
+        command that it chose.
 
         Raises:
             CommandError: A command failed. Those before it were done, those after it were not.

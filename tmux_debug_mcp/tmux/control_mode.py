@@ -39,8 +39,7 @@ class Block:
 def quote(argument: str | bytes) -> str:
     """Return an argument as one double-quoted word of a command line, in ASCII.
 
-    Raises:
-        ValueError: The argument has a NUL, which a command line can't hold.
+    A NUL, which a command line can't hold, is a ValueError.
     """
     data = argument
     if isinstance(data, str):
@@ -55,10 +54,7 @@ def command_line(commands: Iterable[Sequence[str | bytes]]) -> bytes:
     """Return the line, with its line feed, that runs commands in order until one fails.
 
     tmux runs the commands of one line without interruption: no other client's command and no output
-    of a pane comes between them.
-
-    Raises:
-        ValueError: A word has a NUL.
+    of a pane comes between them. A NUL in a word is a ValueError.
     """
     quoted = [" ".join(map(quote, words)) for words in commands]
     return " ; ".join(quoted).encode("ascii") + b"\n"
@@ -76,7 +72,7 @@ def version(text: str) -> tuple[int, int] | None:
 
 
 def is_at_least(text: str, wanted: tuple[int, int]) -> bool:
-    """Tell whether a version, as `version` reads it, is the wanted one or newer."""
+    """Tell whether a version is the wanted one or newer. One that can't be read counts as newer."""
     number = version(text)
     return number is None or number >= wanted
 

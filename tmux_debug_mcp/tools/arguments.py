@@ -111,11 +111,13 @@ class Parameter:
 
 
 def parameters_of(declaring: Callable[..., Any]) -> list[Parameter]:
-    """Return the arguments that a function or a dataclass declares among its parameters."""
+    """Return the arguments that a handler or a dataclass declares.
+
+    A handler's first parameter is what it works with. All others have to be `Annotated`.
+    """
     parameters = []
-    for one in inspect.signature(declaring).parameters.values():
-        if get_origin(one.annotation) is not Annotated:  # what a handler works with
-            continue
+    skipped = 0 if inspect.isclass(declaring) else 1
+    for one in [*inspect.signature(declaring).parameters.values()][skipped:]:
         hint, declared = get_args(one.annotation)
         if get_origin(hint) in (Union, UnionType):  # with None where it is optional
             others = [other for other in get_args(hint) if other is not NoneType]

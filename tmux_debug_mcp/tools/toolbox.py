@@ -85,11 +85,8 @@ class Toolbox:
         While a long call is at work, `report` is called every 5 s with the seconds so far. For the
         record, `caller` is who calls; "" for the client that started the server.
 
-        Returns:
-            The answer; or, with `is_error`, a sentence about what a better call would avoid.
-
-        Raises:
-            Exception: A bug of ours. Its traceback is on standard error.
+        Return the answer; or, with `is_error`, a sentence about what a better call would avoid. A
+        bug of ours is raised; its traceback is on standard error.
         """
         self.running += 1
         try:

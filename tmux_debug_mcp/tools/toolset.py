@@ -185,8 +185,8 @@ class Toolset(Generic[T]):
         """
 
         def declare(handler: Handler[T]) -> Handler[T]:
-            *_, last = inspect.signature(handler).parameters.values()
-            arguments: Callable[..., object] = last.annotation
+            _, *declared = inspect.signature(handler).parameters.values()
+            arguments: Callable[..., object] = declared[-1].annotation if declared else handler
             is_in_one = is_dataclass(arguments)
             answer = _with_one_argument(handler, arguments) if is_in_one else handler
             parser = Parser(name, parameters_of(arguments if is_in_one else handler))

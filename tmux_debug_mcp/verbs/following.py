@@ -102,10 +102,7 @@ async def follow(
                 for pane in panes:
                     tasks.start_soon(follow_one, pane, tasks.cancel_scope)
     except BaseExceptionGroup as group:
-        error = first_of(group)
-        if isinstance(error, ToolError):
-            raise error from None
-        raise
+        raise first_of(group) from None
     if timing.cancelled_caught:
         return TIMED_OUT
     return max(statuses)

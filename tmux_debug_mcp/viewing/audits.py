@@ -391,7 +391,7 @@ class Growth:
         self._watch()
 
     def _watch(self) -> None:
-        """Watch the files that the audits are now. Those that they were wake us for nothing."""
+        """Watch the files that the audits are now; their earlier files may wake us for nothing."""
         for source in self._sources:
             files.watch(self._inotify, source.fd)
 

@@ -101,9 +101,6 @@ def time_of(word: str, now: datetime) -> float:
 
     The word is a time of ISO 8601, local if it names no zone; a time of day, which means its most
     recent occurrence; or how long ago, such as `10m`.
-
-    Raises:
-        CommandError: It is none of these.
     """
     given, word = word, word.strip()
     try:

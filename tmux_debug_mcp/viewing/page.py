@@ -57,9 +57,6 @@ def write(
     The records are ordered by time; `captures` is the directory of full captures, and `cast_of`
     returns the recording of a server run's pane, if there is one. The file has the page when that
     is complete.
-
-    Raises:
-        CommandError: The file can't be written.
     """
     try:
         with _written(out) as file:

@@ -145,9 +145,6 @@ def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
     """Return the cursor of a moment in a log, and what is to be said of it, "" for nothing.
 
     A person may give `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
-
-    Raises:
-        CommandError: It is no moment.
     """
     given = visible(moment)
     if _CURSOR.fullmatch(moment):
