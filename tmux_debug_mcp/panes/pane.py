@@ -1,7 +1,7 @@
 """A pane: its place in tmux, its log, its terminal, its keyboard, and the jobs of its shell.
 
-tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. Nothing
-here takes a lock that another call waits for.
+tmux and the kernel are asked what a pane is doing. Only how the program ended is kept. No call
+waits here for another one.
 """
 
 import contextlib
