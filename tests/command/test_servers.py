@@ -357,10 +357,8 @@ def test_garbage_is_sent_away_and_harms_nobody(shell: Shell, server: Server) -> 
     server.finish()
 
 
-async def test_caller_that_says_nothing_is_sent_away(
-    listening: listener.Listener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listener, "_GREETING_S", 0.05)
+async def test_caller_that_says_nothing_is_sent_away(listening: listener.Listener) -> None:
+    listening.greeting_s = 0.05
 
     async def answer(_caller: listener.Caller, _greeting: listener.Greeting) -> None:
         pytest.fail("It has said nothing.")

@@ -35,8 +35,6 @@ _TOO_MANY = (
 )
 # The exit status of what is refused.
 _REFUSED = 125
-# A caller says at once what it wants.
-_GREETING_S = 5.0
 # As for a message of MCP.
 _MAX_LINE_BYTES = 8 << 20
 _RECEIVE_BYTES = 1 << 16
@@ -94,7 +92,7 @@ class Caller:
         """Close the connection."""
         self._socket.close()
 
-    async def greeting(self) -> Greeting:
+    async def greeting(self, timeout_s: float) -> Greeting:
         """Return what it says first.
 
         Raises:
@@ -102,7 +100,7 @@ class Caller:
         """
         fds: list[int] = []
         try:
-            with anyio.fail_after(_GREETING_S):
+            with anyio.fail_after(timeout_s):
                 return Greeting(await self._message(fds), fds)
         except BaseException as error:
             _close(fds)
@@ -219,6 +217,8 @@ Answer = Callable[[Caller, Greeting], Awaitable[None]]
 class Listener:
     """The directory of a server, with its socket. Creating one makes both."""
 
+    greeting_s = 5.0  # A caller says at once what it wants.
+
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._connected = 0
@@ -299,7 +299,7 @@ class Listener:
 
     async def _serve_one(self, caller: Caller, answer: Answer) -> None:
         try:
-            greeting = await caller.greeting()
+            greeting = await caller.greeting(self.greeting_s)
             try:
                 await answer(caller, greeting)
             finally:
