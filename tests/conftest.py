@@ -1,5 +1,6 @@
 """Fixtures: servers of every kind, and the census that nothing survives a test."""
 
+import gc
 import itertools
 import os
 import secrets
@@ -35,6 +36,12 @@ _NOT_FOR_TESTS = ("TMUX", "LC_", "LANG")
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what lives until the end, such as all tests, out of the garbage collector's rounds."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
