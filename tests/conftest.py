@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from clocks import TIMES
 from nursery import Nursery
-from support import Gate, Tools, User, ask_until, in_process, marked, run_directories
+from support import Gate, Tools, User, ask_until, in_process, last_pid, marked, run_directories
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.settings import Settings, pane_environment
@@ -77,6 +77,7 @@ def census(
 ) -> Iterator[str]:
     """Give the test an environment of its own, and fail it when something of it survives."""
     tag = f"MCP_DEBUG_TEST={secrets.token_hex(8)}"
+    before = last_pid()
     name, value = tag.split("=")
     for variable in list(os.environ):
         if variable.startswith(_NOT_FOR_TESTS):
@@ -88,7 +89,8 @@ def census(
     monkeypatch.setenv("HOME", str(home))
     yield tag
     ask_until(
-        lambda: [*marked(tag), *map(str, run_directories(os.getpid()))], lambda left: left == []
+        lambda: [*marked(tag, before), *map(str, run_directories(os.getpid()))],
+        lambda left: left == [],
     )
 
 

@@ -339,9 +339,19 @@ def own_tmux(*words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def marked(tag: str) -> Iterator[str]:
-    """Yield the processes, other than this one, that have the marker in their environment."""
-    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+def last_pid() -> int:
+    """Return the id of the newest process. Source: proc(5), /proc/loadavg."""
+    return int(Path("/proc/loadavg").read_text().split()[-1])
+
+
+def marked(tag: str, before: int = 0) -> Iterator[str]:
+    """Yield the processes, other than this one, that have the marker in their environment.
+
+    Those are left out that were there when `before` was the newest, unless ids began anew since.
+    """
+    oldest = before if last_pid() >= before else 0
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > oldest]
+    for pid in pids:
         if pid != os.getpid() and tag.encode() in environ_of(pid) and processes.is_alive(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
@@ -350,9 +360,7 @@ def marked(tag: str) -> Iterator[str]:
 def environ_of(pid: int) -> list[bytes]:
     """Return the environment that a process was started with."""
     try:
-        # Each test's census reads those of all processes, so this does without a Path.
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return file.readall().split(b"\0")
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
 
