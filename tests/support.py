@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import anyio
 import mcp_types as types
 import orjson
+import pytest
 from clocks import TIMES
 from mcp import Client
 
@@ -211,6 +213,23 @@ def log_writer(pane: Pane) -> int:
         if pane.log.is_at(f"/proc/{pid}/fd/1")
     ]
     return writer
+
+
+@contextlib.contextmanager
+def late_log(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stop the writer of a pane's log until the log is drained, or to the end of the block."""
+    writer, drain = log_writer(pane), pane.drain
+
+    async def drain_later(*, is_read: bool = False) -> None:
+        os.kill(writer, signal.SIGCONT)
+        await drain(is_read=is_read)
+
+    monkeypatch.setattr(pane, "drain", drain_later)
+    os.kill(writer, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(writer, signal.SIGCONT)
 
 
 async def run(

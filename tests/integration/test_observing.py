@@ -1,13 +1,11 @@
 """What create and send return by default: the output until the pane is at rest, or its screen."""
 
-import os
-import signal
 from pathlib import Path
 
 import anyio
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, log_writer, python, texts
+from support import PATIENCE_S, SHELLS, Gate, Tools, late_log, python, texts
 
 # A program that draws only the cells that have changed, as curses does.
 LIST = python("""
@@ -365,20 +363,10 @@ async def test_observation_has_all_that_was_printed_before_the_program_awaited(
     pane_id = await tools.create("cat", timeout_s=PATIENCE_S)
     await tools.send(pane_id, "first Enter", wait_for="first")
     pane = await tools.engine.find(pane_id)
-    writer, drain = log_writer(pane), pane.drain
-
-    async def drain_later(*, is_read: bool = False) -> None:
-        os.kill(writer, signal.SIGCONT)
-        await drain(is_read=is_read)
-
-    monkeypatch.setattr(pane, "drain", drain_later)
-    os.kill(writer, signal.SIGSTOP)
-    try:
+    with late_log(pane, monkeypatch):
         _, text, status = await observe(
             tools, "send_keys", pane_id=pane_id, keys="late Enter", timeout_s=PATIENCE_S
         )
-    finally:
-        os.kill(writer, signal.SIGCONT)
 
     assert text == "late\nlate\n"
     assert "awaits input" in status

@@ -3,7 +3,6 @@
 import itertools
 import os
 import shutil
-import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from support import (
     Tools,
     eventually,
     in_process,
-    log_writer,
+    late_log,
     python,
     run,
     until,
@@ -111,21 +110,11 @@ async def test_prompt_that_is_late_in_the_log_does_not_cost_the_exit_code(
     pane_id = await tools.create(f"echo begun; cat {gate}; exec {SHELLS['bash']}")
     await tools.shows(pane_id, "begun")
     pane = await tools.engine.find(pane_id)
-    writer, drain = log_writer(pane), pane.drain
-
-    async def drain_later(*, is_read: bool = False) -> None:
-        os.kill(writer, signal.SIGCONT)
-        await drain(is_read=is_read)
-
-    monkeypatch.setattr(pane, "drain", drain_later)
-    os.kill(writer, signal.SIGSTOP)
-    try:
+    with late_log(pane, monkeypatch):
         await gate.open()
         await eventually(lambda: foreground_shell(pane.leader.pid) is not None)
         await tools.send(pane_id, "(exit 7) Enter", timeout_s=PATIENCE_S)
         text, _, _ = await run(tools, "echo $?", pane_id)
-    finally:
-        os.kill(writer, signal.SIGCONT)
 
     assert text == "7\n"
 
