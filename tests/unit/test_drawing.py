@@ -23,6 +23,16 @@ STREAMS = {
     b"\033[?47h": True,
     b"\033[?1049h\033[4;5Hfoo\033[?1049l$ ": False,
     b"\033[?1049h\033[?1049l\033[4;5Hfoo": True,
+    b"\033[4;5Hfoo\033[?2004h$ ": False,  # a line editor
+    b"\033[?1049h\033[?2004h\033[4;5Hfoo": True,
+    b"\033[4;5Hfoo\033c": False,
+    b"\0337\033[50;1H 42%\0338line": False,  # apt's progress bar
+    b"\033[4;5Hfoo\0337\033[1;1Hbar\0338": True,
+    b"\033[50;1H\r": True,
+    b"\033[50;1H\r\n": False,  # which scrolls
+    b"\033[49;1H\r\n": True,
+    b"\033[1;49r\033[49;1H\n\n\n": True,  # which scrolls a region
+    b"\033[1;49r\033[49;1H\033[r\n\n\n": False,
 }
 
 
@@ -34,7 +44,19 @@ def test_program_that_addresses_the_cursor_or_has_the_alternate_screen_draws(str
         bytewise.feed(stream[number : number + 1])
 
     assert (whole.is_on, bytewise.is_on) == (STREAMS[stream], STREAMS[stream])
-    assert whole.switched_at == bytewise.switched_at == stream.find(b"l", stream.find(b"49l")) + 1
+    assert whole.all_spans() == bytewise.all_spans()
+
+
+def test_spans_are_what_was_drawn() -> None:
+    drawing = Drawing(100, 24)
+    drawing.feed(b"one\r\n\033[?1049h\033[Hscreen\033[?1049ltwo\r\n")
+    drawing.feed(b"\033[24;1Hstatus\r\nthree\r\n\033[5;5Hagain")
+
+    assert drawing.spans == [(105, 122), (135, 142)]
+    assert drawing.all_spans()[-1] == (157, 168)
+    drawing.forget()
+    assert drawing.spans == []
+    assert drawing.all_spans() == [(168, 168)]
 
 
 def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.rows import Line
 
 
 def echo_of(*texts: str, echoes: Echoes = Echoes.TERMINAL) -> Echo:
     echo = Echo()
-    echo.expect(Sent(0, texts, echoes, 0, 0.0))
+    echo.expect(Typed(0, texts, echoes, 0))
     return echo
 
 
@@ -91,7 +91,7 @@ def test_one_of_thousands_of_lines_is_known_at_the_end_of_a_line(echoes: Echoes)
 
 
 def test_one_of_thousands_of_lines_is_known_where_a_line_editor_shows_it() -> None:
-    echo = Echo([Sent(0, [f"line {number}" for number in range(5000)], Echoes.EDITOR, 0, 0.0)])
+    echo = Echo([Typed(0, [f"line {number}" for number in range(5000)], Echoes.EDITOR, 0)])
 
     assert (
         echo.without(

@@ -8,10 +8,15 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-# Room for the line that a gap takes.
+from tmux_debug_mcp.vt.interpreter import NOTE
+
+# Room for the line that a gap takes. What is shorter is cheaper whole.
 GAP_CHARACTERS = 120
 # Up to this many equal lines in a row are shown as they are.
 _MAX_EQUAL_LINES = 3
+# A text that fills half of a line with its repetitions, at least so many characters, stands once.
+_MIN_REPEATED_CHARACTERS = 200
+_MAX_PERIOD = 100
 
 
 class Excerpt(NamedTuple):
@@ -31,24 +36,69 @@ class Excerpt(NamedTuple):
         return "\n".join(self.lines)
 
 
-def folded(lines: Sequence[str]) -> Excerpt:
-    """Return lines with each run of more than 3 equal lines folded.
+def excerpt_of(marked_text: str) -> Excerpt:
+    """Return text as an excerpt, in which lines of ours begin with `NOTE`; no lines of no text."""
+    if not marked_text:
+        return Excerpt([], [])
+    lines = marked_text.split("\n")
+    if NOTE not in marked_text:
+        return Excerpt(lines, [])
+    notes = [index for index, line in enumerate(lines) if line.startswith(NOTE)]
+    return Excerpt([line.removeprefix(NOTE) for line in lines], notes)
 
-    The line is shown once, and then a note with the count; of blank lines only the count.
+
+def note(text: str) -> Excerpt:
+    """Return a line of ours, in brackets."""
+    return Excerpt([f"[{text}]"], [0])
+
+
+def folded(excerpt: Excerpt) -> Excerpt:
+    """Return an excerpt with each run of more than 3 equal lines, and repetitions within a line.
+
+    What repeats is shown once, and then a note with the count; of blank lines only the count.
     """
-    folded_lines: list[str] = []
-    notes: list[int] = []
-    for line, equal in itertools.groupby(lines):
+    parts: list[Excerpt] = []
+    own = frozenset(excerpt.notes)
+    numbered = enumerate(excerpt.lines)
+    for (line, is_own), equal in itertools.groupby(numbered, lambda one: (one[1], one[0] in own)):
         count = len(list(equal))
-        if count <= _MAX_EQUAL_LINES:
-            folded_lines += [line] * count
-            continue
-        if line:
-            folded_lines += [line, f"[the line above: {count} times]"]
+        if is_own:
+            parts.append(Excerpt([line] * count, list(range(count))))
+        elif count <= _MAX_EQUAL_LINES:
+            parts += [_folded_within(line)] * count
+        elif line:
+            parts += [_folded_within(line), note(f"the line above: {count} times")]
         else:
-            folded_lines.append(f"[{count} blank lines]")
-        notes.append(len(folded_lines) - 1)
-    return Excerpt(folded_lines, notes)
+            parts.append(note(f"{count} blank lines"))
+    return joined(*parts)._replace(cut_bytes=excerpt.cut_bytes)
+
+
+def _folded_within(line: str) -> Excerpt:
+    """Return a line in which a text that fills half of it, again and again, stands once."""
+    whole = Excerpt([line], [])
+    if len(line) < _MIN_REPEATED_CHARACTERS:
+        return whole
+    # Such a text is in the middle.
+    middle = len(line) // 2
+    size = min(_MAX_PERIOD, len(line) - middle - 1)
+    period = line.find(line[middle : middle + size], middle + 1, middle + size + _MAX_PERIOD)
+    period -= middle
+    if period <= 0:
+        return whole
+    end = middle + period + _equal(line[middle:], line[middle + period :])
+    start = middle - _equal(line[:middle][::-1], line[: middle + period][::-1])
+    times = (end - start) // period
+    if times * period < max(_MIN_REPEATED_CHARACTERS, len(line) // 2):
+        return whole
+    text = line[start : start + period]
+    shown = line[:start] + text + line[start + times * period :]
+    return joined(Excerpt([shown], []), note(f"{text!r} in the line above: {times} times"))
+
+
+def _equal(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at the beginning."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def joined(*parts: Excerpt) -> Excerpt:
@@ -65,19 +115,17 @@ def joined(*parts: Excerpt) -> Excerpt:
 
 def gap(lines: int, size: int, advice: str = "") -> Excerpt:
     """Return the note for so many lines and bytes that are left out; 0 lines for a part of one."""
-    note = f"{size} bytes left out"
+    what = f"{size:,} bytes"
     if lines:
-        noun = "line" if lines == 1 else "lines"
-        note = f"{lines} {noun}, {note}"
-    if advice:
-        note = f"{note}: {advice}"
-    return Excerpt([f"[{note}]"], [0], size)
+        what = "1 line" if lines == 1 else f"{lines:,} lines"
+    advice = f": {advice}" if advice else ""
+    return note(f"{what} left out{advice}")._replace(cut_bytes=size)
 
 
 def end_of(text: str, max_characters: int) -> str:
     """Return the end of a text, or all of it if it fits.
 
-    The end begins with a whole line if that costs at most a tenth of the length.
+    The end begins with a whole line if that costs at most half of the length.
     """
     if len(text) <= max_characters:
         return text
@@ -85,7 +133,7 @@ def end_of(text: str, max_characters: int) -> str:
     if text[-max_characters - 1] == "\n":
         return end
     partial_line, _, lines = end.partition("\n")
-    if lines and len(partial_line) <= max_characters // 10:
+    if lines and len(partial_line) <= max_characters // 2:
         return lines
     return end
 
@@ -97,7 +145,7 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
     would leave more than half of either empty. The line with the index `keep` stays, if the room
     suffices: the end begins there or before it.
     """
-    if len(excerpt.text) <= max_characters:
+    if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
     lines = excerpt.lines
     room = max_characters - GAP_CHARACTERS

@@ -7,7 +7,7 @@ from typing import Any
 
 from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.vt.drawing import Drawing
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Sent
+from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
 from tmux_debug_mcp.vt.transcript import Transcript
 
 from .log import Log
@@ -42,6 +42,11 @@ class Matcher:
     def has_patterns(self) -> bool:
         """Whether there is a pattern at all."""
         return bool(self._patterns)
+
+    @property
+    def has_stop_pattern(self) -> bool:
+        """Whether there is a pattern that ends a wait in failure."""
+        return any(reason is MatchReason.STOPPED for reason, _ in self._patterns)
 
     def first(self, lines: Sequence[str]) -> MatchReason | None:
         """Return which pattern matches first in some lines, MATCHED if both match there."""
@@ -100,7 +105,7 @@ class Scan:
         is_at_line_end: The last bytes that it read end with a line feed.
     """
 
-    def __init__(self, log: Log, start: int, sent: Sequence[Sent]) -> None:
+    def __init__(self, log: Log, start: int, sent: Sequence[Typed]) -> None:
         self.position = start
         self.unseen_bytes = 0
         self.is_at_line_end = False
@@ -140,7 +145,12 @@ class Scan:
             self.is_at_line_end = data.endswith(b"\n")
         return self._echo.without(transcript.take_settled(), transcript.main_lines())
 
-    def _expect_echo(self, transcript: Transcript) -> Sent | None:
+    def forget(self) -> None:
+        """Take all lines so far as old: only what is printed from now on is new."""
+        if self._transcript is not None:
+            self._transcript.forget()
+
+    def _expect_echo(self, transcript: Transcript) -> Typed | None:
         """Expect the echo of the keys that were sent up to the position; return the next ones."""
         not_expected = [keys for keys in self._sent if keys.number > self._last_expected]
         for keys in not_expected:

@@ -7,7 +7,7 @@ these. They are derived from the bytes before the cursor, as far back as nearly 
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.charsets import CharacterSets, sets_after
-from tmux_debug_mcp.vt.drawing import last_switch
+from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 from tmux_debug_mcp.vt.sequences import MAX_HELD_BYTES, unfinished_sequence
 from tmux_debug_mcp.vt.transcript import Transcript
 
@@ -66,7 +66,7 @@ def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -
 async def reading_transcript(
     log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
 ) -> Transcript:
-    """Return a transcript for reading clean text from a cursor on, with commands shown.
+    """Return a transcript for reading clean text from a cursor on: it has commands and screens.
 
     At the beginning of a line, or with `is_line`, the screen before it is taken as blank, since
     programs rarely move back to earlier lines, and the character sets may be known.
@@ -76,6 +76,7 @@ async def reading_transcript(
     else:
         transcript = await transcript_from(log, cursor)
     transcript.shows_commands = True
+    transcript.keeps_screens = True
     return transcript
 
 
@@ -92,6 +93,26 @@ def is_alternate_at(log: Log, cursor: int) -> bool:
             break
         end = start + _OVERLAP_BYTES
     return False
+
+
+async def drawing_at(log: Log, cursor: int, known: Drawing | None = None) -> Drawing:
+    """Return a drawing that goes on at a cursor: what was printed before tells whether it is on.
+
+    One that is `known` to go on at an earlier cursor saves looking back from there.
+    """
+    start = max(log.kept_from, cursor - _MODE_BYTES)
+    if known and start <= known.end <= cursor:
+        drawing = known.copy(log.rows)
+        start = known.end
+    else:
+        drawing = Drawing(start, log.rows, is_alternate=is_alternate_at(log, start))
+    # All of it at once: the log may be trimmed at each `await`.
+    before = log.read(start, cursor - start)
+    for piece in pieces(before):
+        await anyio.lowlevel.checkpoint()
+        drawing.feed(piece)
+    drawing.forget()
+    return drawing
 
 
 def sets_at(log: Log, cursor: int) -> CharacterSets:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import anyio.lowlevel
 
 from tmux_debug_mcp.vt.charsets import SHIFT_OUT, CharacterSets
+from tmux_debug_mcp.vt.interpreter import NOTE
 from tmux_debug_mcp.vt.marks import (
     BEGIN,
     JOB_MARK,
@@ -53,14 +54,19 @@ _MAX_CHARACTER_BYTES = 4
 class Piece(NamedTuple):
     """A part of a log as text, its lines joined by line feeds, from one cursor to another.
 
-    `remaining_bytes` is how much of what was asked for comes after it, except what is unfinished at
-    its end.
+    Lines of ours in it begin with `NOTE`. `remaining_bytes` is how much of what was asked for comes
+    after it, except what is unfinished at its end.
     """
 
-    text: str
+    marked_text: str
     start: int
     end: int
     remaining_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """The text, with lines of ours as a reader sees them."""
+        return self.marked_text.replace(NOTE, "")
 
     @property
     def lines(self) -> list[str]:
@@ -301,10 +307,11 @@ async def read_abridged(
 ) -> tuple[Excerpt, int]:
     """Return a part of a log, without its middle if it is too long.
 
-    A quarter of the room goes to the beginning, the rest to the end. A note stands for what
-    is left out, with advice on how to read it, in which `{cursor}` stands for where it begins; and
-    for what is no longer kept. `folds`: lines that repeat are folded; else the part begins with a
-    line. Return the cursor where the text begins, too.
+    A quarter of the room goes to the beginning, the rest to the end, in whole lines where they fit.
+    A note stands for what is left out, with advice on how to read just that: `{cursor}` stands for
+    where it begins, and `{lines}` for how many lines it has. Another one stands for what is no
+    longer kept. `folds`: what repeats is folded; else the part begins with a line. What is little
+    longer than the limit is cheaper whole. Return the cursor where the text begins, too.
     """
 
     def kept_part() -> tuple[int, int]:
@@ -319,29 +326,27 @@ async def read_abridged(
     text_start, room = kept_part()
     max_unfolded = room * _FOLDING if folds else room
     whole = await read_end(log, text_start, end, max_unfolded, is_line=not folds)
-    excerpt = _excerpt(whole.text, folds=folds)
-    if whole.start != text_start or len(excerpt.text) > room:
+    excerpt = _excerpt(whole.marked_text, folds=folds)
+    if whole.start != text_start or len(excerpt.text) > room + excerpts.GAP_CHARACTERS:
         text_start, room = kept_part()
         room -= excerpts.GAP_CHARACTERS
         head = await read_forward(log, text_start, end, room // 4)
         tail = await read_end(log, head.end, end, room - room // 4)
-        parts = [_excerpt(head.text.removesuffix("\n"), folds=folds)]
+        parts = [_excerpt(head.marked_text.removesuffix("\n"), folds=folds)]
         if head.end < tail.start:
             parts.append(await _gap(log, head.end, tail.start, advice))
-        parts.append(_excerpt(tail.text, folds=folds))
+        parts.append(_excerpt(tail.marked_text, folds=folds))
         excerpt = excerpts.joined(*parts)
     gone_bytes = text_start - start
     if gone_bytes:
-        note = f"[{gone_bytes} bytes before this are no longer kept]"
-        excerpt = excerpts.joined(Excerpt([note], [0], gone_bytes), excerpt)
+        gone = excerpts.note(f"{gone_bytes:,} bytes before this are no longer kept")
+        excerpt = excerpts.joined(gone._replace(cut_bytes=gone_bytes), excerpt)
     return excerpt, text_start
 
 
-def _excerpt(text: str, *, folds: bool) -> Excerpt:
-    lines = text.split("\n")
-    if folds:
-        return excerpts.folded(lines)
-    return Excerpt(lines, [])
+def _excerpt(marked_text: str, *, folds: bool) -> Excerpt:
+    excerpt = excerpts.excerpt_of(marked_text)
+    return excerpts.folded(excerpt) if folds else excerpt
 
 
 async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
@@ -357,7 +362,8 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
         await anyio.lowlevel.checkpoint()
     if start < log.kept_from:
         return excerpts.gap(lines, end - start)
-    return excerpts.gap(lines, end - start, advice.format(cursor=start))
+    advice = advice.format(cursor=start, lines=lines) if lines else ""
+    return excerpts.gap(lines, end - start, advice)
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:

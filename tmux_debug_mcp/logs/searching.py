@@ -18,20 +18,23 @@ from tmux_debug_mcp.vt.marks import FILES, readable, without_paths
 from tmux_debug_mcp.vt.sequences import CANCEL, INVISIBLE, STRING
 from tmux_debug_mcp.vt.transcript import Transcript
 
-from .excerpts import Excerpt, cut_in_the_middle, joined
+from .excerpts import Excerpt, cut_in_the_middle, joined, note
 from .log import Log
 from .pacing import PacedTranscript, Turns
 from .positioning import sequence_at
 from .reading import clean_text
 
 MAX_FOUND_CHARACTERS = 40_000
-# Lines that are shown before and after a line that matches.
+# Lines that are shown before and after a line that matches, where only a few do.
 _CONTEXT_LINES = 2
+_MAX_WITH_CONTEXT = 5
 _PIECE_BYTES = 1 << 15
 # How far to look for the beginning of a line, and for the lines around it.
 _MAX_LINE_BYTES = 1 << 14
 # How much of a longer line is shown before the match; three times as much is shown after it.
 _AROUND_BYTES = 1000
+# So many lines that match are counted.
+_MAX_COUNTED = 100_000
 # The work for a line that matches, in the units of a turn.
 _MATCH_WORK = 1 << 5
 
@@ -60,7 +63,7 @@ async def search(
     pattern: Any,  # noqa: ANN401  re2 has no types
     max_lines: int,
 ) -> tuple[Excerpt, int]:
-    """Return the newest lines that match, oldest first, with two lines before and after each.
+    """Return the newest lines that match, oldest first: up to five with two lines around each.
 
     A note with the cursor is before each group of lines. Bytes that are no longer kept are skipped.
     The pattern is one that `matching.compiled` has returned for bytes.
@@ -77,12 +80,35 @@ async def search(
     parts: list[Excerpt] = []
     older = len(matches) - shown_matches
     if older:
-        parts.append(Excerpt([f"[{older} older lines that match left out]"], [0]))
+        parts.append(note(f"{older} older lines that match left out"))
     for first, data in found:
         text = await clean_text(log, data, first, is_line=True)
         lines = text.removesuffix("\n").split("\n")
-        parts.append(Excerpt([f"[cursor {first}]", *lines], [0]))
+        parts += [note(f"at cursor {first}"), Excerpt(lines, [])]
     return cut_in_the_middle(joined(*parts), MAX_FOUND_CHARACTERS), len(matches)
+
+
+async def matching_lines(
+    log: Log,
+    start: int,
+    end: int,
+    pattern: Any,  # noqa: ANN401  re2 has no types
+    max_lines: int,
+) -> tuple[list[str], int]:
+    """Return the newest lines between two cursors that match, oldest first, and how many do.
+
+    Of a line that is too long, the part around the match. The pattern is as for `search`.
+    """
+    matches = await _find(log, max(start, log.kept_from), end, pattern, _MAX_COUNTED)
+    found = []
+    for match in matches[:max_lines]:
+        data = log.read(match.line, min(_MAX_LINE_BYTES, end - match.line))
+        line, line_feed, _ = data.partition(b"\n")
+        if not line_feed and len(data) == _MAX_LINE_BYTES:
+            at = max(0, match.offset - _AROUND_BYTES)
+            line = log.read(match.line + at, 4 * _AROUND_BYTES).partition(b"\n")[0]
+        found.append(await clean_text(log, line, match.line, is_line=True))
+    return found[::-1], len(matches)
 
 
 def _groups(
@@ -95,8 +121,9 @@ def _groups(
     """
     groups: list[tuple[int, int]] = []
     size = 0
+    context = _CONTEXT_LINES if len(matches) <= _MAX_WITH_CONTEXT else 0
     for count, match in enumerate(matches, start=1):
-        first, last = _around(log, match, start, end)
+        first, last = _around(log, match, start, end, context)
         if groups and last >= groups[-1][0]:
             newer_first, newer_last = groups.pop()
             size -= newer_last - newer_first
@@ -108,21 +135,21 @@ def _groups(
     return groups, len(matches)
 
 
-def _around(log: Log, match: _Match, start: int, end: int) -> tuple[int, int]:
-    """Return the cursors of the first and behind the last line around a match.
+def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tuple[int, int]:
+    """Return the cursors of the first and behind the last of so many lines around a match.
 
     Of a line that is too long, it is the part around the match.
     """
     oldest = max(start, match.line - _MAX_LINE_BYTES)
     before = log.read(oldest, match.line - oldest)
-    lines = before.rsplit(b"\n", _CONTEXT_LINES + 1)
+    lines = before.rsplit(b"\n", context + 1)
     first = oldest if len(before) < _MAX_LINE_BYTES else match.line
-    if len(lines) > _CONTEXT_LINES + 1:
+    if len(lines) > context + 1:
         first = match.line - len(b"\n".join(lines[1:]))
     after = log.read(match.line, min(_MAX_LINE_BYTES, end - match.line))
-    lines = after.split(b"\n", _CONTEXT_LINES + 1)
+    lines = after.split(b"\n", context + 1)
     last = match.line + len(after)
-    if len(lines) > _CONTEXT_LINES + 1:
+    if len(lines) > context + 1:
         last -= len(lines[-1])
     at = match.line + match.offset
     if last - match.line >= _MAX_LINE_BYTES and at + _AROUND_BYTES > last:

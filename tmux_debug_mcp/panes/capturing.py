@@ -6,6 +6,7 @@ A capture comes in a file, since control mode could mistake a program's text for
 import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -15,7 +16,12 @@ from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.tmux.control_mode import is_at_least
-from tmux_debug_mcp.vt.captured import captured_lines, row_alone, with_line_drawing
+from tmux_debug_mcp.vt.captured import (
+    captured_lines,
+    highlighted_row,
+    row_alone,
+    with_line_drawing,
+)
 from tmux_debug_mcp.vt.marks import with_commands
 
 from .pane import Pane
@@ -79,14 +85,32 @@ async def capture_screen(pane: Pane) -> Screen:
     return Screen(columns, facts["pane_height"], cursor, bool(facts["cursor_flag"]), cells)
 
 
-async def capture_screen_rows(pane: Pane) -> tuple[list[str], bool]:
-    """Return the lines of the screen, and whether it is the alternate screen.
+class ScreenRows(NamedTuple):
+    """The rows of a screen, without blanks at their ends and without blank rows at the end.
 
-    A line that the terminal wrapped is one. Lines have no blanks at their ends.
+    Attributes:
+        size: The screen's columns and rows.
+        is_alternate: It is the alternate screen.
+        highlighted: The number of the row, from 0, that is highlighted among others that are not;
+            None if there is none, or several.
     """
-    data, facts = await _capture(pane, _JOINED_LINES)
-    text = with_commands("\n".join(captured_lines(data)), pane.jobs.commands)
-    return text.split("\n"), bool(facts["alternate_on"])
+
+    rows: list[str]
+    size: tuple[int, int]
+    is_alternate: bool
+    highlighted: int | None
+
+
+async def capture_screen_rows(pane: Pane) -> ScreenRows:
+    """Return the rows of the screen.
+
+    Raises:
+        PaneLostError: The pane is gone.
+    """
+    data, facts = await _capture(pane, _ROWS)
+    rows = with_commands("\n".join(captured_lines(data)), pane.jobs.commands).split("\n")
+    size = facts["pane_width"], facts["pane_height"]
+    return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted_row(data))
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:

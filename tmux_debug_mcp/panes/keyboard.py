@@ -6,6 +6,7 @@ Waits need to know what was typed, to tell the echo of it from output.
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import anyio
 
@@ -14,20 +15,36 @@ from tmux_debug_mcp.errors import KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
-from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Sent
+from tmux_debug_mcp.vt.echo import MAX_TEXTS, Echoes, Typed
 from tmux_debug_mcp.vt.key_codes import depend_on_modes, encoded
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
+from .looking.activity import Snapshot, prompting
 from .looking.terminal import Terminal
 from .place import PaneId, Place
-from .shells.dialects import Shell
 
 # A wait can tell the echo of this many keystrokes from output.
 _MAX_SENT = 200
 # Of more lines, and of longer ones, it is only remembered that there were some.
 _MAX_TYPED_LINES = 20
 _MAX_LINE_CHARACTERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Typed):
+    """Keystrokes that were sent to a pane, and how it was before.
+
+    Attributes:
+        at: When they were sent, by the pane's clock.
+        before: The snapshot right before.
+        rows: The rows of the screen before; empty unless a program drew there and a pattern is to
+            be matched with what it draws next.
+    """
+
+    at: float
+    before: Snapshot
+    rows: Sequence[str] = ()
 
 
 class Keyboard:
@@ -106,13 +123,14 @@ class Keyboard:
         """Note that the shell's command line is empty."""
         self.typed_lines.clear()
 
-    def expect_echo(
-        self, keystrokes: Keystrokes, shell: Shell | None, rows: Sequence[str] = ()
-    ) -> Sent:
-        """Remember keystrokes that are about to be typed; `shell` is the one at its prompt, if any.
+    def begin(self, keystrokes: Keystrokes, rows: Sequence[str] = ()) -> Sent:
+        """Take a snapshot and remember keystrokes that are about to be typed.
 
-        `rows` has the rows of the screen before, for waits on a full-screen program.
+        Later snapshots are compared with it, to find out whether the program has read them. `rows`
+        has the rows of the screen before, for waits on a program that draws there.
         """
+        before = self._terminal.begin_typing()
+        shell = prompting(before)
         modes = terminals.modes(self._place.leader.pid)
         if modes and modes.echoes:
             echoes = Echoes.TERMINAL
@@ -128,6 +146,7 @@ class Keyboard:
             echoes=echoes,
             number=self.last_sent.number + 1 if self.last_sent else 0,
             at=self._clock.now(),
+            before=before,
             rows=rows,
         )
         self.sent.append(sent)

@@ -24,7 +24,9 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
+from tmux_debug_mcp.logs.positioning import drawing_at
 from tmux_debug_mcp.tmux.client import Command
+from tmux_debug_mcp.vt.drawing import Drawing
 
 from .creation import NewPane
 from .keyboard import Keyboard
@@ -38,15 +40,11 @@ _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal
 
 
 @dataclass(frozen=True, slots=True)
-class ShownScreen:
-    """The screen that a result showed last.
-
-    `cursor` is the cursor in that result; `group` is the foreground process group that drew it.
-    """
+class Shown:
+    """The rows of the screen that a result showed last, and the cursor in that result."""
 
     cursor: int
     rows: Sequence[str]
-    group: int
 
 
 class Pane:
@@ -95,7 +93,9 @@ class Pane:
         self.terminal = Terminal(place.leader.pid, log, clock, self.flush)
         self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
         self.jobs = Jobs()
-        self.shown: ShownScreen | None = None
+        self.shown: Shown | None = None
+        # Whether a program draws on the screen, as far as the log was looked at.
+        self._drawing: Drawing | None = None
         self.subscribers = 0
         self.viewers: set[str] = set()
         self.has_gaps = False
@@ -238,6 +238,13 @@ class Pane:
             self.log.close()
             self.client.remove(f"{self.id}.mark")
 
+    async def drawing_at(self, cursor: int) -> Drawing:
+        """Return a drawing that goes on at a cursor, at most the log's size."""
+        drawing = await drawing_at(self.log, cursor, self._drawing)
+        if self._drawing is None or self._drawing.end < cursor:
+            self._drawing = drawing.copy()
+        return drawing
+
     async def ensure_log_writer(self) -> bool:
         """Start the log's writer again if it has ended, which it does if there is no room.
 
@@ -350,15 +357,6 @@ class Pane:
         self._is_killed = True
         self._close_log_if_unused()
         return state
-
-    def begin_typing(self) -> Snapshot:
-        """Take a snapshot right before typing, and return it.
-
-        Later snapshots are compared with it, to find out whether the program has read the keys.
-        """
-        before = self.terminal.look()
-        self.terminal.typed(before)
-        return before
 
     def take_notices(self) -> list[str]:
         """Return the notices to add to the next result of any call about this pane.

@@ -180,8 +180,8 @@ async def type_secret(pane: Pane, secret: str) -> None:
                 f"'{pane.id}', as stty -a shows. Nothing was typed. End the program, run stty "
                 "sane in the pane and start it again."
             )
-        before = pane.begin_typing()
-        await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",), done=""))
+        before = pane.terminal.begin_typing()
+        await pane.keyboard.type(Keystrokes(secret, is_paste=False, keys=("Enter",)))
     await _reach_program(pane, before)
     await pane.drain()
     # A program may turn echo on between our look and the typing, or print what it reads.

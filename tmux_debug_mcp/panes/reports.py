@@ -1,22 +1,47 @@
 """Reports: what was seen of a pane when a wait ended, and the text that shows it.
 
-A report shows the screen of a program that draws on all of it, else the output. A program that has
-crashed leaves no screen, so the one from before stands before the output.
+A report shows the lines that were printed, and behind them the screen where a program draws on it.
+Nothing is shown twice: what was drawn is no line, and of a screen that a result has shown already
+only the rows come that have changed. A program that has crashed leaves no screen, so its last one
+stands before what it printed then.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby, pairwise
 
-from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, joined
-from tmux_debug_mcp.logs.reading import read_abridged
+from tmux_debug_mcp.errors import PaneLostError
+from tmux_debug_mcp.logs.excerpts import (
+    Excerpt,
+    cut_in_the_middle,
+    excerpt_of,
+    folded,
+    joined,
+    note,
+)
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.logs.matching import compiled
+from tmux_debug_mcp.logs.reading import clean_text, read_abridged, read_screen
+from tmux_debug_mcp.logs.searching import matching_lines
 
+from .capturing import ScreenRows, capture_screen_rows
+from .looking.activity import Activity
 from .looking.state import State
-from .pane import Pane
+from .observing import Observation
+from .pane import Pane, Shown
 
-# The notes around the last screen of a program that has crashed.
-_LAST_SCREEN_NOTE = "[the screen before the last step]"
-_OUTPUT_NOTE = "[then]"
+# Limits for the text of an observation: after a condition; of what nobody asked for, and for each
+# further step of keys.
+MAX_ASKED_CHARACTERS = 4_000
+MAX_UNASKED_CHARACTERS = 1_000
+STEP_CHARACTERS = 200
+# Lines that match `show`.
+_MAX_SHOWN_LINES = 50
+# How far back the line begins that a step was typed in.
+_MAX_LINE_BYTES = 4096
+
+_NOTHING = Excerpt([], [])
 
 
 class Reason(StrEnum):
@@ -27,7 +52,7 @@ class Reason(StrEnum):
         STOPPED: A line matches `stop_pattern`.
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
-        INPUT: The program awaits something.
+        INPUT: The program awaits something; no pattern can match before it gets it.
         EXITED: The program has ended, or the pane is gone.
         FLOODED: More was printed than the log keeps, and no pattern was given.
         TIMED_OUT: The time is over.
@@ -49,6 +74,22 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Shows:
+    """What a report shows.
+
+    Attributes:
+        max_characters: The limit for its text.
+        advice: How to read output that is left out: `{cursor}` stands for where it begins,
+            `{lines}` for how many lines it has.
+        pattern: Only lines and rows that match this regular expression; None for all.
+    """
+
+    max_characters: int = MAX_ASKED_CHARACTERS
+    advice: str = ""
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a wait saw first, and what was printed or shown until then.
 
@@ -56,11 +97,13 @@ class Report:
         reason: Why the wait ended.
         pane: The pane.
         state: The pane's state then.
-        excerpt: The output, or the screen of a program that draws on the whole screen.
+        excerpt: What was printed, and the screen where a program draws on it.
         start: The cursor where the output begins.
         end: The cursor to go on from.
-        screen: The columns and rows of the screen; None if the excerpt is output.
+        screen: The columns and rows of the screen; None where no program draws on it.
         unseen_bytes: Output that was trimmed from the log before it could be matched.
+        is_early: What matched came before the last step of keys.
+        was_for_match: The wait was for a pattern.
     """
 
     reason: Reason
@@ -71,38 +114,277 @@ class Report:
     end: int
     screen: tuple[int, int] | None = None
     unseen_bytes: int = 0
+    is_early: bool = False
+    was_for_match: bool = False
 
 
-def screen_excerpt(rows: Sequence[str], matching_row: int | None, max_characters: int) -> Excerpt:
-    """Return the rows of a screen, without its middle if they are too long.
+async def report(
+    observation: Observation,
+    reason: Reason,
+    activity: Activity | None,
+    shows: Shows,
+    end: int | None = None,
+) -> Report:
+    """Return what there is to see of an observation, or of its output up to a cursor.
 
-    `matching_row` is the number of a row that must not be left out, from 0.
+    `activity` is the last look at the pane.
     """
-    line_to_keep = None
-    if matching_row is not None:
-        line_to_keep = len(folded(rows[: matching_row + 1]).lines) - 1
-    return cut_in_the_middle(folded(rows), max_characters, line_to_keep)
-
-
-async def output_excerpt(
-    pane: Pane,
-    start: int,
-    end: int,
-    last_screen: Sequence[str] | None,
-    max_characters: int,
-    advice: str,
-) -> tuple[Excerpt, int]:
-    """Return the output between two cursors, and the cursor where its text begins.
-
-    `last_screen` has the rows of a screen to show before it; None for output alone.
-    """
-    before = Excerpt([], [])
-    if last_screen is not None:
-        notes = [Excerpt([note], [0]) for note in (_LAST_SCREEN_NOTE, _OUTPUT_NOTE)]
-        room = max_characters // 2 - len(_LAST_SCREEN_NOTE) - len(_OUTPUT_NOTE) - 2
-        before = joined(notes[0], cut_in_the_middle(folded(last_screen), room), notes[1])
-        max_characters -= len(before.text) + 1
-    output, start = await read_abridged(
-        pane.log, start, end, max_characters, folds=True, advice=advice
+    pane, log = observation.pane, observation.pane.log
+    ending = await pane.ending()
+    is_early = observation.early is not None and reason.value == observation.early.value
+    is_given = end is not None
+    if end is None:
+        end = observation.seen_to
+        # Without a match, all output of a program that has ended is shown.
+        if ending and not reason.is_match:
+            end = ending.cursor
+    screen = await _screen(observation)
+    if (screen or is_early) and not is_given:  # the screen shows the output up to here
+        end = ending.cursor if ending else max(end, observation.position)
+    # All that was read is trimmed from the log already.
+    if end < log.kept_from and not reason.is_match:
+        end = log.size
+    state = ending or await _state(pane, activity)
+    async with pane.events.reading:  # many waits may end at the same time
+        excerpt = await _shown(observation, reason, ending, end, screen, shows)
+    if screen:
+        pane.shown = Shown(end, screen.rows)
+    return Report(
+        reason,
+        pane,
+        state,
+        excerpt,
+        min(observation.cursor, end),
+        end,
+        screen.size if screen else None,
+        observation.unseen_bytes,
+        is_early=is_early,
+        was_for_match=observation.matcher.has_patterns,
     )
-    return joined(before, output), start
+
+
+async def _screen(observation: Observation) -> ScreenRows | None:
+    """Return the screen that a program draws on; None if none does."""
+    pane = observation.pane
+    for _ in range(2):
+        if not observation.drawing.is_on:
+            return None
+        try:
+            screen = await capture_screen_rows(pane)
+        except PaneLostError:
+            return None
+        if screen.is_alternate == observation.drawing.is_alternate:
+            return screen
+        # It has switched screens, in output that was not read yet.
+        await pane.drain()
+        await observation.read(pane.log.size)
+    return screen
+
+
+async def _state(pane: Pane, activity: Activity | None) -> State:
+    """Return the state of a running pane, as the last look has it if nothing was printed since."""
+    if activity and activity.snapshot.printed_bytes == pane.log.size and not await pane.ending():
+        return pane.running(activity.snapshot, activity.awaits)
+    return await pane.state()
+
+
+async def _shown(
+    observation: Observation,
+    reason: Reason,
+    ending: State | None,
+    end: int,
+    screen: ScreenRows | None,
+    shows: Shows,
+) -> Excerpt:
+    log = observation.pane.log
+    spans = _spans(observation, end)
+    parts = _parts(observation, spans, end)
+    if shows.pattern is not None:
+        return await _matching(log, parts, screen, shows.pattern)
+    room = shows.max_characters
+    drawn = _NOTHING
+    if screen:
+        row = observation.row_that_matches(screen.rows) if reason is Reason.MATCHED else None
+        drawn = screen_excerpt(screen, observation.pane.shown, row, room)
+        room -= min(len(drawn.text), room // 2)
+    has_crashed = bool(ending and (ending.exit_code or ending.signal))
+    blocks: list[Excerpt] = []
+    if has_crashed and spans and not screen:
+        _, crashed_at = spans[-1]
+        last_screen = await _last_screen(observation, crashed_at, room // 2)
+        room -= len(last_screen.text)
+        before = [part for part in parts if part[1] <= crashed_at]
+        parts = parts[len(before) :]
+        blocks = [*await _lines(observation, before, room // 2, shows), last_screen]
+        room -= sum(len(one.text) for one in blocks[:-1])
+    blocks += await _lines(observation, parts, room, shows)
+    if not drawn.lines:
+        return joined(*blocks)
+    drawn = cut_in_the_middle(drawn, shows.max_characters)
+    return joined(*blocks, note("screen"), drawn) if blocks else drawn
+
+
+def _spans(observation: Observation, end: int) -> list[tuple[int, int]]:
+    """Return the parts of the observed output, up to a cursor, that were drawn on the screen."""
+    spans = observation.drawing.all_spans()
+    return [(first, min(last, end)) for first, last in spans if first < end]
+
+
+def _parts(
+    observation: Observation, spans: Sequence[tuple[int, int]], end: int
+) -> list[tuple[int, int]]:
+    """Return the parts of the output that are lines: what is outside of the spans, step by step.
+
+    Each step but the first begins with the line that it was typed in.
+    """
+    log, start = observation.pane.log, min(observation.cursor, end)
+    bounds = {start, end}
+    for cursor in observation.steps[1:]:
+        begin = max(log.kept_from, start, cursor - _MAX_LINE_BYTES)
+        line_end = log.read(begin, max(0, cursor - begin)).rfind(b"\n")
+        if line_end >= 0:
+            bounds.add(min(end, begin + line_end + 1))
+    for first, last in spans:
+        bounds -= {bound for bound in bounds if first < bound < last}
+        bounds |= {first, last}
+    return [part for part in pairwise(sorted(bounds)) if part not in spans]
+
+
+async def _lines(
+    observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int, shows: Shows
+) -> list[Excerpt]:
+    """Return the lines of parts of the log, of which each keeps its share of the room."""
+    # Shares that are smaller than a note are worth nothing.
+    parts = _fewer(parts, max(1, max_characters // STEP_CHARACTERS))
+    excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
+    room = max_characters
+    if sum(len(one.text) + 1 for one in excerpts) > room:
+        by_size = sorted(range(len(excerpts)), key=lambda index: len(excerpts[index].text))
+        for count, index in enumerate(by_size):
+            share = room // (len(by_size) - count)
+            if len(excerpts[index].text) > share:
+                excerpts[index] = await _read(observation, parts[index], share, shows)
+            room -= len(excerpts[index].text) + 1
+    return [one for one in excerpts if one.text.strip()]
+
+
+def _fewer(parts: Sequence[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:
+    """Return parts, of which pairs of neighbours are joined until there are at most so many."""
+    while len(parts) > most:
+        fewer: list[tuple[int, int]] = []
+        is_pair = True
+        for start, end in parts:
+            # What was drawn between two parts stays out.
+            is_pair = not is_pair and fewer[-1][1] == start
+            if is_pair:
+                fewer[-1] = (fewer[-1][0], end)
+            else:
+                fewer.append((start, end))
+        if len(fewer) == len(parts):
+            break
+        parts = fewer
+    return parts
+
+
+async def _read(
+    observation: Observation, part: tuple[int, int], max_characters: int, shows: Shows
+) -> Excerpt:
+    """Return the lines of a part of the log. A flood is shown by its beginning and its end."""
+    log, (start, end) = observation.pane.log, part
+    head = _NOTHING
+    if observation.head and start == observation.cursor < log.kept_from:
+        text = await clean_text(log, observation.head, start, is_line=True)
+        whole, line_feed, rest = text[: max_characters // 4].rpartition("\n")
+        head = folded(excerpt_of(whole if line_feed else rest))
+        start += len(observation.head)
+        max_characters -= len(head.text)
+    tail, _ = await read_abridged(log, start, end, max_characters, folds=True, advice=shows.advice)
+    return joined(head, _without_blank_ends(tail))
+
+
+def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
+    """Return an excerpt without blank lines at its end."""
+    lines = list(excerpt.lines)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    notes = [index for index in excerpt.notes if index < len(lines)]
+    return Excerpt(lines, notes, excerpt.cut_bytes)
+
+
+async def _last_screen(observation: Observation, end: int, max_characters: int) -> Excerpt:
+    """Return the last screen of a program that has crashed, unless a result has shown it."""
+    rows = (await read_screen(observation.pane.log, end)).split("\n")
+    shown = observation.pane.shown
+    if not any(rows) or (shown and list(shown.rows) == rows):
+        return _NOTHING
+    drawn = cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
+    return joined(note("the last screen"), drawn, note("then"))
+
+
+async def _matching(
+    log: Log, parts: Sequence[tuple[int, int]], screen: ScreenRows | None, pattern: str
+) -> Excerpt:
+    """Return the newest lines, and the rows of the screen, that match a pattern."""
+    expression = compiled("show", pattern, is_for_bytes=True)
+    lines: list[str] = []
+    count = 0
+    for start, end in parts:
+        found, number = await matching_lines(log, start, end, expression, _MAX_SHOWN_LINES)
+        lines += found
+        count += number
+    text = Excerpt(lines[-_MAX_SHOWN_LINES:], [])
+    if count > len(text.lines):
+        text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
+    rows = [row for row in screen.rows if expression.search(row.encode())] if screen else []
+    if not rows:
+        return text if text.lines else note("no line matches show")
+    return joined(text, note("screen"), Excerpt(rows, [])) if text.lines else Excerpt(rows, [])
+
+
+def screen_excerpt(
+    screen: ScreenRows, shown: Shown | None, matching_row: int | None, max_characters: int
+) -> Excerpt:
+    """Return the rows of a screen; of one that was `shown` only those that have changed.
+
+    If they are too long, their middle is left out, but not the row that matches.
+    """
+    rows = screen.rows
+    whole = folded(Excerpt(rows, []))
+    keep = matching_row
+    if matching_row is None:
+        keep = screen.highlighted
+    if keep is not None:
+        keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
+    whole = _without_blank_ends(cut_in_the_middle(whole, max_characters, keep))
+    excerpt = whole
+    if shown and any(shown.rows):
+        changes = _changes(rows, shown.rows)
+        if len(changes.text) < len(whole.text):
+            excerpt = cut_in_the_middle(changes, max_characters)
+    if screen.highlighted is not None:
+        number = screen.highlighted + 1
+        excerpt = joined(excerpt, note(f"row {number} is highlighted"))
+    return excerpt
+
+
+def _changes(rows: Sequence[str], old: Sequence[str]) -> Excerpt:
+    """Return the rows that differ from older ones, with their numbers, from 1."""
+    count = max(len(rows), len(old))
+    now = [*rows, *[""] * (count - len(rows))]
+    before = [*old, *[""] * (count - len(old))]
+    changed = [number for number in range(count) if now[number] != before[number]]
+    if not changed:
+        return note("screen unchanged")
+    parts = []
+    # Rows that follow one another have the same difference between number and index.
+    numbered = groupby(enumerate(changed), lambda one: one[1] - one[0])
+    for _, group in numbered:
+        numbers = [number for _, number in group]
+        first, last = numbers[0] + 1, numbers[-1] + 1
+        name = f"row {first}" if first == last else f"rows {first}-{last}"
+        texts = [now[number] for number in numbers]
+        if any(texts):
+            parts += [note(name), Excerpt(texts, [])]
+        else:
+            parts.append(note(f"{name} blank"))
+    return joined(*parts)

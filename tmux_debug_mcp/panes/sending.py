@@ -10,57 +10,53 @@ import contextlib
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.vt.keys import Keystrokes
 
-from .capturing import capture_screen_rows
+from .keyboard import Sent
 from .looking.activity import Snapshot, is_ready_for_step, prompting
+from .observing import Observation, rows_now, since_keys
 from .pane import Pane
-from .shells.dialects import Shell
 from .watching import watching
 
+_STOPPED = "stop_pattern matches"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Sending:
-    """What was sent.
+    """What a call has sent.
 
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
-        first_cursor: The pane's cursor before the first step.
-        cursor: The pane's cursor before the last step that was sent.
-        before: The snapshot before that step.
-        rows: The rows of the screen before that step; empty unless the call keeps the screen.
         signalled: The number of processes that got the last signal; 0 when none was sent.
+        observation: What is new since the first step; None unless it was asked for.
     """
 
-    done: int
-    why_not: str | None
-    first_cursor: int
-    cursor: int
-    before: Snapshot
-    rows: Sequence[str]
+    done: int = 0
+    why_not: str | None = None
     signalled: int = 0
+    observation: Observation | None = None
 
 
 async def send(
     pane: Pane,
     steps: Sequence[Keystrokes],
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    *,
-    keeps_screen: bool = False,
+    matcher: Matcher | None = None,
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
     Each step but the first may wait for the program until the timeout. One that can't be sent is
-    an error only if it is the first. With `keeps_screen`, the screen is captured before each step,
-    for a wait that follows.
+    an error only if it is the first. With a matcher, which may have no patterns, the pane is
+    observed from the first step on, and no step is sent after its `stop_pattern` has matched.
 
     Raises:
         BusyError: Another call is sending steps to this pane, and goes on until the timeout.
@@ -69,7 +65,7 @@ async def send(
     """
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
+        return await _send_steps(pane, steps, timeout_s, matcher)
     clock, sequence = pane.clock, pane.keyboard.sequence
     begin = clock.now()
     with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
@@ -77,32 +73,33 @@ async def send(
     if waiting.cancelled_caught:
         raise BusyError(pane.id, "the keys of another call", clock.now() - begin)
     try:
-        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
+        return await _send_steps(pane, steps, timeout_s, matcher)
     finally:
         sequence.release()
 
 
 async def _send_steps(
-    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool
+    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, matcher: Matcher | None
 ) -> Sending:
-    first = last = await _send_one(pane, steps[0], keeps_screen=keeps_screen)
-    signalled = last.signalled
-    done, why_not = 1, None
+    sending = Sending()
+    last = await _send_one(pane, steps[0], sending, matcher)
     for step in steps[1:]:
         try:
-            why_not = await _wait_until_ready(pane, step, last.before, timeout_s)
-            if why_not:
+            sending.why_not = await _wait_until_ready(
+                pane, step, last.before, timeout_s, sending.observation
+            )
+            if sending.why_not:
                 break
-            last = await _send_one(pane, step, keeps_screen=keeps_screen)
+            last = await _send_one(pane, step, sending, matcher)
         except ToolError as error:  # the caller has to learn of the steps that were sent
-            why_not = str(error).removesuffix(".")
+            sending.why_not = str(error).removesuffix(".")
             break
-        done += 1
-        signalled = last.signalled or signalled
-    return replace(last, done=done, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
+    return sending
 
 
-async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Sending:
+async def _send_one(
+    pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None
+) -> Sent:
     """Send one step at once, whole."""
     keyboard, times = pane.keyboard, pane.clock.times
     keyboard.check_free()
@@ -122,23 +119,25 @@ async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Send
             # Earlier output has to be in the log before the cursor of this step.
             if pane.has_just_printed:
                 await pane.flush()
-            before = pane.begin_typing()
-            shell = prompting(before)
-            rows: Sequence[str] = []
-            if keeps_screen:
-                rows, _ = await capture_screen_rows(pane)
-            cursor = keyboard.expect_echo(step, shell, rows).cursor
-            signalled = 0
+            is_first = matcher is not None and sending.observation is None
+            rows = await rows_now(pane, matcher) if matcher and is_first else ()
+            sent = keyboard.begin(step, rows)
+            if matcher and is_first:
+                sending.observation = await since_keys(pane, matcher, sent)
+            elif sending.observation:
+                await sending.observation.step(sent)
             if step.signal:
-                signalled = _send_signal(pane, before.group, step.signal, shell)
+                sending.signalled = _send_signal(pane, sent.before, step.signal)
             else:
                 keyboard.use_line(step)
                 await keyboard.type(step)
-    return Sending(1, None, cursor, cursor, before, rows, signalled)
+    sending.done += 1
+    return sent
 
 
-def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
-    """Send a signal to a process group, and return the number of processes that got it."""
+def _send_signal(pane: Pane, before: Snapshot, name: str) -> int:
+    """Send a signal to the foreground process group; return how many processes got it."""
+    shell, group = prompting(before), before.group
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
     descendants = map(processes.read_stat, processes.descendants(pane.leader.pid))
@@ -154,7 +153,11 @@ def _send_signal(pane: Pane, group: int, name: str, shell: Shell | None) -> int:
 
 
 async def _wait_until_ready(
-    pane: Pane, step: Keystrokes, before: Snapshot, timeout_s: float
+    pane: Pane,
+    step: Keystrokes,
+    before: Snapshot,
+    timeout_s: float,
+    observation: Observation | None,
 ) -> str | None:
     """Wait until the program is ready for a step; return None then, else why it is not.
 
@@ -162,8 +165,12 @@ async def _wait_until_ready(
     """
     times = pane.clock.times
     begin = pane.clock.now()
+    is_observed = observation is not None and observation.matcher.has_stop_pattern
     async with watching(pane, before) as watch:
         async for moment in watch.moments(begin + timeout_s):
+            size = moment.ending.cursor if moment.ending else pane.log.size
+            if observation and is_observed and await observation.has_stopped_at(size):
+                return _STOPPED
             if moment.ending:
                 return f"the program {moment.ending}"
             pane.keyboard.check_free()
@@ -172,6 +179,10 @@ async def _wait_until_ready(
                 continue
             is_due = step.interrupts and (activity.is_at_rest or waited_s >= times.quiet_s)
             if is_due or is_ready_for_step(times, activity, before, waited_s):
+                if observation and is_observed:
+                    await pane.drain()
+                    if await observation.has_stopped_at(pane.log.size):
+                        return _STOPPED
                 return None
     foreground = watch.activity and watch.activity.snapshot.foreground
     return f"after {timeout_s:g} s {foreground or 'the program'} does not read what is typed"

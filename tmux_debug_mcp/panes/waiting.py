@@ -6,39 +6,37 @@ draws on the whole screen does not print lines; then the rows that have changed 
 are matched.
 """
 
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import PaneLostError, ToolError
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
-from tmux_debug_mcp.logs.matching import Matcher, Scan
-from tmux_debug_mcp.logs.positioning import is_alternate_at
-from tmux_debug_mcp.vt.drawing import Drawing
+from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 
-from .capturing import capture_screen_rows
-from .looking.activity import Activity, Snapshot, prompting
+from .looking.activity import Activity, Awaits
 from .looking.state import State
-from .pane import Pane, ShownScreen
-from .reports import Reason, Report, output_excerpt, screen_excerpt
+from .observing import SLICE_BYTES, Observation
+from .pane import Pane
+from .reports import Reason, Report, Shows, report
 from .watching import Watch, watching
 
-MAX_OBSERVATION_CHARACTERS = 10_000
-# Limit for the text of an observation that the caller has not asked for.
-MAX_UNASKED_CHARACTERS = 2_000
-# The log is matched in slices: the output that an observation shows after a match is at most this.
-_SLICE_BYTES = 4096
 # After more output than this between two pauses, the next pause is at least `Times.flood_s`.
 _FLOOD_BYTES = 1 << 16
+
+# Begins the observation that a wait is about, given the pane and the patterns of the wait.
+Begin = Callable[[Pane, Matcher], Awaitable[Observation]]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """What ends a wait: the first of these conditions, the program's end, or the timeout.
+
+    A wait for patterns also ends when nothing can come any more: a shell is at its prompt and
+    nothing else runs in the pane, or hidden input is awaited.
 
     Attributes:
         pattern: A regular expression of RE2 that a line of output has to match.
@@ -47,8 +45,7 @@ class Conditions:
         is_for_rest: Wait until the pane is at rest.
         is_for_input: Wait until the program awaits something.
         timeout_s: The time to wait; 0 only looks at what is there.
-        max_characters: The limit for the text of the report.
-        advice: How to read output that is left out; `{cursor}` stands for where it begins.
+        shows: What the report shows.
     """
 
     pattern: str | None = None
@@ -57,62 +54,19 @@ class Conditions:
     is_for_rest: bool = False
     is_for_input: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
-    max_characters: int = MAX_OBSERVATION_CHARACTERS
-    advice: str = ""
+    shows: Shows = field(default_factory=Shows)
 
     @property
     def is_look(self) -> bool:
         """Whether there is no condition and no time to wait."""
-        look = Conditions(timeout_s=0, max_characters=self.max_characters, advice=self.advice)
-        return self == look
+        return self == Conditions(timeout_s=0, shows=self.shows)
+
+    def matcher(self) -> Matcher:
+        """Return the patterns, compiled; ArgumentError if one can't be used."""
+        return Matcher(self.pattern, self.stop_pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a wait begins to look.
-
-    Attributes:
-        cursor: Output from this cursor on can match.
-        shown_from: Output from this cursor on is shown; at most `cursor`.
-        rows: The rows that the screen had at `cursor`; empty if they are not known. Only other
-            rows can match.
-        before: The snapshot before the last keys; None if the wait does not follow keys.
-    """
-
-    cursor: int
-    shown_from: int
-    rows: Sequence[str] = ()
-    before: Snapshot | None = None
-
-
-def since_last_keys(pane: Pane) -> Origin:
-    """Return the origin at the last keys or the last job of the pane's shell, else at its start."""
-    job = pane.jobs.last
-    job_start = job.start if job and job.start is not None else 0
-    sent = pane.keyboard.last_sent
-    before = pane.terminal.before_typing
-    if sent is None or job_start > sent.cursor:
-        return Origin(job_start, job_start, before=before)
-    return Origin(sent.cursor, sent.cursor, sent.rows or _rows_shown_at(pane, sent.cursor), before)
-
-
-def since_cursor(pane: Pane, cursor: int) -> Origin:
-    """Return the origin at a cursor, which the pane's log must have reached."""
-    last_keys = since_last_keys(pane)
-    if cursor == last_keys.cursor:
-        return last_keys
-    return Origin(cursor, cursor, _rows_shown_at(pane, cursor))
-
-
-def _rows_shown_at(pane: Pane, cursor: int) -> Sequence[str]:
-    """Return the rows of the screen at a cursor; none unless the last result showed them."""
-    shown = pane.shown
-    return shown.rows if shown and shown.cursor == cursor else ()
-
-
-async def wait(
-    panes: Sequence[Pane], conditions: Conditions, origin_of: Callable[[Pane], Origin]
-) -> list[Report]:
+async def wait(panes: Sequence[Pane], conditions: Conditions, begin: Begin) -> list[Report]:
     """Wait for the first thing that happens in any of some panes, at least one.
 
     Returns:
@@ -122,36 +76,27 @@ async def wait(
     Raises:
         ArgumentError: A pattern can't be used.
     """
-    matcher = Matcher(conditions.pattern, conditions.stop_pattern)
+    matcher = conditions.matcher()
     deadline = panes[0].clock.now() + conditions.timeout_s
-    origins = [origin_of(pane) for pane in panes]
     happened: list[Report] = []
     timed_out: dict[int, Report] = {}
     errors: list[ToolError] = []
 
-    async def first(number: int) -> Report:
-        pane, origin = panes[number], origins[number]
-        async with watching(pane, origin.before) as watch:
-            return await _Wait(watch, conditions, origin, matcher).first(deadline)
+    async def wait_for_one(number: int) -> None:
+        try:
+            observation = await begin(panes[number], matcher)
+            one = await observe(observation, conditions, deadline)
+        except ToolError as error:  # raised below, since the task group would wrap it
+            errors.append(error)
+            tasks.cancel_scope.cancel()
+            return
+        if one.reason is Reason.TIMED_OUT:
+            timed_out[number] = one
+        elif not happened:
+            happened.append(one)
+            tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-
-        async def wait_for_one(number: int) -> None:
-            try:
-                try:
-                    report = await first(number)
-                except PaneLostError:  # it is known to have ended now, which the next wait sees
-                    report = await first(number)
-            except ToolError as error:  # raised below, since the task group would wrap it
-                errors.append(error)
-                tasks.cancel_scope.cancel()
-                return
-            if report.reason is Reason.TIMED_OUT:
-                timed_out[number] = report
-            elif not happened:
-                happened.append(report)
-                tasks.cancel_scope.cancel()
-
         for number in range(len(panes)):
             tasks.start_soon(wait_for_one, number)
     if happened:
@@ -161,82 +106,98 @@ async def wait(
     return [timed_out[number] for number in sorted(timed_out)]
 
 
+async def observe(observation: Observation, conditions: Conditions, deadline: float) -> Report:
+    """Go on with an observation until a condition is met; report what there is then."""
+    try:
+        async with watching(observation.pane, observation.before) as watch:
+            return await _Wait(watch, conditions, observation).first(deadline)
+    except PaneLostError:  # it is known to have ended now
+        async with watching(observation.pane, observation.before) as watch:
+            return await _Wait(watch, conditions, observation).first(deadline)
+
+
 class _Wait:
     """The wait for one pane."""
 
-    def __init__(
-        self, watch: Watch, conditions: Conditions, origin: Origin, matcher: Matcher
-    ) -> None:
+    def __init__(self, watch: Watch, conditions: Conditions, observation: Observation) -> None:
         self._watch = watch
         self._pane = pane = watch.pane
         self._clock = pane.clock
         self._times = pane.clock.times
         self._conditions = conditions
-        self._origin = origin
-        self._matcher = matcher
-        self._scan = Scan(pane.log, origin.cursor, pane.keyboard.sent)
-        has_shown_screen = (
-            origin.before is not None
-            and pane.shown is not None
-            and origin.before.group == pane.shown.group
-        )
-        # Is fed all output from the origin on.
-        self._drawing = Drawing(
-            is_alternate=is_alternate_at(pane.log, origin.cursor), has_addressed=has_shown_screen
-        )
-        self._was_drawing = self._drawing.is_on
-        self._screen_matched_to = origin.cursor  # rows were matched when this had been printed
-        self._matching_row: int | None = None
+        self._observation = observation
+        # How long the pane has to be quiet before the next look whether anything can come.
+        self._vain_look_s = pane.clock.times.quiet_s
 
     async def first(self, deadline: float) -> Report:
         """Return what meets a condition first, or what there is at the deadline."""
-        pane, scan = self._pane, self._scan
+        pane, observation = self._pane, self._observation
         async with pane.events.reading:
             await pane.ensure_log_writer()
         if not self._conditions.timeout_s and not await pane.ending():
             # Only one look is taken, and the log may lag behind the screen.
             await pane.drain()
         while True:
-            position = scan.position
+            position = observation.position
             ending = await pane.ending()
             reason = await self._reason(ending, deadline)
             if reason:
-                if reason.is_match:
+                if reason.is_match and observation.early is None:
                     await self._read_rest_of_line()
-                return await self._report(reason, ending)
-            until = deadline
-            if self._conditions.idle_s is not None:
-                until = min(until, self._clock.now() + self._conditions.idle_s - self._idle_s())
-            if scan.position - position > _FLOOD_BYTES:
-                flood_s = max(0.0, until - self._clock.now())
+                activity = self._watch.activity
+                return await report(observation, reason, activity, self._conditions.shows)
+            if observation.position != position:
+                self._vain_look_s = self._times.quiet_s
+            if observation.position - position > _FLOOD_BYTES:
+                flood_s = max(0.0, self._next_at(deadline) - self._clock.now())
                 await self._clock.sleep(min(self._times.flood_s, flood_s))
             else:
-                await self._watch.wait(until)
+                await self._watch.wait(self._next_at(deadline))
+
+    def _next_at(self, deadline: float) -> float:
+        """Return when to go on without news."""
+        quiet_since = self._clock.now() - self._idle_s()
+        until = deadline
+        if self._conditions.idle_s is not None:
+            until = min(until, quiet_since + self._conditions.idle_s)
+        if self._observation.matcher.has_patterns:
+            until = min(until, quiet_since + self._vain_look_s)
+        return until
 
     async def _reason(self, ending: State | None, deadline: float) -> Reason | None:
         """Return why the wait ends now, or None to go on."""
+        conditions, observation = self._conditions, self._observation
+        if observation.early is MatchReason.STOPPED:
+            return Reason.STOPPED
         if ending:
-            return await self._match_output(ending.cursor, deadline) or Reason.EXITED
+            match = await observation.read(ending.cursor, deadline) or observation.early
+            return Reason(match) if match else Reason.EXITED
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
-        match = await self._match_output(self._pane.log.size, deadline)
-        match = match or await self._match_screen() or activity_reason
+        # Without a timeout the wait is a single look at all there is.
+        until = deadline if conditions.timeout_s else deadline + self._times.starting_s
+        match = await observation.read(self._pane.log.size, until)
+        match = match or await observation.match_screen(is_look=not conditions.timeout_s)
         if match:
-            return match
-        conditions = self._conditions
+            return Reason(match)
+        if activity_reason:
+            return activity_reason
         if conditions.idle_s is not None and self._idle_s() >= conditions.idle_s:
             return Reason.IDLE
-        printed_bytes = self._scan.position - self._origin.cursor
+        printed_bytes = observation.position - observation.cursor
         if conditions.pattern is None and printed_bytes > MAX_LOG_BYTES:
             return Reason.FLOODED
         if self._clock.now() >= deadline:
             await self._pane.ensure_log_writer()
-            return Reason.TIMED_OUT
+            return Reason(observation.early) if observation.early else Reason.TIMED_OUT
+        if await self._is_in_vain():
+            return Reason.INPUT
         return None
 
     async def _reason_of_activity(self) -> Reason | None:
         """Look at the pane, if a condition depends on what it is doing."""
-        if not self._conditions.is_for_rest and not self._conditions.is_for_input:
+        conditions, early = self._conditions, self._observation.early
+        if not conditions.is_for_rest and not conditions.is_for_input and early is None:
             return None
         moment = await self._watch.moment()
         reason = self._reason_of(moment.activity)
@@ -250,6 +211,8 @@ class _Wait:
     def _reason_of(self, activity: Activity | None) -> Reason | None:
         if activity is None or activity.snapshot.is_over:
             return None
+        if self._observation.early:
+            return Reason(self._observation.early) if activity.is_at_rest else None
         if activity.is_awaiting:
             return Reason.INPUT
         if activity.is_at_rest and self._conditions.is_for_rest:
@@ -260,73 +223,28 @@ class _Wait:
         """Tell whether nothing was printed since a look."""
         return activity is not None and activity.snapshot.printed_bytes == self._pane.log.size
 
-    async def _match_output(self, end: int, deadline: float) -> Reason | None:
-        """Match new output up to a cursor, while there is time; return which pattern matches."""
-        position = -1
-        while position != self._scan.position:
-            position = self._scan.position
-            async with self._pane.events.reading:
-                lines = await self._scan.step(end, _SLICE_BYTES, self._drawing)
-                reason = self._matcher.first(lines)
-            if reason:
-                return Reason(reason)
-            # Without a timeout the wait is a single look at all there is.
-            if self._conditions.timeout_s and self._clock.now() > deadline:
-                return None
-        return None
-
-    def _drawer(self) -> Snapshot | None:
-        """Return a snapshot of the program that draws on the whole screen; None if none does."""
-        if not self._drawing.is_on:
-            return None
-        snapshot = self._pane.terminal.look()
-        # A shell at its prompt: the program that was drawing has ended.
-        return None if prompting(snapshot) else snapshot
-
-    async def _match_screen(self) -> Reason | None:
-        """Return which pattern matches a row that has changed; None if none does."""
-        position = self._scan.position
-        if not self._drawing.is_on or self._screen_matched_to == position:
-            return None
-        if not self._matcher.has_patterns:
-            return None
-        if self._conditions.timeout_s:
-            await self._clock.sleep(self._times.drawing_s)  # the program may draw the rest
-        if self._drawer() is None:
-            return None
-        self._screen_matched_to = position
-        rows, is_alternate = await self._capture()
-        # The program has left its screen, in output that was not read yet.
-        if self._drawing.is_alternate and not is_alternate:
-            return None
-        # Rows are compared wherever they are, so that a screen that scrolls does not match anew.
-        changed = Counter(rows) - Counter(self._origin.rows)
-        for number, row in enumerate(rows):
-            reason = self._reason_of_row(self._without_echo(row)) if changed[row] else None
-            if reason:
-                self._matching_row = number
-                return reason
-        return None
-
-    def _reason_of_row(self, row: str) -> Reason | None:
-        # Behind the last character of a row are blanks, which a pattern may end with.
-        reason = self._matcher.first([row]) or self._matcher.first([f"{row} "])
-        return Reason(reason) if reason else None
-
-    def _without_echo(self, row: str) -> str:
-        """Return a row without the keys typed last, and what is before them, if it has them."""
-        sent = self._pane.keyboard.last_sent
-        # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
-        if self._drawing.is_alternate or sent is None or self._origin.before is None:
-            return row
-        ends = [row.rfind(text) + len(text) for text in sent.texts if text in row]
-        return row[max(ends, default=0) :]
-
-    async def _capture(self) -> tuple[list[str], bool]:
-        """Return the rows of the screen, none if the pane is gone; and if it is the alternate."""
-        with contextlib.suppress(PaneLostError):
-            return await capture_screen_rows(self._pane)
-        return [], False
+    async def _is_in_vain(self) -> bool:
+        """Tell whether nothing more can come, until somebody types; look only now and then."""
+        pane, quiet_s = self._pane, self._idle_s()
+        is_wait = bool(self._conditions.timeout_s) and self._observation.matcher.has_patterns
+        if not is_wait or quiet_s < self._vain_look_s or pane.keyboard.holder:
+            return False
+        self._vain_look_s = max(quiet_s, self._vain_look_s) * 2
+        activity = await self._watch.look()
+        if not activity.is_awaiting or not self._is_fresh(activity):
+            return False
+        if activity.awaits is Awaits.HIDDEN_INPUT:
+            return True
+        if activity.shell is None:
+            return False
+        # The shell itself, and what waits for it.
+        waiting = {pane.leader.pid}
+        pid = activity.shell.pid
+        while pid > 1 and pid not in waiting:
+            waiting.add(pid)
+            stat = processes.read_stat(pid)
+            pid = stat.ppid if stat else 0
+        return waiting.issuperset(processes.descendants(pane.leader.pid))
 
     def _idle_s(self) -> float:
         """Return the seconds since something was printed or typed, or the pane was made."""
@@ -336,62 +254,17 @@ class _Wait:
 
     async def _read_rest_of_line(self) -> None:
         """Read the rest of the line that matched, if it follows at once."""
-        pane, scan = self._pane, self._scan
+        pane, observation = self._pane, self._observation
         deadline = self._clock.now() + self._times.rest_of_line_s
-        while not scan.is_at_line_end and not self._drawing.is_on:
+        while not observation.is_at_line_end and not observation.drawing.is_on:
             ending = await pane.ending()
             end = ending.cursor if ending else pane.log.size
-            data = pane.log.read(scan.position, min(_SLICE_BYTES, end - scan.position))
+            data = pane.log.read(observation.position, min(SLICE_BYTES, end - observation.position))
             line, line_feed, _ = data.partition(b"\n")
-            line_end = scan.position + len(line) + len(line_feed)
-            await scan.step(line_end, _SLICE_BYTES, self._drawing)
-            if len(data) == _SLICE_BYTES:
+            await observation.read(observation.position + len(line) + len(line_feed))
+            if len(data) == SLICE_BYTES:
                 return
             if not data:
                 if ending or self._clock.now() >= deadline:
                     return
                 await self._watch.wait(deadline)
-
-    async def _report(self, reason: Reason, ending: State | None) -> Report:
-        pane, scan, origin, conditions = self._pane, self._scan, self._origin, self._conditions
-        end = scan.seen_to
-        # Without a match, all output of a program that has ended is shown.
-        if ending and not reason.is_match:
-            end = ending.cursor
-        start = min(origin.shown_from, end)
-        state = ending or await self._state()
-        drawer = None if ending else self._drawer()
-        if drawer:
-            end = pane.log.size  # the screen shows at least the output up to here
-            rows, _ = await self._capture()
-            pane.shown = ShownScreen(end, rows, drawer.group)
-            row = self._matching_row
-            if row is None and reason is Reason.MATCHED:
-                matching = (number for number, one in enumerate(rows) if self._reason_of_row(one))
-                row = next(matching, None)
-            excerpt = screen_excerpt(
-                rows, row if reason is Reason.MATCHED else None, conditions.max_characters
-            )
-            size = pane.log.columns, pane.log.rows
-            return Report(reason, pane, state, excerpt, start, end, size, scan.unseen_bytes)
-        # All that was read is trimmed from the log already.
-        if end < pane.log.kept_from and not reason.is_match:
-            end = pane.log.size
-        # Output before the program left the alternate screen is gone with that screen.
-        left_at = self._drawing.switched_at
-        if left_at:
-            start = min(end, max(start, origin.cursor + left_at))
-        has_crashed = bool(ending and (ending.exit_code or ending.signal))
-        last_screen = origin.rows if has_crashed and self._was_drawing else None
-        async with pane.events.reading:  # many waits may end at the same time
-            excerpt, start = await output_excerpt(
-                pane, start, end, last_screen, conditions.max_characters, conditions.advice
-            )
-        return Report(reason, pane, state, excerpt, start, end, None, scan.unseen_bytes)
-
-    async def _state(self) -> State:
-        """Return the state of the pane, as the last look has it if nothing was printed since."""
-        pane, activity = self._pane, self._watch.activity
-        if activity and self._is_fresh(activity) and not await pane.ending():
-            return pane.running(activity.snapshot, activity.awaits)
-        return await pane.state()

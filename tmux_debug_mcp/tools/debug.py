@@ -1,33 +1,42 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
+from dataclasses import replace
 from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
 from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.matching import compiled
+from tmux_debug_mcp.logs.matching import Matcher, compiled
 from tmux_debug_mcp.logs.reading import read_abridged, read_forward
 from tmux_debug_mcp.logs.searching import search
 from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
-from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.readable import Readable, last_lines
-from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
-from tmux_debug_mcp.panes.sending import send
-from tmux_debug_mcp.panes.waiting import (
-    MAX_UNASKED_CHARACTERS,
-    Conditions,
-    Origin,
+from tmux_debug_mcp.panes.observing import (
+    Observation,
     since_cursor,
     since_last_keys,
-    wait,
+    since_start,
 )
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.readable import Readable, last_lines
+from tmux_debug_mcp.panes.reports import (
+    MAX_ASKED_CHARACTERS,
+    MAX_UNASKED_CHARACTERS,
+    STEP_CHARACTERS,
+    Reason,
+    Shows,
+    report,
+)
+from tmux_debug_mcp.panes.running.outcomes import Outcome
+from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
+from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
-from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
+from .arguments import MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import meta, observed, ran, row, shown_command, status
+from .results import meta, observed, ran, row, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -41,11 +50,12 @@ INSTRUCTIONS = (
 )
 
 # What the note in the place of left out output says.
-_GAP_ADVICE = "tmux_capture_pane since {cursor} reads them"
+_GAP_ADVICE = "tmux_capture_pane since {cursor}, lines {lines}"
 # Lines that a capture returns where no number is given. `since` then reads up to the cap.
 _LINES = 100
-# Conditions of a wait whose report says how to read the output that it leaves out.
-_observing = partial(Conditions, advice=_GAP_ADVICE)
+_MATCHING_LINES = 20
+# Limit for the text where it is what was asked for.
+_MAX_CHARACTERS = 16_000
 
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
@@ -59,13 +69,18 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
     may_take_long=True,
 )
 async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
-    conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
-    new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
+    given = arguments
+    conditions = _conditions(
+        engine.clock.times, given.timeout_s, wait_for=given.wait_for, show=given.show
+    )
+    new = NewPane(given.command, given.name, cwd=given.cwd, env=given.env or {})
     check(new)
     pane = await _create(engine, new)
-    confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
-    confirmed += shown_command(pane.command)
-    return await _observed(pane, conditions, Origin(0, 0), confirmed)
+    confirmed = f"Created pane '{pane.name}' (id: {pane.id})"
+    if conditions is None:
+        return await _confirmed(pane, confirmed)
+    observation = await since_start(pane, conditions.matcher())
+    return await _observed(observation, conditions, confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -90,47 +105,73 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
     may_take_long=True,
 )
 async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
-    conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
-    pane = await engine.find(arguments.pane_id)
+    given = arguments
+    conditions = _conditions(
+        engine.clock.times,
+        given.timeout_s,
+        wait_for=given.wait_for,
+        stop_pattern=given.stop_pattern,
+        show=given.show,
+    )
+    pane = await engine.find(given.pane_id)
     try:
-        parts = steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
+        parts = steps(given.keys, literal=given.literal, paste=given.paste)
     except KeysError:
-        if not arguments.secret:
+        if not given.secret:
             raise
         raise KeysError(
             "The secret keys can't be typed as they are. Set literal, and send key names in a "
             "call of their own."
         ) from None
-    step_timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout_s is None else arguments.timeout_s
-    sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
+    step_timeout_s = DEFAULT_TIMEOUT_S if given.timeout_s is None else given.timeout_s
+    matcher = conditions.matcher() if conditions else None
+    sending = await send(pane, parts, step_timeout_s, matcher)
     confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+    if conditions is None or sending.observation is None:
+        return await _confirmed(pane, confirmed)
+    room = conditions.shows.max_characters + STEP_CHARACTERS * (sending.done - 1)
+    shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
     if sending.why_not:
-        conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
-    origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
-    return await _observed(pane, conditions, origin, confirmed)
+        conditions = Conditions(timeout_s=0)
+    conditions = replace(conditions, shows=shows)
+    return await _observed(sending.observation, conditions, confirmed)
 
 
-def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:
+def _conditions(
+    times: Times,
+    timeout_s: float | None,
+    *,
+    wait_for: str | None,
+    stop_pattern: str | None = None,
+    show: str | None,
+) -> Conditions | None:
     """Return what a create or a send waits for, None where nothing is to be observed."""
-    if wait_for is not None:
-        compiled("wait_for", wait_for)  # before anything is done
-        return _observing(wait_for, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
-    if timeout_s == 0:
+    patterns = {"wait_for": wait_for, "stop_pattern": stop_pattern, "show": show}
+    for name, pattern in patterns.items():
+        if pattern is not None:
+            compiled(name, pattern)  # before anything is done
+    if timeout_s == 0 and wait_for is None:
         return None
-    return _observing(
-        is_for_rest=True,
-        timeout_s=times.rest_s if timeout_s is None else timeout_s,
-        max_characters=MAX_UNASKED_CHARACTERS,
+    is_asked = wait_for is not None
+    most = MAX_ASKED_CHARACTERS if is_asked else MAX_UNASKED_CHARACTERS
+    default_s = DEFAULT_TIMEOUT_S if is_asked else times.rest_s
+    return Conditions(
+        wait_for,
+        stop_pattern,
+        is_for_rest=not is_asked,
+        timeout_s=default_s if timeout_s is None else timeout_s,
+        shows=Shows(most, _GAP_ADVICE, show),
     )
 
 
-async def _observed(
-    pane: Pane, conditions: Conditions | None, origin: Origin, confirmed: str
-) -> Answer:
-    if conditions is None:
-        state = await pane.state()
-        return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
-    return observed(await wait([pane], conditions, lambda _pane: origin), conditions, confirmed)
+async def _confirmed(pane: Pane, confirmed: str) -> Answer:
+    state = await pane.state()
+    return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
+
+
+async def _observed(observation: Observation, conditions: Conditions, confirmed: str) -> Answer:
+    deadline = observation.pane.clock.now() + conditions.timeout_s
+    return observed([await observe(observation, conditions, deadline)], conditions, confirmed)
 
 
 @TOOLSET.tool(
@@ -154,12 +195,12 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
-    text = await last_lines(pane, lines, MAX_TEXT_CHARACTERS, ansi=arguments.ansi)
+    text = await last_lines(pane, lines, _MAX_CHARACTERS, ansi=arguments.ansi)
     now = await pane.state()
     if now.is_lost:  # the capture has found that tmux no longer has it
         state = now
     whole = Excerpt(text.split("\n"), [])
-    excerpt = cut_in_the_middle(whole, MAX_TEXT_CHARACTERS)
+    excerpt = cut_in_the_middle(whole, _MAX_CHARACTERS)
     blocks = [excerpt.text, status(pane, state)]
     return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
@@ -171,7 +212,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
     lines = None if arguments.lines is None else min(arguments.lines, MAX_TEXT_LINES)
-    piece = await read_forward(pane.log, since, end, MAX_TEXT_CHARACTERS, lines)
+    piece = await read_forward(pane.log, since, end, _MAX_CHARACTERS, lines)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
     remarks = []
@@ -193,7 +234,7 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
     _check_no_ansi(arguments, "pattern")
     expression = compiled("pattern", pattern, is_for_bytes=True)
     since = arguments.since or 0
-    lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
+    lines = min(arguments.lines or _MATCHING_LINES, MAX_TEXT_LINES)
     state = await pane.state()
     await _check_cursor(pane, since)
     excerpt, count = await search(pane.log, since, state.cursor, expression, lines)
@@ -235,6 +276,8 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         )
     new = NewPane(command, cwd=arguments.cwd, is_evictable=True)
     check(new)
+    if arguments.show is not None:
+        compiled("show", arguments.show)
     if arguments.pane_id is not None:
         pane = await engine.find(arguments.pane_id)
         outcome = await run_in_shell(pane, command, timeout_s, _output)
@@ -242,12 +285,25 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         pane = await engine.create(new)
         outcome = await run_in_pane(pane, timeout_s, _output)
         await engine.retire_run_panes()
-    return ran(pane, outcome, timeout_s)
+    return await _ran(pane, outcome, arguments)
+
+
+async def _ran(pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
+    """Return the answer of a run; of a command that goes on, with the screen that it draws on."""
+    size = None
+    if outcome.reason.leaves_command or arguments.show is not None:
+        observation = await since_cursor(pane, Matcher(None, None), outcome.start)
+        await observation.read(outcome.end)
+        shows = Shows(_MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
+        seen = await report(observation, Reason.INPUT, None, shows, outcome.end)
+        outcome = replace(outcome, excerpt=seen.excerpt)
+        size = seen.screen
+    return ran(pane, outcome, arguments.timeout_s, size)
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
     excerpt, _ = await read_abridged(
-        log, start, end, MAX_OUTPUT_CHARACTERS, folds=False, advice=_GAP_ADVICE
+        log, start, end, _MAX_CHARACTERS, folds=False, advice=_GAP_ADVICE
     )
     return excerpt
 
@@ -268,13 +324,20 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
         )
     given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
     names_no_condition = given == (None, None, None)
-    conditions = _observing(*given, is_for_input=names_no_condition, timeout_s=arguments.timeout_s)
+    if arguments.show is not None:
+        compiled("show", arguments.show)
+    conditions = Conditions(
+        *given,
+        is_for_input=names_no_condition,
+        timeout_s=arguments.timeout_s,
+        shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),
+    )
     panes = [await engine.find(name) for name in dict.fromkeys(names)]
-    origin = since_last_keys
+    begin: Begin = since_last_keys
     if arguments.since is not None:
         await _check_cursor(panes[0], arguments.since)
-        origin = partial(since_cursor, cursor=arguments.since)
-    return observed(await wait(panes, conditions, origin), conditions)
+        begin = partial(since_cursor, cursor=arguments.since)
+    return observed(await wait(panes, conditions, begin), conditions)
 
 
 @TOOLSET.tool(

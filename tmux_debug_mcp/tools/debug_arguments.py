@@ -35,9 +35,9 @@ def _one_or_several(description: str, max_items: int, **rules: int) -> Declarati
 
 
 _PaneId = Annotated[str, string("Pane id or name")]
-_WaitFor = Annotated[
-    str | None, string("Wait for this regular expression, in a line that is new or has changed")
-]
+_WaitFor = Annotated[str | None, string("Regular expression to wait for, in a new line or row")]
+_StopPattern = Annotated[str | None, string("Another that ends it, such as 'error|panic'")]
+_Show = Annotated[str | None, string("Return only lines that match this")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class CreatePane:
     cwd: Directory = None
     env: Variables = None
     wait_for: _WaitFor = None
+    show: _Show = None
     timeout_s: Annotated[
         float | None,
         _timeout("Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
@@ -63,6 +64,8 @@ class SendKeys:
     paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
     secret: Annotated[bool, argument("Keep the keys out of the audit log")] = False
     wait_for: _WaitFor = None
+    stop_pattern: _StopPattern = None
+    show: _Show = None
     timeout_s: Annotated[
         float | None,
         _timeout(
@@ -76,7 +79,8 @@ class SendKeys:
 class CapturePane:
     pane_id: _PaneId
     lines: Annotated[
-        int | None, argument(f"How many lines (default 100, max {MAX_TEXT_LINES})", minimum=1)
+        int | None,
+        argument(f"How many lines (default 100, with pattern 20; max {MAX_TEXT_LINES})", minimum=1),
     ] = None
     since: Annotated[int | None, argument("Cursor to read on from, oldest first", minimum=0)] = None
     pattern: Annotated[str | None, string("Regular expression")] = None
@@ -88,6 +92,7 @@ class Run:
     command: Annotated[str, string("Shell command; may have several lines")]
     pane_id: Annotated[str | None, string("Pane with a shell at its prompt")] = None
     cwd: Annotated[str | None, string("Directory to run in, without pane_id")] = None
+    show: _Show = None
     timeout_s: Annotated[float, _timeout("Seconds to give it (default 30)")] = DEFAULT_TIMEOUT_S
 
 
@@ -98,15 +103,14 @@ class Wait:
         _one_or_several("Pane id or name, or an array of them", _MAX_PANES, minLength=1),
     ]
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
-    stop_pattern: Annotated[
-        str | None, string("Another one that ends the wait, such as 'error|panic'")
-    ] = None
+    stop_pattern: _StopPattern = None
     idle_s: Annotated[
         float | None, argument("Until nothing is printed for so many seconds", minimum=0)
     ] = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
     ] = None
+    show: _Show = None
     timeout_s: Annotated[float, _timeout("Most seconds to wait (default 30); 0 looks now")] = (
         DEFAULT_TIMEOUT_S
     )

@@ -22,6 +22,7 @@ from tmux_debug_mcp.panes.waiting import Conditions
 from .toolset import Answer, ask_a_person, came_out
 
 _MAX_COMMAND_CHARACTERS = 100
+_NO_MATCH = "no line matches"
 _REASON_REMARKS = {
     Reason.MATCHED: "matched",
     Reason.STOPPED: "stop_pattern matched",
@@ -123,11 +124,14 @@ def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: s
 def _observed_status(report: Report, conditions: Conditions) -> str:
     remarks = []
     reason_remark = _reason_remark(report.reason, conditions)
+    if report.reason is Reason.INPUT and report.was_for_match:
+        reason_remark = _NO_MATCH
     if reason_remark:
         remarks.append(reason_remark)
+    if report.is_early:
+        remarks.append("before the last step")
     if report.screen:
-        columns, rows = report.screen
-        remarks.append(f"screen {columns}x{rows}")
+        remarks.append(_screen_remark(report.screen))
     if report.unseen_bytes:
         remarks.append(f"{report.unseen_bytes} bytes passed too fast to be matched")
     return status(report.pane, report.state, *remarks, cursor=report.end)
@@ -145,8 +149,15 @@ def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
     return f"{waited} after {conditions.timeout_s:g} s"
 
 
-def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
-    """Return the answer of a run: the command's output, and how it ended."""
+def _screen_remark(size: tuple[int, int]) -> str:
+    columns, rows = size
+    return f"screen {columns}x{rows}"
+
+
+def ran(
+    pane: Pane, outcome: Outcome, timeout_s: float, screen: tuple[int, int] | None = None
+) -> Answer:
+    """Return the answer of a run: the command's output, or its screen, and how it ended."""
     facts = {
         **meta(pane, outcome.state, outcome.excerpt),
         "reason": outcome.reason,
@@ -157,6 +168,8 @@ def ran(pane: Pane, outcome: Outcome, timeout_s: float) -> Answer:
     output = outcome.excerpt.text
     ending = outcome.remark(timeout_s)
     remarks = [ending] if ending else []
+    if screen:
+        remarks.append(_screen_remark(screen))
     if outcome.exit_code is not None and outcome.state.is_running:  # else the state has it
         remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     blocks = [output, status(pane, outcome.state, *remarks)]

@@ -5,21 +5,17 @@ be followed is followed from where it is now, and the next line says what was pa
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
-from tmux_debug_mcp.panes.waiting import (
-    Conditions,
-    Origin,
-    since_cursor,
-    since_last_keys,
-    wait,
-)
+from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.arguments import Parser, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import Wait
@@ -111,19 +107,16 @@ async def follow(
 async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher) -> int:
     """Send a pane's events until it has ended or `stop_pattern` matches."""
     conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
-    origin = since_last_keys(pane)
+    begin: Begin = since_last_keys
     if given.since is not None:
-        origin = since_cursor(pane, given.since)
+        begin = partial(since_cursor, cursor=given.since)
     input_at = -1  # the cursor where it was last told that something is awaited
     passed_bytes = 0
     told_at = 0.0
 
-    def origin_of(_pane: Pane) -> Origin:
-        return origin
-
     while True:
         size = pane.log.size
-        [report] = await wait([pane], conditions, origin_of)
+        [report] = await wait([pane], conditions, begin)
         reason, end = report.reason, report.end
         if reason is Reason.TIMED_OUT:
             continue
@@ -139,7 +132,7 @@ async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher
             return OTHERWISE
         newest = pane.log.size - _MAX_BEHIND_BYTES
         passed_bytes += max(0, newest - end)
-        origin = since_cursor(pane, max(end, newest))
+        begin = partial(since_cursor, cursor=max(end, newest))
         if reason is Reason.INPUT:  # which is news again once it has printed more
             input_at = end
             async with pane.subscribe() as subscription:

@@ -5,6 +5,7 @@ next lines, and SO and SI around letters of the line drawing set.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
@@ -15,6 +16,10 @@ _SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
 _DRAWN = re.compile(r"\016([^\017]*)|\017")
+# SGR's parameters for a background: 40 to 47, and bright ones.
+_BACKGROUND = re.compile("4[0-7]|10[0-7]")
+# Group: the parameters of an SGR; else text.
+_SGR_OR_TEXT = re.compile(r"\033\[([0-9;:]*)m|\033\][^\033]*\033\\\\|[^\033]+|\033")
 # Group: a sequence among these letters.
 _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
@@ -71,3 +76,53 @@ def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
     attributes = "".join(_INVISIBLE.findall("".join(before)))
     width = len(Row(_INVISIBLE.sub("", row)).edit())
     return attributes + row + "\033[0m" + " " * (columns - width)
+
+
+def highlighted_row(data: bytes) -> int | None:
+    """Return the number of the row, from 0, that is highlighted among rows that are not.
+
+    Most of its letters are reversed or on another background than those of the rows next to it. The
+    first and the last row with text are titles and status lines. None if no row is, or several are.
+    """
+    styles: dict[int, tuple[str, bool]] = {}
+    background, is_reversed = "", False
+    for number, line in enumerate(data.decode(errors="replace").split("\n")):
+        letters: Counter[tuple[str, bool]] = Counter()
+        for part in _SGR_OR_TEXT.finditer(line):
+            if part[1] is None:
+                count = sum(map(str.isalnum, part[0]))
+                if count:
+                    letters[background, is_reversed] += count
+            else:
+                background, is_reversed = _style_after(part[1], background, is_reversed)
+        if letters:
+            [(styles[number], _)] = letters.most_common(1)
+    numbers = list(styles)
+    found = []
+    for above, number, below in zip(numbers, numbers[1:], numbers[2:], strict=False):
+        style = styles[number]
+        if style != ("", False) and style not in (styles[above], styles[below]):
+            found.append(number)
+    return found[0] if len(found) == 1 else None
+
+
+def _style_after(parameters: str, background: str, is_reversed: bool) -> tuple[str, bool]:  # noqa: FBT001
+    """Return the background, empty for the usual one, and whether it is reversed, after an SGR."""
+    codes = parameters.replace(":", ";").split(";")
+    while codes:
+        code = codes.pop(0)
+        if code in ("", "0"):
+            background, is_reversed = "", False
+        elif code in ("7", "27"):
+            is_reversed = code == "7"
+        elif code == "49":
+            background = ""
+        elif code in ("38", "48"):
+            # 5 and a number, or 2 and three of them.
+            count = 2 if codes[:1] == ["5"] else 4
+            if code == "48":
+                background = ";".join(codes[:count])
+            del codes[:count]
+        elif _BACKGROUND.fullmatch(code):
+            background = code
+    return background, is_reversed

@@ -1,79 +1,182 @@
-"""Recognises that a program draws on the whole screen, from what it prints. No I/O.
+"""Recognises, from what was printed alone, where a program draws on the whole screen. No I/O.
 
-A program does that when it has switched to the alternate screen, or has moved the cursor to a place
-(CUP, HVP, VPA). To move it to the first place and clear the screen, as `clear` does, is no drawing
-unless the cursor is hidden.
+A program draws on the screen from when
+
+- it switches to the alternate screen, until it switches back, or
+- it moves the cursor to a place on the main screen (CUP, HVP, VPA), until output goes on in lines:
+  the whole screen scrolls, a line editor begins (it switches bracketed paste on), the cursor
+  returns to where it was saved before, or the terminal is reset.
+
+To move the cursor to the first place and clear the screen, as `clear` does, is not drawing, unless
+the cursor is hidden.
 """
 
+import copy
 import re
+
+from .sizes import ROWS
 
 # Group: `h` switches to the alternate screen, `l` back to the main screen.
 _SWITCH = re.compile(rb"\033\[\?(?:47|1047|1049)([hl])")
-# Sequences that tell. What follows a move to the first place has to be there, so that an erasure of
-# the screen (ED) behind it is not overlooked. Lookbehinds in Python need a fixed width.
+# Sequences that tell.
 _TOKEN = re.compile(
     rb"""
-    \033\[ \? (?:47|1047|1049) ([hl])                 # 1: the alternate screen
-    | \033\[ \?25 ([hl])                              # 2: the visibility of the cursor
-    | (                                               # 3: a move that is drawing
-        \033\[ (?: \d+;\d+[Hf] | \d+d | \d+[Hf] ) (?<! \033\[1;1H ) (?<! \033\[1;1f )
-        | (?<! \033\[[23]J ) (?<! \033\[J )           #    to the first place, without an ED before
-          \033\[ (?: 1;1 | ; )? [Hf]
-          (?= [^\033] | \033[^\[] | \033\[[^0-3J] | \033\[[0-3][^J] )   # and without one behind
-      )
-    | (                                               # 4: a move to the first place, with an ED
-        (?: (?<= \033\[[23]J ) | (?<= \033\[J ) ) \033\[ (?: 1;1 | ; )? [Hf]
-        | \033\[ (?: 1;1 | ; )? [Hf] (?= \033\[[0-3]?J )
-      )
+    \033 (?:
+        \[ \? (?:47|1047|1049) ([hl])           # 1: the alternate screen
+      | \[ \? 25 ([hl])                         # 2: the visibility of the cursor
+      | \[ (?: (?: 1;1 | ; )? [Hf] ) ()          # 3: a move to the first place
+      | \[ (?: (\d+) ; \d* [Hf] | (\d+) [dHf] ) # 4, 5: a move to another one, with its row
+      | \[ (\d*) (?: ; (\d*) )? r              # 6, 7: the scroll region (DECSTBM)
+      | (c | \[\?2004h)                         # 8: a reset (RIS); a line editor begins
+      | (7 | \[s)                               # 9: the cursor is saved (DECSC)
+      | (8 | \[u)                               # 10: and restored (DECRC)
+    )
     """,
-    re.DOTALL | re.VERBOSE,
+    re.VERBOSE,
 )
+# An erasure of the screen (ED), and what may become one with more bytes.
+_ERASURE = re.compile(rb"\033\[[0-3]?J")
+_PART_OF_ERASURE = re.compile(rb"(?:\033(?:\[[0-3]?)?)?")
+_ERASURE_BYTES = 4
 # Bytes that are searched again with the next ones. No sequence that tells is longer.
 _OVERLAP_BYTES = 16
+# The number of the group that a move to the first place has.
+_HOME = 3
 
 
 class Drawing:
-    """Whether a program draws on the whole screen, while its output goes by.
-
-    It may have switched to the alternate screen before, or moved the cursor to a place.
+    """Where a program draws on the whole screen, while its output goes by.
 
     Attributes:
+        start: The cursor of the first byte.
+        rows: How many rows the screen has.
         is_alternate: The alternate screen is on.
-        switched_at: The number of bytes fed when the alternate screen was last switched off.
+        spans: The parts of the output that have drawn, from one cursor to another, in order. The
+            one that goes on is not among them.
     """
 
-    def __init__(self, *, is_alternate: bool = False, has_addressed: bool = False) -> None:
+    def __init__(
+        self,
+        start: int = 0,
+        rows: int = ROWS,
+        *,
+        is_alternate: bool = False,
+    ) -> None:
+        self.start = start
         self.is_alternate = is_alternate
-        self.switched_at = 0
-        self._has_addressed = has_addressed
+        self.spans: list[tuple[int, int]] = []
+        self.rows = rows
+        self._is_addressed = False
+        self._begun_at = start if is_alternate else 0
+        self._moved_to = 0  # where the last move to a place ends
+        self._row = 0  # the row of that move
+        self._line_feeds = 0  # since then
+        self._has_region = False
+        self._was_addressed = False  # when the cursor was saved
         self._is_cursor_hidden = False
         self._overlap = b""
-        self._fed = 0
+        self._end = start
 
     @property
     def is_on(self) -> bool:
-        """The program draws on the whole screen."""
-        return self.is_alternate or self._has_addressed
+        """A program draws on the whole screen."""
+        return self.is_alternate or self._is_addressed
 
-    def feed(self, data: bytes) -> None:
+    @property
+    def end(self) -> int:
+        """The cursor after the bytes that went by."""
+        return self._end
+
+    def copy(self, rows: int | None = None) -> "Drawing":
+        """Return a drawing that goes on where this one does, on a screen of so many rows."""
+        other = copy.copy(self)
+        other.spans = list(self.spans)
+        other.rows = rows or self.rows
+        return other
+
+    def all_spans(self) -> list[tuple[int, int]]:
+        """Return the spans, with the one that goes on, up to the end."""
+        if not self.is_on:
+            return list(self.spans)
+        return [*self.spans, (self._begun_at, self._end)]
+
+    def forget(self) -> None:
+        """Forget the spans so far; one that goes on begins here."""
+        self.start = self._begun_at = self._moved_to = self._end
+        self.spans.clear()
+
+    def feed(self, data: bytes | bytearray) -> None:
         """Take the next bytes of output."""
-        start = self._fed - len(self._overlap)
-        self._fed += len(data)
+        begin = self._end - len(self._overlap)
+        self._end += len(data)
         data = self._overlap + data
+        counted = len(self._overlap)  # line feeds before this are counted
         end = 0
         for token in _TOKEN.finditer(data):
-            screen, cursor, move, _ = token.groups()
+            self._count_line_feeds(data, counted, token.start())
+            if token.lastindex == _HOME and _PART_OF_ERASURE.fullmatch(data, token.end()):
+                counted = max(counted, token.start())
+                break  # the next bytes tell what it is
             end = token.end()
-            if screen:
-                self.is_alternate = screen == b"h"
-                if not self.is_alternate:
-                    self._has_addressed = False
-                    self.switched_at = start + end
-            elif cursor:
-                self._is_cursor_hidden = cursor == b"l"
-            elif move or self._is_cursor_hidden:
-                self._has_addressed = True
+            counted = max(counted, end)
+            self._take(token, begin)
+        self._count_line_feeds(data, counted, len(data))
         self._overlap = data[max(end, len(data) - _OVERLAP_BYTES) :]
+
+    def _count_line_feeds(self, data: bytes | bytearray, start: int, end: int) -> None:
+        """Count line feeds after a move on the main screen. Where they scroll it, it is over."""
+        if not self._is_addressed or self.is_alternate:
+            return
+        self._line_feeds += data.count(b"\n", start, end)
+        if self._row + self._line_feeds > self.rows and not self._has_region:
+            self._stop(self._moved_to)
+
+    def _take(self, token: re.Match[bytes], begin: int) -> None:
+        """Take a sequence that tells; `begin` is the cursor of the data that it was found in."""
+        screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
+        start, end = begin + token.start(), begin + token.end()
+        if screen == b"h":
+            self._begin(start)
+            self.is_alternate = True
+        elif screen:
+            self._stop(start)
+        elif cursor:
+            self._is_cursor_hidden = cursor == b"l"
+        elif row or line or home is not None:
+            if home is None or self._is_cursor_hidden or not _erases(token):
+                self._begin(start)
+                self._is_addressed = True
+                self._moved_to = max(end, self.start)
+                self._row = int(row or line or 1)
+                self._line_feeds = 0
+        elif reset:
+            if not self.is_alternate:
+                self._stop(start)
+            self._has_region = False
+        elif save:
+            self._was_addressed = self._is_addressed
+        elif restore:
+            if not self._was_addressed and not self.is_alternate:
+                self._stop(end)
+        else:
+            is_whole = int(top or 1) <= 1 and int(bottom or self.rows) >= self.rows
+            self._has_region = not is_whole
+
+    def _begin(self, cursor: int) -> None:
+        if not self.is_on:
+            self._begun_at = max(cursor, self.start)
+
+    def _stop(self, cursor: int) -> None:
+        if self.is_on and cursor > self._begun_at:
+            self.spans.append((self._begun_at, cursor))
+        self.is_alternate = self._is_addressed = False
+
+
+def _erases(home: re.Match[bytes]) -> bool:
+    """Tell whether the screen is erased right before or after a move to the first place."""
+    data, start = home.string, home.start()
+    before = data[max(0, start - _ERASURE_BYTES) : start]
+    return bool(_ERASURE.match(data, home.end()) or re.search(_ERASURE.pattern + rb"$", before))
 
 
 def last_switch(data: bytes) -> bool | None:

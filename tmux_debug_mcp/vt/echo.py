@@ -51,24 +51,20 @@ class Echoes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """Keys that were sent to a pane.
+class Typed:
+    """Text that was typed into a pane.
 
     Attributes:
         cursor: The size of the pane's log before.
-        texts: The typed text in pieces, split at control characters, without surrounding blanks.
+        texts: The text in pieces, split at control characters, without surrounding blanks.
         echoes: Who echoes it, as far as the kernel knows: a program may have a line editor.
-        number: How many were sent to the pane before.
-        at: When they were sent, by the engine's clock.
-        rows: The rows of the screen before, if a program draws there.
+        number: How many times something was typed into the pane before.
     """
 
     cursor: int
     texts: Sequence[str]
     echoes: Echoes
     number: int
-    at: float
-    rows: Sequence[str] = ()
 
 
 class _Texts:
@@ -115,7 +111,7 @@ class Echo:
     A line editor may echo some of the keys again that were sent before.
     """
 
-    def __init__(self, before: Iterable[Sent] = ()) -> None:
+    def __init__(self, before: Iterable[Typed] = ()) -> None:
         self._typed = _Texts()
         self._expected = _Texts()
         self._echoes: list[Echoes] = []  # for each expected text
@@ -128,7 +124,7 @@ class Echo:
             self._typed.add(sent.texts)
         self._typed.next = max(0, len(self._typed.texts) - _NEAR_NEXT)
 
-    def expect(self, sent: Sent) -> None:
+    def expect(self, sent: Typed) -> None:
         """Expect the echo of keys that are sent now."""
         self._typed.add(sent.texts)
         if sent.echoes is Echoes.NOBODY:

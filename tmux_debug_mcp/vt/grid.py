@@ -81,6 +81,21 @@ class Grid:
             lines.pop()
         return lines
 
+    def shown_lines(self) -> list[Line]:
+        """Return the lines that are not settled, without blank lines at the end."""
+        return _without_blank_end(self.lines())
+
+    def end_lines(self) -> None:
+        """Settle the lines of the screen as they are. What is written to them later is new."""
+        if self._history is None:
+            return
+        lines = self.lines()
+        if lines and not lines[-1].text:
+            lines.pop()  # the cursor's line
+        self._history.lines += lines
+        self._history.begun = []
+        self.forget(has_cursor=False)
+
     def text(self) -> str:
         """Return the rows of the screen, without trailing blanks and trailing empty rows."""
         rows = [str(row).replace(FORGOTTEN, " ").rstrip() for row in self._rows[self._top :]]
@@ -327,7 +342,7 @@ class Grid:
         self.settle()
         new = new_at_start(self._rows[: self._row + 1])
         if self._history is not None:
-            self._history.lines += _without_blank_end(self.lines())
+            self._history.lines += self.shown_lines()
             self._history.begun = []
         self._rows = new
         self._grow(self._row + 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT, CharacterSets
 from .grid import Grid
-from .rows import History, cell_width
+from .rows import History, Line, cell_width
 from .sequences import FRESH_INVISIBLE, TOKEN, control_sequence
 
 # All control characters but tab and line feed.
@@ -42,6 +42,10 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "Z": Grid.tab_back,  # CBT
     "d": Grid.move_to_row,  # VPA
 }
+# Begins a line of ours, before which a program's text has no control character.
+NOTE = "\x02"
+_SCREEN = Line(f"{NOTE}[screen]")
+
 # The highest parameter of these that changes the screen. ED 3 erases the history, which we keep.
 _MAX_ERASURE = 2
 
@@ -58,6 +62,8 @@ class Interpreter:
         grid: The screen that is on.
         sets: The character sets in use.
         is_editing: A line editor has switched bracketed paste on.
+        keeps_screens: What the alternate screen shows when it is switched off stays, as lines
+            behind a note.
     """
 
     def __init__(self, columns: int, height: int, history: History) -> None:
@@ -65,7 +71,9 @@ class Interpreter:
         self.alternate: Grid | None = None
         self.sets = CharacterSets()
         self.is_editing = False
+        self.keeps_screens = False
         self.grid = self.main
+        self._history = history
         self._saved = (0, 0, self.sets)  # what DECSC saved: row, column, sets
         self._last = ""  # the character that REP repeats, empty if the last output is none
 
@@ -79,12 +87,21 @@ class Interpreter:
         region = self.grid.scroll_region
         if is_alternate:
             self.main.settle()
+            if self.keeps_screens:
+                self.main.end_lines()
             self.grid = Grid(self.main.columns, self.main.height)
             self.alternate = self.grid
         else:
+            if self.keeps_screens:
+                self._history.lines += self.screen_lines()
             self.grid = self.main
             self.alternate = None
         self.grid.scroll_region = region
+
+    def screen_lines(self) -> list[Line]:
+        """Return the lines of the alternate screen that were written, behind a note if any were."""
+        shown = self.alternate.shown_lines() if self.alternate else []
+        return [_SCREEN, *shown] if shown and self.keeps_screens else shown
 
     def write(self, text: str) -> None:
         """Write text, and settle the rows that it has moved off the screen."""

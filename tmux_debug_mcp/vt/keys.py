@@ -25,9 +25,8 @@ MAX_KEYS_BYTES = 1 << 20
 # Keys that one string may press.
 MAX_PRESSED = 20_000
 
-# The longest text, and the most keys, that messages show.
+# The longest text that messages show.
 _MAX_SHOWN_CHARACTERS = 40
-_MAX_SHOWN_KEYS = 20
 # The first words of a text, which tell whether keys were meant.
 _MAX_CHECKED_WORDS = 100
 # The first and the last part of a text, which are searched for keys before and behind it.
@@ -59,7 +58,7 @@ class Keystrokes:
         text: Typed as it is, with a carriage return for Enter. Empty if only keys are pressed.
         is_paste: The text is pasted: in brackets if the program asks for that.
         keys: tmux's names of the keys to press.
-        done: What this does, for the confirmation.
+        hint: What the caller may have meant instead, for the confirmation.
         signal: The signal to send instead, such as `SIGTERM`; empty if there is none.
         is_text: The keystrokes come from text, which may be an empty line, not from key names.
     """
@@ -67,7 +66,7 @@ class Keystrokes:
     text: str
     is_paste: bool
     keys: tuple[str, ...]
-    done: str
+    hint: str = ""
     signal: str = ""
     is_text: bool = True
 
@@ -78,7 +77,7 @@ class Keystrokes:
         return bool(self.signal) or (only_interrupts and bool(self.keys))
 
 
-INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",), done="pressed C-c")
+INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
 
 
 class Reading(NamedTuple):
@@ -217,17 +216,12 @@ def _reject_mixture(text: str, enters: int) -> None:
 
 def pressed(names: tuple[str, ...]) -> Keystrokes:
     """Return the keystrokes that press keys, given tmux's names of them."""
-    shown = " ".join(names[:_MAX_SHOWN_KEYS])
-    hidden = len(names) - _MAX_SHOWN_KEYS
-    if hidden > 0:
-        shown += f" and {hidden} more"
-    return Keystrokes("", is_paste=False, keys=names, done=f"pressed {shown}", is_text=False)
+    return Keystrokes("", is_paste=False, keys=names, is_text=False)
 
 
 def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line, and what the confirmation says with the hint."""
-    done = typing_done(len(text), enters) + hint
-    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, done=done)
+    """Return the keystrokes that type a line; the confirmation has the hint."""
+    return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, hint=hint)
 
 
 def typed_at_once(text: str) -> Keystrokes:
@@ -237,9 +231,7 @@ def typed_at_once(text: str) -> Keystrokes:
         KeysError: The text is empty or too long, or has a character that can't be typed.
     """
     check(text)
-    enters = text.count("\n")
-    done = typing_done(len(text) - enters, enters)
-    return Keystrokes(text.replace("\n", "\r"), is_paste=False, keys=(), done=done)
+    return Keystrokes(text.replace("\n", "\r"), is_paste=False, keys=())
 
 
 def pasted(text: str, enters: int = 0) -> Keystrokes:
@@ -253,18 +245,4 @@ def pasted(text: str, enters: int = 0) -> Keystrokes:
             "Parameter 'keys' has ESC [ 201 ~, which would end the paste before its end, so that "
             "the rest is run. Leave it out, or set literal to type the lines one by one."
         )
-    lines = text.count("\n") + 1
-    verb = f"pasted {lines} lines," if lines > 1 else "pasted"
-    done = typing_done(len(text), enters, verb)
-    return Keystrokes(text, is_paste=True, keys=("Enter",) * enters, done=done)
-
-
-def typing_done(characters: int, enters: int, verb: str = "typed") -> str:
-    """Return the confirmation for a text."""
-    plural = "" if characters == 1 else "s"
-    done = f"{verb} {characters} character{plural}"
-    if enters == 0:
-        return f"{done}; Enter not pressed"
-    if enters == 1:
-        return f"{done}; Enter pressed"
-    return f"{done}; Enter pressed {enters} times"
+    return Keystrokes(text, is_paste=True, keys=("Enter",) * enters)

@@ -15,7 +15,7 @@ import orjson
 from tmux_debug_mcp.errors import KeysError
 
 from .key_names import key_name
-from .keys import Keystrokes, check, pasted, pressed, read, typed, typing_done
+from .keys import Keystrokes, check, pasted, pressed, read, typed
 
 MAX_STEPS = 1000
 
@@ -25,8 +25,8 @@ _LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
 _MAX_SIGNALS_CHARACTERS = 1000
 # A word with a hint to a key in another case; key names are not longer.
 _MAX_HINTED_CHARACTERS = 20
-# Steps other than text that a summary shows.
-_MAX_SUMMARY_STEPS = 3
+# Remarks that a confirmation makes.
+_MAX_REMARKS = 3
 
 
 def steps(
@@ -117,9 +117,7 @@ def _steps(string: str) -> list[Keystrokes]:
 
 def _signal_or_key(word: str) -> Keystrokes | None:
     if word in _SIGNALS:
-        return Keystrokes(
-            "", is_paste=False, keys=(), done=f"sent {word}", signal=word, is_text=False
-        )
+        return Keystrokes("", is_paste=False, keys=(), signal=word, is_text=False)
     name = key_name(word)
     return pressed((name,)) if name else None
 
@@ -131,31 +129,10 @@ def _hint(string: str) -> str:
     modifiers, hyphen, base = string.rpartition("-")
     for variant in (f"{modifiers.upper()}{hyphen}{base}", string.capitalize(), string.upper()):
         if variant in _SIGNALS:
-            return f"; '{variant}' is the signal"
+            return f"'{variant}' is the signal"
         if key_name(variant):
-            return f"; '{variant}' is the key"
+            return f"'{variant}' is the key"
     return ""
-
-
-_ENTER_PRESSED = pressed(("Enter",)).done
-
-
-def summary(done: Sequence[Keystrokes]) -> str:
-    """Return the confirmation for steps that were sent."""
-    if len(done) == 1:
-        return done[0].done
-    parts = [f"{len(done)} steps"]
-    others = [step.done for step in done if not step.is_text]
-    if any(step.is_text for step in done):
-        characters = sum(len(step.text) for step in done)
-        # A step of its own may press the Enter that a text wants.
-        enters = sum(step.keys.count("Enter") for step in done)
-        parts.append(typing_done(characters, enters))
-        others = [step for step in others if step != _ENTER_PRESSED]
-    parts += others[:_MAX_SUMMARY_STEPS]
-    if len(others) > _MAX_SUMMARY_STEPS:
-        parts.append("…")
-    return "; ".join(parts)
 
 
 def confirmation(
@@ -163,15 +140,19 @@ def confirmation(
 ) -> str:
     """Return what a call confirms that sends steps to a pane, which it names so.
 
-    The first `done` of all steps were sent. `why_not` says why the next one was not; None when all
-    were. `signalled` processes got the last signal; 0 when none was sent.
+    It says more only where something may be wrong. The first `done` of all steps were sent.
+    `why_not` says why the next one was not; None when all were. `signalled` processes got the last
+    signal; 0 when none was sent.
     """
-    what = summary(steps[:done])
+    remarks = [step.hint for step in steps[:done] if step.hint]
+    last = steps[done - 1]
+    if last.is_text and not last.keys and not last.signal:
+        remarks.insert(0, "Enter not pressed")
     if signalled > 1:
-        what += f" to {signalled} processes"
-    if not why_not:
-        return f"Sent keys to pane '{pane}' ({what})"
-    return (
-        f"Sent {done} of {len(steps)} steps to pane '{pane}' ({what}). "
-        f"Step {done + 1} was not sent: {why_not}."
-    )
+        remarks.append(f"to {signalled} processes")
+    sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
+    shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
+    text = f"{sent} to pane '{pane}'{shown}"
+    if why_not is None:
+        return text
+    return f"{text}. Step {done + 1} was not sent: {why_not}."

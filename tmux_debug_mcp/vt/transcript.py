@@ -10,7 +10,8 @@ Rules, measured against tmux:
    Letters of the line drawing set become the characters that a terminal shows for them.
 2. A line that is longer than the terminal is wide is one line.
 3. While the alternate screen is on, it is shown behind the lines of the main screen. When it is
-   switched off, nothing of it is left.
+   switched off, nothing of it is left, unless the transcript `keeps_screens`: then it stays there
+   as it was last, behind a note.
 4. An incomplete end (part of a character or of a sequence, or a carriage return that may belong to
    a line feed) is held back until more bytes come. Of a sequence that is too long only the
    beginning is held, and the rest is dropped as it comes. tmux also gives a string up after 5 s,
@@ -62,6 +63,15 @@ class Transcript:
         if len(self._held) > MAX_HELD_BYTES:
             return 0
         return len(self._held) - self._held_before
+
+    @property
+    def keeps_screens(self) -> bool:
+        """Whether what the alternate screen showed last stays, behind a note."""
+        return self._interpreter.keeps_screens
+
+    @keeps_screens.setter
+    def keeps_screens(self, keeps: bool) -> None:
+        self._interpreter.keeps_screens = keeps
 
     def restore(
         self, *, sets: CharacterSets, is_editing: bool = False, sequence: bytes = b""
@@ -155,12 +165,11 @@ class Transcript:
     def open_lines(self) -> list[Line]:
         """Return the lines that are not settled. The last one is incomplete and may be empty."""
         lines = self.main_lines()
-        alternate = self._interpreter.alternate
-        if alternate is None:
+        if self._interpreter.alternate is None:
             return lines
         if lines and not lines[-1].text:
             lines.pop()  # the cursor's line when the screen was switched
-        shown = alternate.lines()
+        shown = self._interpreter.screen_lines()
         if shown and shown[-1].text:
             shown.append(Line(""))  # what follows the alternate screen begins a line
         return lines + shown

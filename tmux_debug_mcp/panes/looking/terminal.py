@@ -62,6 +62,12 @@ class Terminal:
             return False
         return sum(processes.cpu_ns(*reader) for reader in last.readers) == last.reader_ns
 
+    def begin_typing(self) -> Snapshot:
+        """Note that something is typed now, and return the snapshot from just before."""
+        before = self.look()
+        self.typed(before)
+        return before
+
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
         self.before_typing = before

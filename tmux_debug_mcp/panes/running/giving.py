@@ -283,7 +283,7 @@ async def give(pane: Pane, shell: Shell, command: str) -> Job:
     job = Job(command, shell, pane.log, pane.client, name, pane.clock)
     try:
         with anyio.CancelScope(shield=True):
-            pane.keyboard.expect_echo(job.line, shell)
+            pane.keyboard.begin(job.line)
             await pane.keyboard.type(job.line)
     except ToolError:
         job.remove()

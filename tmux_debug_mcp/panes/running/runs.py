@@ -61,8 +61,8 @@ async def _run_once(pane: Pane, command: str, deadline: float, read_output: Read
             excerpt = Excerpt(error.removesuffix("\n").split("\n"), [])
             end = state.cursor
             return Outcome(RunReason.DONE, _SYNTAX_ERROR, 0.0, state, excerpt, end, end)
-        before = pane.begin_typing()
         job = pane.jobs.last = await give(pane, shell, command)
+        before = pane.terminal.before_typing
     async with watching(pane, before) as watch:
         return await JobFollower(watch, job, deadline).outcome(read_output)
 

@@ -124,7 +124,7 @@ class Job:
     def line(self) -> Keystrokes:
         """The line to type. Its leading blank keeps it out of the history of most shells."""
         text = f" {self.shell.dialect.source} {self._script_file}"
-        return Keystrokes(text, is_paste=False, keys=("Enter",), done="")
+        return Keystrokes(text, is_paste=False, keys=("Enter",))
 
     def is_done(self) -> bool:
         """Search the new part of the log for marks; tell whether the command has ended."""

@@ -1,0 +1,225 @@
+"""What is new in a pane since a moment: lines of output, rows of the screen, and what matches.
+
+An observation reads the pane's log once, from that moment on. It is begun right before the first
+step of keys, is told of each further step, and is what a wait and its report look at.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from tmux_debug_mcp.errors import PaneLostError
+from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
+
+from .capturing import ScreenRows, capture_screen_rows
+from .keyboard import Sent
+from .looking.activity import Snapshot
+from .pane import Pane
+
+# The log is matched in slices: the output that is shown after a match is at most this.
+SLICE_BYTES = 4096
+# How much of the beginning is kept, for what a flood drives out of the log.
+_HEAD_BYTES = 4096
+
+
+class Observation:
+    """What is new in a pane since a cursor, as far as its log was read. Make one with a function.
+
+    Attributes:
+        cursor: Where it begins.
+        rows: The rows that the screen had there; empty if they are not known. Only other rows
+            match.
+        before: The snapshot before the last keys; None if it does not follow keys.
+        steps: The cursors of the steps of keys since then, in order.
+        early: The pattern that matched before the last of them; None if none did.
+        drawing: Where a program draws on the screen.
+        matching_row: The row of the screen that matched, from 0; None if none did.
+        head: The first output.
+    """
+
+    def __init__(
+        self,
+        pane: Pane,
+        matcher: Matcher,
+        cursor: int,
+        rows: Sequence[str] = (),
+        before: Snapshot | None = None,
+    ) -> None:
+        self.pane = pane
+        self.cursor = cursor
+        self.rows = rows
+        self.before = before
+        self.steps: list[int] = []
+        self.early: MatchReason | None = None
+        self.matching_row: int | None = None
+        self.head = b""
+        self.matcher = matcher
+        self._scan = Scan(pane.log, cursor, pane.keyboard.sent)
+        self._screen_matched_to = cursor  # rows were matched when this had been printed
+
+    async def begin(self) -> "Observation":
+        """Find out what the pane's terminal was like; return the observation itself."""
+        self.drawing = await self.pane.drawing_at(self.cursor)
+        return self
+
+    @property
+    def position(self) -> int:
+        """The cursor up to which the log was read."""
+        return self._scan.position
+
+    @property
+    def seen_to(self) -> int:
+        """The cursor before what is unfinished at the position."""
+        return self._scan.seen_to
+
+    @property
+    def unseen_bytes(self) -> int:
+        """How much output was trimmed from the log before it could be matched."""
+        return self._scan.unseen_bytes
+
+    @property
+    def is_at_line_end(self) -> bool:
+        """Whether what was read last ends with a line feed."""
+        return self._scan.is_at_line_end
+
+    async def step(self, sent: Sent) -> None:
+        """Note that a step of keys is being sent. What matched before it, matched early."""
+        if self.steps:
+            await self.has_stopped_at(sent.cursor)
+            self._scan.forget()
+        self.steps.append(sent.cursor)
+        self.before = sent.before
+
+    async def has_stopped_at(self, end: int) -> bool:
+        """Read up to a cursor between two steps; tell whether `stop_pattern` has matched.
+
+        If the other pattern matches, it matches early.
+        """
+        while self.early is not MatchReason.STOPPED:
+            reason = await self.read(end)
+            if reason is None:
+                reason = await self.match_screen(is_look=True)
+                self.early = reason or self.early
+                break
+            self.early = reason
+        return self.early is MatchReason.STOPPED
+
+    async def read(self, end: int, deadline: float = math.inf) -> MatchReason | None:
+        """Read and match the output up to a cursor, while there is time.
+
+        Return which pattern matches; what comes after that slice is not read yet.
+        """
+        pane, log = self.pane, self.pane.log
+        if len(self.head) < _HEAD_BYTES and log.kept_from <= self.cursor:
+            self.head = log.read(self.cursor, min(_HEAD_BYTES, end - self.cursor))
+        position = -1
+        while position != self._scan.position:
+            position = self._scan.position
+            async with pane.events.reading:
+                lines = await self._scan.step(end, SLICE_BYTES, self.drawing)
+                reason = self.matcher.first(lines)
+            if reason:
+                return reason
+            if pane.clock.now() > deadline:
+                return None
+        return None
+
+    async def match_screen(self, *, is_look: bool) -> MatchReason | None:
+        """Match the rows of the screen that have changed, where a program draws on it.
+
+        `is_look`: only what is there counts; else the program may draw the rest of its screen.
+        """
+        position = self._scan.position
+        if not self.drawing.is_on or self._screen_matched_to == position:
+            return None
+        if not self.matcher.has_patterns:
+            return None
+        if not is_look:
+            await self.pane.clock.sleep(self.pane.clock.times.drawing_s)
+        self._screen_matched_to = position
+        try:
+            screen = await capture_screen_rows(self.pane)
+        except PaneLostError:
+            return None
+        # The program has left its screen, in output that was not read yet.
+        if self.drawing.is_alternate and not screen.is_alternate:
+            return None
+        # Rows are compared wherever they are, so that a screen that scrolls does not match anew.
+        changed = Counter(screen.rows) - Counter(self.rows)
+        for number, row in enumerate(screen.rows):
+            reason = self._match_row(self._without_echo(row)) if changed[row] else None
+            if reason:
+                self.matching_row = number
+                return reason
+        return None
+
+    def row_that_matches(self, rows: Sequence[str]) -> int | None:
+        """Return the number of the row that has matched, or of the first that matches now."""
+        if self.matching_row is not None:
+            return self.matching_row
+        return next((number for number, row in enumerate(rows) if self._match_row(row)), None)
+
+    def _match_row(self, row: str) -> MatchReason | None:
+        # Behind the last character of a row are blanks, which a pattern may end with.
+        return self.matcher.first([row]) or self.matcher.first([f"{row} "])
+
+    def _without_echo(self, row: str) -> str:
+        """Return a row without the keys typed last, and what is before them, if it has them."""
+        sent = self.pane.keyboard.last_sent
+        # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
+        if self.drawing.is_alternate or sent is None or self.before is None:
+            return row
+        ends = [row.rfind(text) + len(text) for text in sent.texts if text in row]
+        return row[max(ends, default=0) :]
+
+
+async def since_start(pane: Pane, matcher: Matcher) -> Observation:
+    """Return the observation of a pane from its first byte on."""
+    return await Observation(pane, matcher, 0).begin()
+
+
+async def since_keys(pane: Pane, matcher: Matcher, sent: Sent) -> Observation:
+    """Return the observation of a pane from keys on."""
+    observation = await Observation(pane, matcher, sent.cursor, sent.rows, sent.before).begin()
+    await observation.step(sent)
+    return observation
+
+
+async def since_last_keys(pane: Pane, matcher: Matcher) -> Observation:
+    """Return it from the last keys or the last job of the pane's shell, else from its start."""
+    job = pane.jobs.last
+    job_start = job.start if job and job.start is not None else 0
+    sent = pane.keyboard.last_sent
+    if sent is None or job_start > sent.cursor:
+        before = pane.terminal.before_typing
+        return await Observation(pane, matcher, job_start, before=before).begin()
+    if not sent.rows:
+        return await since_cursor(pane, matcher, sent.cursor, sent.before)
+    return await since_keys(pane, matcher, sent)
+
+
+async def since_cursor(
+    pane: Pane, matcher: Matcher, cursor: int, before: Snapshot | None = None
+) -> Observation:
+    """Return it from a cursor on, which the pane's log must have reached.
+
+    The rows of the screen there are known if they are what a result showed last.
+    """
+    sent, shown = pane.keyboard.last_sent, pane.shown
+    if before is None and sent and sent.cursor == cursor:
+        before = sent.before
+    rows = shown.rows if shown and shown.cursor == cursor else ()
+    return await Observation(pane, matcher, cursor, rows, before).begin()
+
+
+async def rows_now(pane: Pane, matcher: Matcher) -> Sequence[str]:
+    """Return the rows of the screen, if a program draws there and a pattern may match them."""
+    if not matcher.has_patterns:
+        return ()
+    drawing = await pane.drawing_at(pane.log.size)
+    if not drawing.is_on:
+        return ()
+    if pane.shown and pane.shown.cursor == pane.log.size:
+        return pane.shown.rows
+    screen: ScreenRows = await capture_screen_rows(pane)
+    return screen.rows
