@@ -143,17 +143,19 @@ def cut_in_the_middle(excerpt: Excerpt, max_characters: int, keep: int | None = 
 
     A quarter of the room goes to the beginning, the rest to the end. Lines stay whole, unless that
     would leave more than half of either empty. The line with the index `keep` stays, if the room
-    suffices: the end begins there or before it.
+    suffices.
     """
     if len(excerpt.text) <= max_characters + GAP_CHARACTERS:
         return excerpt
     lines = excerpt.lines
     room = max_characters - GAP_CHARACTERS
     tail_room = room - room // 4
-    if keep is not None and keep >= len(lines) - _fitting(reversed(lines), room):
-        tail_room = max(tail_room, _size(lines[keep:]))
     head_end = _fitting(lines, room - tail_room)
     tail_start = len(lines) - _fitting(reversed(lines[head_end:]), tail_room)
+    if keep is not None and head_end <= keep < tail_start:
+        before, after = _slice(excerpt, 0, keep + 1), _slice(excerpt, keep + 1, len(lines))
+        room = max_characters // 2
+        return joined(cut_in_the_middle(before, room), cut_in_the_middle(after, room))
     cut = lines[head_end:tail_start]
     head_room = room - tail_room
     return joined(

@@ -41,10 +41,19 @@ _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The rows of the screen that a result showed last, and the cursor in that result."""
+    """The screen that a result showed last.
+
+    Attributes:
+        cursor: The cursor in that result.
+        rows: Its rows.
+        highlighted: The row that was highlighted, from 0; None if none was.
+        is_whole: No row was left out.
+    """
 
     cursor: int
     rows: Sequence[str]
+    highlighted: int | None
+    is_whole: bool
 
 
 class Pane:

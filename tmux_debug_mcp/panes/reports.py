@@ -148,7 +148,8 @@ async def report(
     async with pane.events.reading:  # many waits may end at the same time
         excerpt = await _shown(observation, reason, ending, end, screen, shows)
     if screen:
-        pane.shown = Shown(end, screen.rows)
+        is_whole = shows.pattern is None and not excerpt.cut_bytes
+        pane.shown = Shown(end, screen.rows, screen.highlighted, is_whole)
     return Report(
         reason,
         pane,
@@ -220,7 +221,7 @@ async def _shown(
     blocks += await _lines(observation, parts, room, shows)
     if not drawn.lines:
         return joined(*blocks)
-    drawn = cut_in_the_middle(drawn, shows.max_characters)
+    blocks = [_without_blank_ends(one) for one in blocks]
     return joined(*blocks, note("screen"), drawn) if blocks else drawn
 
 
@@ -265,7 +266,9 @@ async def _lines(
             if len(excerpts[index].text) > share:
                 excerpts[index] = await _read(observation, parts[index], share, shows)
             room -= len(excerpts[index].text) + 1
-    return [one for one in excerpts if one.text.strip()]
+    excerpts = [one for one in excerpts if one.text.strip()]
+    # A line feed at the end tells that the last line is whole.
+    return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]
 
 
 def _fewer(parts: Sequence[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:
@@ -299,7 +302,11 @@ async def _read(
         start += len(observation.head)
         max_characters -= len(head.text)
     tail, _ = await read_abridged(log, start, end, max_characters, folds=True, advice=shows.advice)
-    return joined(head, _without_blank_ends(tail))
+    is_ended = tail.lines[-1:] == [""]
+    tail = _without_blank_ends(tail)
+    if is_ended and tail.lines:
+        return joined(head, tail, Excerpt([""], []))
+    return joined(head, tail)
 
 
 def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
@@ -315,7 +322,7 @@ async def _last_screen(observation: Observation, end: int, max_characters: int) 
     """Return the last screen of a program that has crashed, unless a result has shown it."""
     rows = (await read_screen(observation.pane.log, end)).split("\n")
     shown = observation.pane.shown
-    if not any(rows) or (shown and list(shown.rows) == rows):
+    if not any(rows) or (shown and shown.is_whole and list(shown.rows) == rows):
         return _NOTHING
     drawn = cut_in_the_middle(folded(Excerpt(rows, [])), max_characters)
     return joined(note("the last screen"), drawn, note("then"))
@@ -355,15 +362,18 @@ def screen_excerpt(
         keep = screen.highlighted
     if keep is not None:
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
-    whole = _without_blank_ends(cut_in_the_middle(whole, max_characters, keep))
-    excerpt = whole
-    if shown and any(shown.rows):
+    excerpt = cut_in_the_middle(whole, max_characters, keep)
+    is_highlight_new = screen.highlighted is not None
+    if shown and shown.is_whole:
         changes = _changes(rows, shown.rows)
-        if len(changes.text) < len(whole.text):
+        if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
-    if screen.highlighted is not None:
-        number = screen.highlighted + 1
-        excerpt = joined(excerpt, note(f"row {number} is highlighted"))
+            is_highlight_new = screen.highlighted != shown.highlighted
+            if is_highlight_new and rows == shown.rows:
+                excerpt = _NOTHING
+    if is_highlight_new:
+        name = "no row" if screen.highlighted is None else f"row {screen.highlighted + 1}"
+        excerpt = joined(excerpt, note(f"{name} is highlighted"))
     return excerpt
 
 

@@ -146,7 +146,8 @@ def confirmation(
     """
     remarks = [step.hint for step in steps[:done] if step.hint]
     last = steps[done - 1]
-    if last.is_text and not last.keys and not last.signal:
+    # A single character is a key to most programs.
+    if last.is_text and not last.keys and len(last.text) > 1:
         remarks.insert(0, "Enter not pressed")
     if signalled > 1:
         remarks.append(f"to {signalled} processes")
