@@ -34,6 +34,7 @@ from .looking.activity import Awaits, Snapshot, awaited
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
+from .shells.dialects import Shell
 from .shells.jobs import Jobs
 
 _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
@@ -240,6 +241,16 @@ class Pane:
             if self.place.living_leader():
                 await wait_for_exit(self.clock, [self.leader.pid], math.inf)
         subscription.notify()
+
+    def is_alone(self, shell: Shell) -> bool:
+        """Tell whether nothing runs in the pane but a shell, and what waits for that shell."""
+        waiting = {self.leader.pid}
+        pid = shell.pid
+        while pid > 1 and pid not in waiting:
+            waiting.add(pid)
+            stat = processes.read_stat(pid)
+            pid = stat.ppid if stat else 0
+        return waiting.issuperset(processes.descendants(self.leader.pid))
 
     def _close_log_if_unused(self) -> None:
         """Close the log of a pane that was killed and has no subscriber."""
