@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
-from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
 # The size of the terminal that the server was started in is not that of a pane.
 _NEVER_INHERITED = ("COLUMNS", "LINES")
@@ -175,11 +175,9 @@ def _is_on(word: str) -> bool:
 
 
 def _size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
-    if found:
-        columns, rows = int(found[1]), int(found[2])
-        if MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS:
-            return columns, rows
+    size = size_of(text)
+    if size:
+        return size
     raise StartError(
         f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as {_SESSION_SIZE}, of "
         f"at most {MAX_COLUMNS}x{MAX_ROWS}."

@@ -9,7 +9,7 @@ but gives the step before it a moment to start something.
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -17,7 +17,7 @@ import anyio
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
 from tmux_debug_mcp.linux import processes
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
 from .capturing import capture_screen_rows
 from .looking.activity import Snapshot, is_ready_for_step, prompting
@@ -55,9 +55,11 @@ async def send(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     *,
     keeps_screen: bool = False,
+    resize: Callable[[], Awaitable[None]] | None = None,
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
+    `resize` is done before them, and takes the place of the first: there may be no others then.
     Each step but the first may wait for the program until the timeout. One that can't be sent is
     an error only if it is the first. With `keeps_screen`, the screen is captured before each step,
     for a wait that follows.
@@ -69,7 +71,7 @@ async def send(
     """
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
+        return await _send_steps(pane, steps, timeout_s, resize, keeps_screen=keeps_screen)
     clock, sequence = pane.clock, pane.keyboard.sequence
     begin = clock.now()
     with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
@@ -77,15 +79,24 @@ async def send(
     if waiting.cancelled_caught:
         raise BusyError(pane.id, "the keys of another call", clock.now() - begin)
     try:
-        return await _send_steps(pane, steps, timeout_s, keeps_screen=keeps_screen)
+        return await _send_steps(pane, steps, timeout_s, resize, keeps_screen=keeps_screen)
     finally:
         sequence.release()
 
 
 async def _send_steps(
-    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, *, keeps_screen: bool
+    pane: Pane,
+    steps: Sequence[Keystrokes],
+    timeout_s: float,
+    resize: Callable[[], Awaitable[None]] | None,
+    *,
+    keeps_screen: bool,
 ) -> Sending:
-    first = last = await _send_one(pane, steps[0], keeps_screen=keeps_screen)
+    resized = await _resize(pane, resize, keeps_screen=keeps_screen) if resize else None
+    if resized and not steps:
+        return resized
+    last = await _send_one(pane, steps[0], keeps_screen=keeps_screen)
+    first = resized or last
     signalled = last.signalled
     done, why_not = 1, None
     for step in steps[1:]:
@@ -100,6 +111,23 @@ async def _send_steps(
         done += 1
         signalled = last.signalled or signalled
     return replace(last, done=done, why_not=why_not, first_cursor=first.cursor, signalled=signalled)
+
+
+async def _resize(
+    pane: Pane, resize: Callable[[], Awaitable[None]], *, keeps_screen: bool
+) -> Sending:
+    """Resize a pane. To a program this is like keys: it reads them, and acts on them, or not."""
+    await pane.check_running()
+    if pane.has_just_printed:
+        await pane.flush()
+    before = pane.begin_typing()
+    rows: Sequence[str] = []
+    if keeps_screen:
+        rows, _ = await capture_screen_rows(pane)
+    cursor = pane.keyboard.expect_echo(pressed(()), prompting(before), rows).cursor
+    await resize()
+    pane.terminal.tmux_has_typed()
+    return Sending(0, None, cursor, cursor, before, rows)
 
 
 async def _send_one(pane: Pane, step: Keystrokes, *, keeps_screen: bool) -> Sending:

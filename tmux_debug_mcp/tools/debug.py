@@ -15,6 +15,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, last_lines
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import (
     MAX_UNASKED_CHARACTERS,
     Conditions,
@@ -23,6 +24,7 @@ from tmux_debug_mcp.panes.waiting import (
     since_last_keys,
     wait,
 )
+from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
@@ -60,7 +62,15 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 )
 async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
-    new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
+    columns, rows = given_size(arguments.size) if arguments.size else (COLUMNS, ROWS)
+    new = NewPane(
+        arguments.command,
+        arguments.name,
+        cwd=arguments.cwd,
+        env=arguments.env or {},
+        columns=columns,
+        rows=rows,
+    )
     check(new)
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
@@ -91,9 +101,12 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
 )
 async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
+    size = given_size(arguments.size) if arguments.size else None
     pane = await engine.find(arguments.pane_id)
     try:
-        parts = steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
+        parts = []
+        if arguments.keys or not size:
+            parts = steps(arguments.keys, literal=arguments.literal, paste=arguments.paste)
     except KeysError:
         if not arguments.secret:
             raise
@@ -102,8 +115,16 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
             "call of their own."
         ) from None
     step_timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout_s is None else arguments.timeout_s
-    sending = await send(pane, parts, step_timeout_s, keeps_screen=conditions is not None)
-    confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+    sending = await send(
+        pane,
+        parts,
+        step_timeout_s,
+        keeps_screen=conditions is not None,
+        resize=partial(resize, engine, pane, *size) if size else None,
+    )
+    confirmed = f"Resized pane '{pane.id}' to {arguments.size}"
+    if parts:
+        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
     if sending.why_not:
         conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
     origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)

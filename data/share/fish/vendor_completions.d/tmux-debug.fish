@@ -4,6 +4,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
@@ -11,6 +12,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l literal
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l paste
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l secret
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l wait-for
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l json
