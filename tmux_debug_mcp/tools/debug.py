@@ -1,5 +1,6 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
+from dataclasses import replace
 from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
@@ -29,7 +30,7 @@ from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_CHARACTERS, MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import meta, observed, ran, row, shown_command, status
+from .results import NOT_SENT, meta, observed, ran, row, shown_command, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -128,7 +129,11 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     if sending.why_not:
         conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
     origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
-    return await _observed(pane, conditions, origin, confirmed)
+    answer = await _observed(pane, conditions, origin, confirmed)
+    if sending.why_not:
+        reason = {"reason": NOT_SENT}
+        return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
+    return answer
 
 
 def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:

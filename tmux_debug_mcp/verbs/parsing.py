@@ -52,6 +52,7 @@ class Request:
 
     Attributes:
         is_json: The result is wanted as JSON.
+        is_quiet: Of the result, only the program's text is wanted.
         follows: `wait --follow`: print one event after the other.
         writes: `attach --write`: the person takes the keyboard.
     """
@@ -60,6 +61,7 @@ class Request:
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     is_json: bool = False
+    is_quiet: bool = False
     follows: bool = False
     writes: bool = False
 
@@ -91,7 +93,14 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         if getattr(given, parameter.name) is not None
     }
     follows = getattr(given, "follow", False)
-    return Request(verb.name, verb.tool, arguments, is_json=given.json, follows=follows)
+    return Request(
+        verb.name,
+        verb.tool,
+        arguments,
+        is_json=given.json,
+        is_quiet=given.quiet,
+        follows=follows,
+    )
 
 
 def check(words: Sequence[str]) -> Request:
@@ -234,6 +243,12 @@ def _add_tool(parser: VerbParser, verb: Verb) -> None:
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
         )
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print the program's text and errors only (the default in a pane of the server)",
+    )
     _add_json(parser)
 
 
