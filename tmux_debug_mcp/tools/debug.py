@@ -246,7 +246,8 @@ async def _check_cursor(pane: Readable, since: int) -> None:
 
 @TOOLSET.tool(
     "tmux_run",
-    "Run a command to its end; return its output and exit code. With pane_id it runs in the "
+    "Run a command to its end; return its output and exit code. It may be a script that drives "
+    "panes by `tmux-debug create|send|capture|wait|kill`. With pane_id it runs in the "
     "shell at its prompt there, which keeps directory and variables; without, in a pane of "
     "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
     "is interrupted with C-c.",
