@@ -14,6 +14,7 @@ import orjson
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.panes.running.outcomes import RunReason
 from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.tools.results import NOT_SENT
 
 from .parsing import Request
 from .registry import TOOLS, VERBS
@@ -26,6 +27,8 @@ AWAITS_INPUT = 126
 # As a shell has it in `$?`. The caller ends by its signal.
 INTERRUPTED = 130
 
+# The verbs whose results begin with what was done.
+_CONFIRMED = ("create", "send", "kill")
 _WAIT_STATUSES: Mapping[str, int] = {
     Reason.STOPPED: OTHERWISE,
     Reason.EXITED: OTHERWISE,
@@ -68,15 +71,20 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     if result.is_error:
         return Output("", _lines([in_verbs(text) for text in texts]), status)
-    match request.verb:
-        case "call":
-            return Output(_lines(texts), "", status)
-        case "list":  # without panes it is a sentence
-            shown = [text if text.startswith("[") else in_verbs(text) for text in texts]
-            return Output(_lines(shown), "", status)
-        case "run":  # what the command printed, byte for byte
-            return Output("".join(texts[:-1]), _lines(texts[-1:]), status)
-    return Output(_lines(texts[:-1]), _lines(texts[-1:]), status)
+    if request.verb == "call":
+        return Output(_lines(texts), "", status)
+    if request.verb == "list":  # without panes it is a sentence
+        rows = [text if text.startswith("[") else in_verbs(text) for text in texts]
+        return Output(_lines(rows), "", status)
+    *shown, status_line = texts
+    remarks = "" if request.is_quiet else _lines([status_line])
+    if request.verb == "run":  # what the command printed, byte for byte
+        return Output("".join(shown), remarks, status)
+    if request.is_quiet and request.verb in _CONFIRMED:
+        confirmation, *shown = shown
+        if (result.meta or {}).get("reason") == NOT_SENT:
+            remarks = _lines([confirmation])
+    return Output(_lines(shown), remarks, status)
 
 
 def in_verbs(text: str) -> str:
@@ -105,5 +113,7 @@ def _status(request: Request, result: types.CallToolResult) -> int:
         if reason == Reason.EXITED and not names_condition:
             return DONE
         return _WAIT_STATUSES.get(reason, DONE)
+    if reason == NOT_SENT:
+        return OTHERWISE
     # Without a pattern, create and send only look for a moment at what comes of it.
     return _WAIT_STATUSES.get(reason, DONE) if "wait_for" in given else DONE

@@ -71,7 +71,7 @@ async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
 
 
 def _busy(pane: Pane, job: Job) -> BusyError:
-    return BusyError(pane.id, job.command, job.runtime_s)
+    return BusyError(pane.id, " ".join(job.command.split()), job.runtime_s)
 
 
 async def wait_until_free(pane: Pane) -> None:
