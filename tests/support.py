@@ -371,17 +371,10 @@ def marked(tag: str, before: int = 0) -> Iterator[str]:
     oldest = before if last_pid() >= before else 0
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > oldest]
     for pid in pids:
-        if pid != os.getpid() and tag.encode() in environ_of(pid) and processes.is_alive(pid):
+        environment = processes.read(f"/proc/{pid}/environ").split(b"\0")
+        if pid != os.getpid() and tag.encode() in environment and processes.is_alive(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
-
-
-def environ_of(pid: int) -> list[bytes]:
-    """Return the environment that a process was started with."""
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
 
 
 def python(program: str) -> str:
