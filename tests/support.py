@@ -122,11 +122,14 @@ class Tools(Caller):
             arguments.setdefault("timeout_s", 0)
         _, facts = await self.answer("create_pane", command=command, **arguments)
         pane_id = str(facts["pane_id"])
-        if self.in_process:
-            for pane in self.in_process.panes:
-                if pane.id == pane_id:
-                    await begun(pane)
+        for pane in self._panes(pane_id):
+            await begun(pane)
         return pane_id
+
+    def _panes(self, pane_id: str) -> list[Pane]:
+        """Return the pane of this id; none if the engine is in another process."""
+        panes = self.in_process.panes if self.in_process else []
+        return [pane for pane in panes if pane.id == pane_id]
 
     async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
         """Send keys; a single step without `wait_for` is not observed."""
@@ -156,6 +159,8 @@ class Tools(Caller):
 
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
+        for pane in self._panes(pane_id):
+            await until(pane.ending, bool)  # takes less than a call
         return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
 
 
