@@ -128,11 +128,11 @@ async def _output(text: str, max_bytes: int, settings: Settings) -> None:
         f"sys.stdout.buffer.write(data[:{max_bytes}]); print()"
     )
     async with in_process(settings) as tools:
-        pane = await tools.create(python(f"{program}; print('the' + 'End')"))
+        pane = await tools.create(f"{python(program)} | tee printed; echo the''End")
         await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=PATIENCE_S)
         await tools.blocks("capture_pane", pane_id=pane, since=0)
         await tools.blocks("capture_pane", pane_id=pane, lines=1000, ansi=True)
-        await tools.blocks("run", command=python(program), timeout_s=PATIENCE_S)
+        await tools.blocks("run", command="cat printed", timeout_s=PATIENCE_S)
 
 
 RAW = "import time, tty; tty.setraw(0); print('ready', flush=True); time.sleep(3600)"

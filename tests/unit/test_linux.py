@@ -3,10 +3,13 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import tmux_debug_mcp
 from tmux_debug_mcp.linux import processes
 
 
@@ -75,3 +78,16 @@ def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
     assert killed.returncode == processes.signal_exit_code(number)
     assert processes.exit_code_signal(killed.returncode) == number
     assert number in signal.valid_signals()
+
+
+def test_supervisor_starts_without_what_takes_most_of_the_time() -> None:
+    """There is one for each tmux server, and each call of a fresh server waits for it."""
+    program = (
+        "import sys; sys.path.append(sys.argv[1]); import tmux_debug_mcp.linux.supervise; "
+        "print(*{'enum', 're', 'typing'} & set(sys.modules))"
+    )
+    root = Path(tmux_debug_mcp.__file__).parents[1]
+    command = [sys.executable, "-I", "-S", "-c", program, str(root)]
+    shown = subprocess.run(command, capture_output=True, check=True, text=True)
+
+    assert shown.stdout.split() == []

@@ -1,19 +1,16 @@
 """Processes: what proc(5) says about them, trees of descendants, and how to end them.
 
-Standard library only: the supervisor (`supervise.py`) uses this.
+Standard library only, and of that only what is light: the supervisor (`supervise.py`) uses this.
 """
 
+import _signal as signal  # which imports enum
 import contextlib
 import ctypes
 import errno
 import itertools
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
-
-from . import terminals
 
 # The environment variable by which a pane's processes are found when they have left its tree.
 # Its value: the name of the supervisor's directory, a slash and the pane's id.
@@ -38,8 +35,10 @@ _PF_FORKNOEXEC = 0x40
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Stat(NamedTuple):
+class Stat:
     """A process as /proc/PID/stat has it, by the names of proc(5).
+
+    No named tuple, as `typing` is not light.
 
     Attributes:
         is_fork: It has not called execve(2) since it was forked, like a subshell.
@@ -49,18 +48,34 @@ class Stat(NamedTuple):
         start_stack: The address of the bottom of its stack, which changes with each execve(2).
     """
 
-    pid: int
-    comm: str = ""
-    state: str = "X"
-    ppid: int = 0
-    pgrp: int = 0
-    session: int = 0
-    tty: int = 0
-    tpgid: int = -1
-    is_fork: bool = False
-    reaped: bool = False
-    starttime: int = -1
-    start_stack: int = 0
+    def __init__(
+        self,
+        pid: int,
+        comm: str = "",
+        state: str = "X",
+        ppid: int = 0,
+        pgrp: int = 0,
+        session: int = 0,
+        tty: int = 0,
+        tpgid: int = -1,
+        starttime: int = -1,
+        start_stack: int = 0,
+        *,
+        is_fork: bool = False,
+        reaped: bool = False,
+    ) -> None:
+        self.pid = pid
+        self.comm = comm
+        self.state = state
+        self.ppid = ppid
+        self.pgrp = pgrp
+        self.session = session
+        self.tty = tty
+        self.tpgid = tpgid
+        self.starttime = starttime
+        self.start_stack = start_stack
+        self.is_fork = is_fork
+        self.reaped = reaped
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -108,14 +123,6 @@ def is_alive(pid: int) -> bool:
     """Tell whether the process exists and is not a zombie."""
     stat = read_stat(pid)
     return stat is not None and stat.state not in "ZX"
-
-
-def is_on_terminal(process: Stat, path: str) -> bool:
-    """Tell whether the process's controlling terminal is the one at a path like /dev/pts/3."""
-    try:
-        return os.stat(path).st_rdev == terminals.device(process.tty)
-    except OSError:
-        return False
 
 
 def cpu_ns(pid: int, thread: str | None = None) -> int:
@@ -303,7 +310,7 @@ def exit_code_signal(exit_code: int) -> int:
 def signal_number(name: str) -> int:
     """Return the number of a signal such as "SIGKILL" or "SIGRTMIN+3", or raise KeyError."""
     base, _, offset = name.partition("+")
-    return signal.Signals[base] + int(offset or 0)
+    return int(vars(signal)[base]) + int(offset or 0)
 
 
 def open_pidfd(pid: int) -> int:
