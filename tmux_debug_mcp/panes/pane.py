@@ -254,7 +254,8 @@ class Pane:
         return True
 
     def _find_log_writer(self) -> int | None:
-        for pid in processes.children(self.client.server_pid):
+        # tmux has two children for each pane, and most often the writer of a new one is looked for.
+        for pid in reversed(processes.children(self.client.server_pid)):
             if self.log.is_at(f"/proc/{pid}/fd/1"):
                 return pid
         return None
