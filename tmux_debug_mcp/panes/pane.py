@@ -92,7 +92,7 @@ class Pane:
         self.log = log
         self.events = events
         self.clock = clock
-        self.terminal = Terminal(place.leader.pid, log, clock, self.flush)
+        self.terminal = Terminal(place.leader, log, clock, self.flush)
         self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
         self.jobs = Jobs()
         self.shown: ShownScreen | None = None
@@ -109,10 +109,12 @@ class Pane:
 
     async def state(self) -> State:
         """Return the present state. If the program has ended, its output is complete."""
-        ending = await self.ending()
-        if ending:
-            return ending
-        activity = self.terminal.glance()
+        activity = None if self._ended else self.terminal.unchanged()
+        if activity is None:
+            ending = await self.ending()
+            if ending:
+                return ending
+            activity = self.terminal.glance()
         awaits = activity.awaits
         is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
         if awaits is None and not is_active:

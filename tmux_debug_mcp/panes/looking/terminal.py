@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
@@ -14,7 +15,7 @@ from .snapshot import look
 
 
 class Terminal:
-    """The terminal of a pane.
+    """The terminal of a pane, whose session leader is its pane.sh.
 
     `flush` waits until tmux has read what was printed so far, and has answered the queries that
     programs sent to their terminal. `before_typing` is the last snapshot before something was
@@ -22,9 +23,10 @@ class Terminal:
     """
 
     def __init__(
-        self, pane_pid: int, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
+        self, leader: Stat, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
     ) -> None:
-        self._pane_pid = pane_pid
+        self._leader = leader
+        self._pane_pid = leader.pid
         self._log = log
         self._clock = clock
         self._times = clock.times
@@ -40,27 +42,27 @@ class Terminal:
 
     def look(self) -> Snapshot:
         """Return a new snapshot."""
-        self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
-        self._tracker.step(self._last, self._clock.now())
-        return self._last
+        return self.glance().snapshot
 
     def glance(self) -> Activity:
-        """Return what the pane is doing, without waiting for a second snapshot.
-
-        If nothing has happened since the last snapshot, no new one is taken.
-        """
-        if self._last is None or not self._is_unchanged(self._last):
-            self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
+        """Take a new snapshot, and return what the pane is doing, without waiting for a second."""
+        self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
         return self._tracker.step(self._last, self._clock.now())
 
-    def _is_unchanged(self, last: Snapshot) -> bool:
-        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
-        if not last.readers or last.printed_bytes != self._log.size:
-            return False
-        leader = processes.read_stat(self._pane_pid)
+    def unchanged(self) -> Activity | None:
+        """Return what the pane is doing; None if something may have happened since the last look.
+
+        Nothing has while pane.sh lives and the threads that wait for the terminal have not run.
+        """
+        last = self._last
+        if last is None or not last.readers or last.printed_bytes != self._log.size:
+            return None
+        leader = processes.read_living(self._leader.pid, self._leader.starttime)
         if leader is None or leader.reaped or leader.tpgid != last.group:
-            return False
-        return sum(processes.cpu_ns(*reader) for reader in last.readers) == last.reader_ns
+            return None
+        if sum(processes.cpu_ns(*reader) for reader in last.readers) != last.reader_ns:
+            return None
+        return self._tracker.step(last, self._clock.now())
 
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""
