@@ -262,18 +262,23 @@ class Pane:
                 return pid
         return None
 
-    async def drain(self, *, is_read: bool = False) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most.
-
-        `is_read`: tmux has read it from the terminal, and only has to pass it on to the writer.
-        """
-        if not is_read:
-            await self.flush()
-        await self.flush()
+    async def drain(self) -> None:
+        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
+        wait = self.terminal.wait_number
+        await self.flush()  # tmux has read it from the terminal
+        await self.flush()  # and passed it on to the writer
         await self.ensure_log_writer()
         deadline = self.clock.now() + self.clock.times.drain_s
-        while not self._is_log_written() and self.clock.now() < deadline:
+        while not self._is_log_written():
+            if self.clock.now() >= deadline:
+                return
             await self.clock.sleep(self.clock.times.fast_poll_s)
+        self.terminal.drained_wait = wait
+
+    async def drain_prompt(self) -> None:
+        """Drain, unless that was done since the shell was first seen to wait at its prompt."""
+        if self.terminal.drained_wait != self.terminal.wait_number:
+            await self.drain()
 
     def _is_log_written(self) -> bool:
         if self._log_writer is None:
