@@ -225,9 +225,9 @@ def late_log(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stop the writer of a pane's log until the log is drained, or to the end of the block."""
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later(*, is_read: bool = False) -> None:
+    async def drain_later() -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain(is_read=is_read)
+        await drain()
 
     monkeypatch.setattr(pane, "drain", drain_later)
     os.kill(writer, signal.SIGSTOP)

@@ -194,9 +194,9 @@ async def test_timeout_zero_finds_what_the_screen_shows_before_the_log_has_it(
     pane = await tools.engine.find(pane_id)
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later(*, is_read: bool = False) -> None:
+    async def drain_later() -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain(is_read=is_read)
+        await drain()
 
     os.kill(writer, signal.SIGSTOP)
     try:
@@ -557,6 +557,7 @@ async def test_pane_that_is_lost_during_a_look_is_an_answer(
     pane_id = await tools.create("cat")
     pane = tools.engine.panes[0]
     flush = pane.terminal._flush
+    pane.terminal._last = None  # so that two looks are needed, with a flush in between
 
     async def lose_tmux() -> None:
         assert tools.engine.host.client is not None

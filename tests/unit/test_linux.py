@@ -69,6 +69,20 @@ def test_process_is_the_same_until_it_ends_or_its_id_is_another_process(
     assert processes.read_living(zombie, ended.starttime) is None
 
 
+def test_long_list_is_read_to_its_end() -> None:
+    """The kernel ends each read between two lines, so the reads are shorter than was asked for."""
+    program = [sys.executable, "-I", "-c", "import ssl; print(); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        mappings = Path(f"/proc/{process.pid}/maps")
+        read, whole = processes.read(str(mappings)), mappings.read_bytes()
+        process.kill()
+
+    assert len(whole) > 4096
+    assert read == whole
+
+
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL", "SIGRTMIN", "SIGRTMIN+3"])
 def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
     number = processes.signal_number(name)

@@ -29,6 +29,10 @@ _GIVE_UP_S = 2.0
 # A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
 _SIGNAL_BASE = 128
 
+# A read of a file in /proc that returns no more than this has come to its end: the kernel hands out
+# pages of 4096 bytes, and no entry of a list that we read is longer than the rest.
+_MAX_LAST_READ_BYTES = 2048
+
 # From the kernel's linux/sched.h and linux/prctl.h.
 _PF_EXITING = 0x4
 _PF_FORKNOEXEC = 0x40
@@ -85,22 +89,12 @@ def read_stat(pid: int) -> Stat | None:
         return None
     # The name is in parentheses and may contain any byte, even a parenthesis.
     comm, _, rest = line.partition(b"(")[2].rpartition(b")")
-    fields = rest.split()  # fields[N] is field N + 3 of proc(5)
+    fields = rest.split(None, 26)  # fields[N] is field N + 3 of proc(5)
     ppid, pgrp, session, tty, tpgid, flags = map(int, fields[1:7])
-    return Stat(
-        pid=pid,
-        comm=comm.decode(errors="replace"),
-        state=chr(fields[0][0]),
-        ppid=ppid,
-        pgrp=pgrp,
-        session=session,
-        tty=tty,
-        tpgid=tpgid,
-        is_fork=bool(flags & _PF_FORKNOEXEC),
-        reaped=fields[8] != b"0",
-        starttime=int(fields[19]),
-        start_stack=int(fields[25]),
-    )
+    is_fork, reaped = bool(flags & _PF_FORKNOEXEC), fields[8] != b"0"
+    start = int(fields[19]), int(fields[25])
+    name, state = comm.decode(errors="replace"), chr(fields[0][0])
+    return Stat(pid, name, state, ppid, pgrp, session, tty, tpgid, is_fork, reaped, *start)
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:
@@ -356,12 +350,10 @@ def read(path: str) -> bytes:
             raise
         return b""
     try:
-        content = os.read(fd, 4096)
-        # A short read is the end. Most files of /proc are shorter than the first one.
-        while content and len(content) % 4096 == 0:
+        content = more = os.read(fd, 4096)
+        # A read of a list ends between two entries, so only one that is much shorter is the last.
+        while len(more) > _MAX_LAST_READ_BYTES:
             more = os.read(fd, 65536)
-            if not more:
-                break
             content += more
     except OSError:  # such as ESRCH: the process ended meanwhile
         return b""

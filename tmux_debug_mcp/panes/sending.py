@@ -133,8 +133,8 @@ async def _send_one(
     # a line starts, so what was typed just before gets a moment.
     if not step.interrupts:
         # Log the prompt first, so that it isn't taken for output of this line.
-        if await pane.terminal.prompt(times.prompt_soon_s):
-            await pane.drain(is_read=True)
+        if await pane.terminal.prompt(times.prompt_soon_s, is_sure=False):
+            await pane.drain_prompt()
     elif pane.terminal.typed_s < times.typed_s:
         await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
     async with keyboard.lock:

@@ -384,7 +384,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, await pane.state()) for pane in engine.panes]
+    rows = [row(pane, state) for pane, state in await engine.states()]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([compact(rows)])

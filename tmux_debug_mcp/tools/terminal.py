@@ -293,7 +293,7 @@ async def create_session(
 
 @TOOLSET.tool("listSessions", "List the sessions as JSON, with size and what runs there.", READS)
 async def list_sessions(sessions: Sessions) -> Answer:
-    states = [(pane, await pane.state()) for pane in sessions.engine.panes]
+    states = await sessions.engine.states()
     running = {pane.name for pane, state in states if state.is_running}
     newest = {pane.name: pane for pane, _ in states}
     rows = []

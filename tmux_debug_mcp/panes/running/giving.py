@@ -223,7 +223,7 @@ async def _has_new_prompt(pane: Pane) -> bool:
     lines = [line for line in keyboard.typed_lines if line is not None]
     if sent is None or keyboard.typed_lines[-1] is None:
         return False
-    await pane.drain()
+    await pane.drain_prompt()
     prompt = await _last_line(log, sent.cursor, log.size)
     if _PS2.fullmatch(prompt):
         return False
