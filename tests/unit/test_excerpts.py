@@ -67,6 +67,7 @@ def test_text_that_repeats_within_a_line_stands_once_with_its_count(
         " ".join(map(str, range(1000))),  # nothing repeats
         "".join(chr(0x4E00 + number) for number in range(101)) * 10,  # a long text repeats
         "".join(map(str, range(100))) + "y" * 180 + "".join(map(str, range(100))),  # a small part
+        " " * 1000,
         "",
     ],
 )
