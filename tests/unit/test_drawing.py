@@ -1,9 +1,12 @@
 """Whether a program draws on the whole screen, told from its bytes, in pieces of any size."""
 
+from pathlib import Path
+
 import pytest
 
 from tmux_debug_mcp.vt.drawing import Drawing, last_switch
 
+CORPUS = Path(__file__).parents[1] / "corpus"
 STREAMS = {
     b"plain \033[31mred\033[0m\r\n": False,
     b"50%\r60%\r": False,
@@ -77,3 +80,60 @@ def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:
 )
 def test_last_switch_counts(data: bytes, *, is_on: bool | None) -> None:
     assert last_switch(data) is is_on
+
+
+# The recordings of programs that draw on the screen; all others print lines. What a progress bar or
+# a question draws at one place, and then goes back from, is no screen.
+DRAWS = {
+    *("git-log-less", "git-log-less-no-alternate-screen", "helix", "kakoune", "less"),
+    *("less-no-alternate-screen", "man-less", "neovim", "pv-many", "top", "vim-9", "watch"),
+    *("whiptail", "enlighten"),
+}
+PROMPT = b"\033[?2004h$ "
+# How a program may be started: what is printed before it, and after it.
+WAYS = {
+    "directly": (b"", b""),
+    "by a script": (b"one\r\ntwo\r\n", b"three\r\n"),
+    "after another program": (b"\033[?1049h\033[5;5Hfoo\033[?1049l", b""),
+    "by a shell": (PROMPT + b"\033[?2004l\r", PROMPT),
+}
+
+
+def spans_of(data: bytes, size: int) -> list[tuple[int, int]]:
+    """Return what of some output is drawn, which is fed in pieces of a size."""
+    drawing = Drawing()
+    for start in range(0, len(data), size):
+        drawing.feed(data[start : start + size])
+    return drawing.all_spans()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_same_programs_draw_however_they_are_started(way: str) -> None:
+    before, after = WAYS[way]
+    drawing = set()
+    for file in CORPUS.glob("*.out"):
+        data = file.read_bytes()
+        spans = spans_of(before + data + after, 1 << 20)
+        longest = max((end - start for start, end in spans if end > len(before)), default=0)
+        if longest > len(data) // 4:
+            drawing.add(file.stem)
+
+    assert drawing == DRAWS
+
+
+@pytest.mark.parametrize("name", sorted(DRAWS))
+def test_spans_do_not_depend_on_how_the_output_is_cut(name: str) -> None:
+    data = (CORPUS / f"{name}.out").read_bytes()
+    assert spans_of(data, 7) == spans_of(data, len(data))
+
+
+def test_lines_beside_a_progress_bar_are_lines() -> None:
+    data = (CORPUS / "apt-get-fancy-progress.out").read_bytes()
+    drawing = Drawing()
+    drawing.feed(data)
+
+    lines = data
+    for start, end in reversed(drawing.all_spans()):
+        lines = lines[:start] + lines[end:]
+    assert b"Unpacking hello (2.10-3) ...\r\n" in lines
+    assert b"Progress" not in lines
