@@ -102,15 +102,16 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
         return list(texts)
     # All but a confirmation, and the status line, are texts of panes.
     first = 1 if request.verb in ("create", "send") else 0
+    shown = texts[first:-1]
     named = request.arguments.get("pane_id", request.arguments.get("name"))
     panes = [facts["pane_id"]]
     if isinstance(named, str) and not named.startswith("-"):
         panes = [named]
-    elif isinstance(named, list) and len(texts) > 2:  # none was the first
+    elif isinstance(named, list) and len(shown) > 1:  # nothing happened first in one of them
         panes = list(dict.fromkeys(named))
-    shown = []
+    with_flags = []
     number = 0
-    for text, pane in zip(texts[first:-1], panes, strict=True):
+    for text, pane in zip(shown, panes, strict=True):
         lines = text.split("\n")
         capture = f"tmux-debug capture {shlex.quote(pane)}"
         for index, line in enumerate(lines):
@@ -119,8 +120,8 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
                 flags = f"--since {advice[1]} --lines {advice[2]}"
                 lines[index] = f"{line[: advice.start()]}: {capture} {flags}]"
             number += 1
-        shown.append("\n".join(lines))
-    return [*texts[:first], *shown, *texts[-1:]]
+        with_flags.append("\n".join(lines))
+    return [*texts[:first], *with_flags, *texts[-1:]]
 
 
 def _lines(texts: list[str]) -> str:
