@@ -37,7 +37,7 @@ MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
 # Lines that match `show`.
-_MAX_SHOWN_LINES = 50
+MAX_SHOWN_LINES = 50
 # How far back the line begins that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
@@ -336,10 +336,10 @@ async def _matching(
     lines: list[str] = []
     count = 0
     for start, end in parts:
-        found, number = await matching_lines(log, start, end, expression, _MAX_SHOWN_LINES)
+        found, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
         lines += found
         count += number
-    text = Excerpt(lines[-_MAX_SHOWN_LINES:], [])
+    text = Excerpt(lines[-MAX_SHOWN_LINES:], [])
     if count > len(text.lines):
         text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
     rows = [row for row in screen.rows if expression.search(row.encode())] if screen else []

@@ -5,6 +5,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l help
@@ -12,6 +13,8 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l literal
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l paste
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l secret
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l stop-pattern
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -a '(tmux-debug ps --names 2>/dev/null)'
@@ -25,6 +28,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -a '(tmux-debug 
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l pane
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l cwd
+complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
@@ -32,6 +36,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l idle
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l json
