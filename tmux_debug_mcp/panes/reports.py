@@ -310,12 +310,13 @@ async def _read(
 
 
 def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
-    """Return an excerpt without blank lines at its end."""
-    lines = list(excerpt.lines)
-    while lines and not lines[-1].strip():
-        lines.pop()
-    notes = [index for index in excerpt.notes if index < len(lines)]
-    return Excerpt(lines, notes, excerpt.cut_bytes)
+    """Return an excerpt without blank lines at its ends."""
+    filled = [index for index, line in enumerate(excerpt.lines) if line.strip()]
+    if not filled:
+        return _NOTHING._replace(cut_bytes=excerpt.cut_bytes)
+    start, end = filled[0], filled[-1] + 1
+    notes = [index - start for index in excerpt.notes]
+    return Excerpt(excerpt.lines[start:end], notes, excerpt.cut_bytes)
 
 
 async def _last_screen(observation: Observation, end: int, max_characters: int) -> Excerpt:
