@@ -9,10 +9,10 @@ from pathlib import Path
 from tmux_debug_mcp import wire
 from tmux_debug_mcp.logs import archive, growth, matching, searching
 from tmux_debug_mcp.options import OPTIONS, Option
-from tmux_debug_mcp.panes import creation, engine, people, recording, waiting
-from tmux_debug_mcp.panes.running import giving, runs
+from tmux_debug_mcp.panes import creation, engine, people, recording, reports
+from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.tmux import host, users_server
-from tmux_debug_mcp.tools import tabs, users_tabs
+from tmux_debug_mcp.tools import debug, tabs, users_tabs
 from tmux_debug_mcp.tools.arguments import (
     MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
@@ -111,22 +111,24 @@ def _limits_of_arguments() -> list[Limit]:
 
 
 def _limits_of_texts() -> list[Limit]:
-    assert searching.MAX_FOUND_CHARACTERS == MAX_TEXT_CHARACTERS
+    assert searching.MAX_FOUND_CHARACTERS == debug.MAX_CHARACTERS
     in_the_middle = "cut in the middle: the first quarter and the last three quarters stay"
     with_since = "with `since` the beginning stays, and the cursor to go on from is returned"
-    unasked = "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`"
+    asked = f"{reports.MAX_ASKED_CHARACTERS:,} characters"
+    step = f"and {reports.STEP_CHARACTERS} more for each further step, up to {asked}"
     return [
         ("lines of a capture", f"{MAX_TEXT_LINES:,}"),
         (
             "text of a capture",
-            f"{MAX_TEXT_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
+            f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}; {with_since}",
         ),
-        ("text of a run", f"{runs.MAX_OUTPUT_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of a run", f"{debug.MAX_CHARACTERS:,} characters, {in_the_middle}"),
+        ("text of a wait, or with `wait_for`", f"{asked}, {in_the_middle}"),
         (
-            "text of a wait",
-            f"{waiting.MAX_OBSERVATION_CHARACTERS:,} characters, {in_the_middle}",
+            "text that `tmux_create_pane` and `tmux_send_keys` return without `wait_for`",
+            f"{reports.MAX_UNASKED_CHARACTERS:,} characters, {step}; each step keeps its share",
         ),
-        (unasked, f"{waiting.MAX_UNASKED_CHARACTERS:,} characters, {in_the_middle}"),
+        ("lines that `show` returns", f"the newest {reports.MAX_SHOWN_LINES}"),
     ]
 
 

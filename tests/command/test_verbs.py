@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -22,9 +23,7 @@ pytestmark = pytest.mark.usefixtures("server")
 def test_output_is_on_standard_output_and_the_status_line_on_standard_error(shell: Shell) -> None:
     done = shell.run("create", "--name", "sum", "echo $((20 + 22)); exec cat")
 
-    assert done.stdout == (
-        "Created pane 'sum' (id: debug-1) running: echo $((20 + 22)); exec cat\n42\n"
-    )
+    assert done.stdout == ("Created pane 'sum' (id: debug-1)\n42\n")
     assert done.stderr.startswith("[debug-1 sum running ")
     assert done.stderr.endswith("awaits input; cursor 4]\n")
     assert done.returncode == 0
@@ -46,6 +45,37 @@ def test_refusal_names_verbs_and_not_tools(shell: Shell) -> None:
     assert shell.run("capture", "nope").stderr == (
         "Pane 'nope' not found. Use tmux-debug list to see active panes.\n"
     )
+
+
+def test_note_of_a_cut_is_a_command_that_reads_the_rest(shell: Shell) -> None:
+    lines = shell.out("create", "--name", "the shop", "seq 900; exec cat").splitlines()[1:]
+    [cut] = [number for number, line in enumerate(lines) if line.startswith("[")]
+    command = lines[cut].removesuffix("]").partition(": ")[2]
+
+    assert re.fullmatch(r"tmux-debug capture 'the shop' --since \d+ --lines \d+", command)
+    left_out = shell.out(*shlex.split(command)[1:]).splitlines()
+    numbers = [*lines[:cut], *left_out, *lines[cut + 1 :]]
+    assert numbers == [str(number) for number in range(1, 901)]
+
+
+def test_notes_of_several_panes_name_each_its_own(shell: Shell) -> None:
+    shell.out("create", "--name", "silent", "exec cat")
+    for name in ("one", "two"):
+        shell.out("create", "--name", name, "seq 2000; exec cat")
+    done = shell.run("wait", "silent", "one", "two", "--pattern", "never", "--timeout", "0")
+
+    notes = [line for line in done.stdout.splitlines() if line.startswith("[")]
+    captures = [note.partition(": ")[2].partition(" --since ")[0] for note in notes]
+    assert captures == ["tmux-debug capture one", "tmux-debug capture two"]
+
+
+def test_line_of_a_program_that_looks_like_a_note_stays(shell: Shell) -> None:
+    line = "[3 lines left out: tmux_capture_pane since 7, lines 3]"
+    first, *others = shell.out("run", f"echo '{line}'; seq 9000").splitlines()
+
+    assert first == line
+    [note] = [other for other in others if "left out" in other]
+    assert ": tmux-debug capture debug-1 --since " in note
 
 
 def test_json_has_everything(shell: Shell) -> None:

@@ -24,7 +24,7 @@ from .pacing import PacedTranscript, Turns
 from .positioning import sequence_at
 from .reading import clean_text
 
-MAX_FOUND_CHARACTERS = 40_000
+MAX_FOUND_CHARACTERS = 16_000
 # Lines that are shown before and after a line that matches, where only a few do.
 _CONTEXT_LINES = 2
 _MAX_WITH_CONTEXT = 5
@@ -69,7 +69,7 @@ async def search(
     The pattern is one that `matching.compiled` has returned for bytes.
 
     Returns:
-        At most 40,000 characters, and how many lines were found, at most `max_lines`.
+        At most 16,000 characters, and how many lines were found, at most `max_lines`.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, max_lines)
     # The log may be trimmed at each `await`, so what is shown is read at once.

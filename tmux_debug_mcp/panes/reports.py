@@ -37,7 +37,7 @@ MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
 # Lines that match `show`.
-_MAX_SHOWN_LINES = 50
+MAX_SHOWN_LINES = 50
 # How far back the line begins that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
@@ -311,12 +311,13 @@ async def _read(
 
 
 def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
-    """Return an excerpt without blank lines at its end."""
-    lines = list(excerpt.lines)
-    while lines and not lines[-1].strip():
-        lines.pop()
-    notes = [index for index in excerpt.notes if index < len(lines)]
-    return Excerpt(lines, notes, excerpt.cut_bytes)
+    """Return an excerpt without blank lines at its ends."""
+    filled = [index for index, line in enumerate(excerpt.lines) if line.strip()]
+    if not filled:
+        return _NOTHING._replace(cut_bytes=excerpt.cut_bytes)
+    start, end = filled[0], filled[-1] + 1
+    notes = [index - start for index in excerpt.notes]
+    return Excerpt(excerpt.lines[start:end], notes, excerpt.cut_bytes)
 
 
 async def _last_screen(observation: Observation, end: int, max_characters: int) -> Excerpt:
@@ -337,10 +338,10 @@ async def _matching(
     lines: list[str] = []
     count = 0
     for start, end in parts:
-        found, number = await matching_lines(log, start, end, expression, _MAX_SHOWN_LINES)
+        found, number = await matching_lines(log, start, end, expression, MAX_SHOWN_LINES)
         lines += found
         count += number
-    text = Excerpt(lines[-_MAX_SHOWN_LINES:], [])
+    text = Excerpt(lines[-MAX_SHOWN_LINES:], [])
     if count > len(text.lines):
         text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
     rows = [row for row in screen.rows if expression.search(row.encode())] if screen else []

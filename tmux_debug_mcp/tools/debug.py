@@ -57,7 +57,7 @@ _GAP_ADVICE = "tmux_capture_pane since {cursor}, lines {lines}"
 _LINES = 100
 _MATCHING_LINES = 20
 # Limit for the text where it is what was asked for.
-_MAX_CHARACTERS = 16_000
+MAX_CHARACTERS = 16_000
 
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 
@@ -216,12 +216,12 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     # The state first: when it says that the program has ended, the capture has its last line.
     state = await pane.state()
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
-    text = await last_lines(pane, lines, _MAX_CHARACTERS, ansi=arguments.ansi)
+    text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=arguments.ansi)
     now = await pane.state()
     if now.is_lost:  # the capture has found that tmux no longer has it
         state = now
     whole = Excerpt(text.split("\n"), [])
-    excerpt = cut_in_the_middle(whole, _MAX_CHARACTERS)
+    excerpt = cut_in_the_middle(whole, MAX_CHARACTERS)
     blocks = [excerpt.text, status(pane, state)]
     return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
@@ -233,7 +233,7 @@ async def _read_since(pane: Readable, arguments: CapturePane, since: int) -> Ans
     await _check_cursor(pane, since)
     end = max(since, state.cursor)
     lines = None if arguments.lines is None else min(arguments.lines, MAX_TEXT_LINES)
-    piece = await read_forward(pane.log, since, end, _MAX_CHARACTERS, lines)
+    piece = await read_forward(pane.log, since, end, MAX_CHARACTERS, lines)
     # What a program left unfinished stays so once it has ended.
     cursor = end if state.is_final and not piece.remaining_bytes else piece.end
     remarks = []
@@ -316,7 +316,7 @@ async def _ran(pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
     if outcome.reason.leaves_command or arguments.show is not None:
         observation = await since_cursor(pane, Matcher(None, None), outcome.start)
         await observation.read(outcome.end)
-        shows = Shows(_MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
+        shows = Shows(MAX_CHARACTERS, _GAP_ADVICE, arguments.show)
         seen = await report(observation, Reason.INPUT, None, shows, outcome.end)
         outcome = replace(outcome, excerpt=seen.excerpt)
         size = seen.screen
@@ -325,7 +325,7 @@ async def _ran(pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
     excerpt, _ = await read_abridged(
-        log, start, end, _MAX_CHARACTERS, folds=False, advice=_GAP_ADVICE
+        log, start, end, MAX_CHARACTERS, folds=False, advice=_GAP_ADVICE
     )
     return excerpt
 

@@ -56,12 +56,12 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
     `cut_bytes` says how much is left out of the parts of the text, `marked_lines` has the numbers
-    of the lines that are notes of ours.
+    of the lines that are notes of ours; a part without text counts as a line, too.
     """
     fields = row(pane, state)
     for name in ("id", "name", "command"):
         del fields[name]
-    text = joined(*parts)
+    text = joined(*(part if part.lines else Excerpt([""], []) for part in parts))
     return {
         "pane_id": pane.id,
         **fields,

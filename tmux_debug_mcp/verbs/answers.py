@@ -4,7 +4,9 @@ Exit statuses, as of timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 ti
 or wrong; 126 `run` awaits input. `run` has else the exit code of its command.
 """
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,10 @@ INTERRUPTED = 130
 
 # The verbs whose results begin with what was done.
 _CONFIRMED = ("create", "send", "kill")
+
+# How a note of ours says how to read what is left out.
+_READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
+
 _WAIT_STATUSES: Mapping[str, int] = {
     Reason.STOPPED: OTHERWISE,
     Reason.EXITED: OTHERWISE,
@@ -69,6 +75,7 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(orjson.dumps(line).decode() + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    texts = _with_flags(request, result.meta or {}, texts)
     if result.is_error:
         return Output("", _lines([in_verbs(text) for text in texts]), status)
     if request.verb == "call":
@@ -92,6 +99,38 @@ def in_verbs(text: str) -> str:
     for verb in TOOLS:
         text = text.replace(verb.tool, f"tmux-debug {verb.name}")
     return text
+
+
+def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
+    """Return the texts of a result; notes of ours that name a tool name a verb and its flags.
+
+    `facts` are the result's `_meta`, which tells the notes from lines of programs.
+    """
+    marked = frozenset(facts.get("marked_lines", ()))
+    if not marked or request.verb == "call":
+        return list(texts)
+    # All but a confirmation, and the status line, are texts of panes.
+    first = 1 if request.verb in ("create", "send") else 0
+    shown = texts[first:-1]
+    named = request.arguments.get("pane_id", request.arguments.get("name"))
+    panes = [facts["pane_id"]]
+    if isinstance(named, str) and not named.startswith("-"):
+        panes = [named]
+    elif isinstance(named, list) and len(shown) > 1:  # nothing happened first in one of them
+        panes = list(dict.fromkeys(named))
+    with_flags = []
+    number = 0
+    for text, pane in zip(shown, panes, strict=True):
+        lines = text.split("\n")
+        capture = f"tmux-debug capture {shlex.quote(pane)}"
+        for index, line in enumerate(lines):
+            advice = _READ_THAT.search(line) if number in marked else None
+            if advice:
+                flags = f"--since {advice[1]} --lines {advice[2]}"
+                lines[index] = f"{line[: advice.start()]}: {capture} {flags}]"
+            number += 1
+        with_flags.append("\n".join(lines))
+    return [*texts[:first], *with_flags, *texts[-1:]]
 
 
 def _lines(texts: list[str]) -> str:

@@ -6,6 +6,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
@@ -15,6 +16,8 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l paste
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l secret
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l stop-pattern
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l json
@@ -30,6 +33,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -a '(tmux-debug 
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l pane
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l cwd
+complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l json
@@ -38,6 +42,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l idle
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l quiet
