@@ -218,7 +218,7 @@ class RunningServer:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
             # To look is no call and no use: a person or a completion that looks prolongs nothing.
-            rows = [row(pane, await pane.state()) for pane in self._engine.panes]
+            rows = [row(pane, state) for pane, state in await self._engine.states()]
             await caller.send({"panes": rows})
             return
         with self.lease.used():

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -338,7 +339,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def look(pid: int) -> Blocked | None:
-    return blocked_on(pid, os.getpid(), str)
+    return blocked_on(pid, str, partial(processes.descendants, os.getpid()))
 
 
 @pytest.mark.parametrize("name", BLOCKED)

@@ -107,13 +107,17 @@ class _RunningError(_UnknownError):
     """A process runs, or has ended."""
 
 
-def blocked_on(pid: int, root: int, plain: Callable[[str], str]) -> Blocked | None:
+def blocked_on(
+    pid: int, plain: Callable[[str], str], others: Callable[[], Iterable[int]]
+) -> Blocked | None:
     """Return what a process is blocked on, None if it runs or if that can't be told for sure.
 
-    `root` is a process above all that may have the other ends of its pipes. `plain` makes names and
-    paths, which programs choose, safe to print.
+    Args:
+        pid: The process.
+        plain: Makes names and paths, which programs choose, safe to print.
+        others: Returns all processes that may have the other ends of its pipes.
     """
-    look = _Look(root, plain)
+    look = _Look(plain, others)
     try:
         text = look.process(pid)
         look.check_unchanged()
@@ -131,9 +135,9 @@ class _Look:
         groups: The process groups of the processes.
     """
 
-    def __init__(self, root: int, plain: Callable[[str], str]) -> None:
-        self._root = root
+    def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
         self._plain = plain
+        self._others = others
         self.calls: dict[Thread, tuple[calls.Call, int]] = {}
         self.groups: set[int] = set()
 
@@ -202,7 +206,7 @@ class _Look:
     def _call(self, pid: int, thread: str, depth: int) -> str:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
-        files = _Files(pid, thread, self._root, self._plain)
+        files = _Files(pid, thread, self._plain, self._others)
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
@@ -344,10 +348,16 @@ def _is_timeout(name: str, argument: int) -> bool:
 class _Files:
     """The open files of a thread, and what it means to wait for one."""
 
-    def __init__(self, pid: int, thread: str, root: int, plain: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        pid: int,
+        thread: str,
+        plain: Callable[[str], str],
+        others: Callable[[], Iterable[int]],
+    ) -> None:
         self._pid = pid
-        self._root = root
         self._plain = plain
+        self._others = others
         # A thread may have a table of files of its own.
         self.directory = f"/proc/{pid}/task/{thread}"
 
@@ -521,7 +531,7 @@ class _Files:
     def _is_alone_with(self, file: os.stat_result) -> bool:
         """Tell whether no other process of the pane has a file open."""
         room = _MAX_FILES
-        for pid in processes.descendants(self._root):
+        for pid in self._others():
             if pid == self._pid:
                 continue
             try:

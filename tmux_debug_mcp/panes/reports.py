@@ -28,6 +28,7 @@ class Reason(StrEnum):
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
         INPUT: The program awaits something.
+        LISTENS: A process of the pane listens on `port`.
         EXITED: The program has ended, or the pane is gone.
         FLOODED: More was printed than the log keeps, and no pattern was given.
         TIMED_OUT: The time is over.
@@ -38,6 +39,7 @@ class Reason(StrEnum):
     IDLE = "idle"
     REST = "rest"
     INPUT = "input"
+    LISTENS = "listens"
     EXITED = "exited"
     FLOODED = "flooded"
     TIMED_OUT = "timed_out"

@@ -46,6 +46,7 @@ class Conditions:
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
         is_for_input: Wait until the program awaits something.
+        port: A process of the pane listens on this TCP port.
         timeout_s: The time to wait; 0 only looks at what is there.
         max_characters: The limit for the text of the report.
         advice: How to read output that is left out; `{cursor}` stands for where it begins.
@@ -56,6 +57,7 @@ class Conditions:
     idle_s: float | None = None
     is_for_rest: bool = False
     is_for_input: bool = False
+    port: int | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
     max_characters: int = MAX_OBSERVATION_CHARACTERS
     advice: str = ""
@@ -236,9 +238,15 @@ class _Wait:
 
     async def _reason_of_activity(self) -> Reason | None:
         """Look at the pane, if a condition depends on what it is doing."""
-        if not self._conditions.is_for_rest and not self._conditions.is_for_input:
+        port = self._conditions.port
+        needs_looks = self._conditions.is_for_rest or self._conditions.is_for_input
+        if not needs_looks and port is None:
             return None
         moment = await self._watch.moment()
+        if port is not None and self._pane.ports.listens_on(port):
+            return Reason.LISTENS
+        if not needs_looks:
+            return None
         reason = self._reason_of(moment.activity)
         if reason:
             await self._pane.drain()
@@ -393,5 +401,5 @@ class _Wait:
         """Return the state of the pane, as the last look has it if nothing was printed since."""
         pane, activity = self._pane, self._watch.activity
         if activity and self._is_fresh(activity) and not await pane.ending():
-            return pane.running(activity.snapshot, activity.awaits)
+            return pane.running(activity)
         return await pane.state()

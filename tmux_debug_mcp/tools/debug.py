@@ -1,5 +1,6 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
@@ -13,6 +14,7 @@ from tmux_debug_mcp.panes.creation import NewPane, check
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import Readable, last_lines
+from tmux_debug_mcp.panes.reports import Report
 from tmux_debug_mcp.panes.running.runs import MAX_OUTPUT_CHARACTERS, run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import send
 from tmux_debug_mcp.panes.waiting import (
@@ -59,13 +61,15 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
     may_take_long=True,
 )
 async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
-    conditions = _conditions(engine.clock.times, arguments.wait_for, arguments.timeout_s)
+    conditions = _conditions(
+        engine.clock.times, arguments.wait_for, arguments.timeout_s, arguments.port
+    )
     new = NewPane(arguments.command, arguments.name, cwd=arguments.cwd, env=arguments.env or {})
     check(new)
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id}) running: "
     confirmed += shown_command(pane.command)
-    return await _observed(pane, conditions, Origin(0, 0), confirmed)
+    return await _observed(engine, pane, conditions, Origin(0, 0), confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -107,14 +111,19 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     if sending.why_not:
         conditions = _observing(timeout_s=0, max_characters=MAX_UNASKED_CHARACTERS)
     origin = Origin(sending.cursor, sending.first_cursor, sending.rows, sending.before)
-    return await _observed(pane, conditions, origin, confirmed)
+    return await _observed(engine, pane, conditions, origin, confirmed)
 
 
-def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> Conditions | None:
+def _conditions(
+    times: Times, wait_for: str | None, timeout_s: float | None, port: int | None = None
+) -> Conditions | None:
     """Return what a create or a send waits for, None where nothing is to be observed."""
     if wait_for is not None:
         compiled("wait_for", wait_for)  # before anything is done
-        return _observing(wait_for, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+    if wait_for is not None or port is not None:
+        return _observing(
+            wait_for, port=port, timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
+        )
     if timeout_s == 0:
         return None
     return _observing(
@@ -125,12 +134,25 @@ def _conditions(times: Times, wait_for: str | None, timeout_s: float | None) -> 
 
 
 async def _observed(
-    pane: Pane, conditions: Conditions | None, origin: Origin, confirmed: str
+    engine: Engine, pane: Pane, conditions: Conditions | None, origin: Origin, confirmed: str
 ) -> Answer:
     if conditions is None:
         state = await pane.state()
         return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
-    return observed(await wait([pane], conditions, lambda _pane: origin), conditions, confirmed)
+    reports = await wait([pane], conditions, lambda _pane: origin)
+    return observed(
+        reports, conditions, confirmed, remarks=await _taken(engine, reports, conditions)
+    )
+
+
+async def _taken(
+    engine: Engine, reports: Sequence[Report], conditions: Conditions
+) -> list[str | None]:
+    """Return of each report which port the program could not get, and who has it."""
+    return [
+        await engine.taken_port(one.pane, one.state, one.excerpt.text, conditions.port)
+        for one in reports
+    ]
 
 
 @TOOLSET.tool(
@@ -242,7 +264,8 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         pane = await engine.create(new)
         outcome = await run_in_pane(pane, timeout_s, _output)
         await engine.retire_run_panes()
-    return ran(pane, outcome, timeout_s)
+    taken = await engine.taken_port(pane, outcome.state, outcome.excerpt.text, None)
+    return ran(pane, outcome, timeout_s, taken)
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
@@ -267,14 +290,19 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
             "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
         )
     given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
-    names_no_condition = given == (None, None, None)
-    conditions = _observing(*given, is_for_input=names_no_condition, timeout_s=arguments.timeout_s)
+    conditions = _observing(
+        *given,
+        port=arguments.port,
+        is_for_input=given == (None, None, None) and arguments.port is None,
+        timeout_s=arguments.timeout_s,
+    )
     panes = [await engine.find(name) for name in dict.fromkeys(names)]
     origin = since_last_keys
     if arguments.since is not None:
         await _check_cursor(panes[0], arguments.since)
         origin = partial(since_cursor, cursor=arguments.since)
-    return observed(await wait(panes, conditions, origin), conditions)
+    reports = await wait(panes, conditions, origin)
+    return observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
 
 
 @TOOLSET.tool(
@@ -299,7 +327,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, await pane.state()) for pane in engine.panes]
+    rows = [row(pane, state) for pane, state in await engine.states()]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([compact(rows)])

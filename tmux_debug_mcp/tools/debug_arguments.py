@@ -38,6 +38,7 @@ _PaneId = Annotated[str, string("Pane id or name")]
 _WaitFor = Annotated[
     str | None, string("Wait for this regular expression, in a line that is new or has changed")
 ]
+_Port = Annotated[int | None, argument("Until it listens on this port", minimum=1, maximum=65535)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,10 @@ class CreatePane:
     cwd: Directory = None
     env: Variables = None
     wait_for: _WaitFor = None
+    port: _Port = None
     timeout_s: Annotated[
         float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
+        _timeout("Most seconds to wait (default 1, with wait_for or port 30); 0 returns at once"),
     ] = None
 
 
@@ -104,6 +106,7 @@ class Wait:
     idle_s: Annotated[
         float | None, argument("Until nothing is printed for so many seconds", minimum=0)
     ] = None
+    port: _Port = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
     ] = None

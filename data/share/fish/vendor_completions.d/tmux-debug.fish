@@ -5,6 +5,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l help
@@ -31,6 +32,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l idle
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
