@@ -41,7 +41,8 @@ async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
     assert named[0] == "Created pane 'server' (id: debug-1) running: exec sleep 60"
     assert unnamed[0] == "Created pane 'debug-2' (id: debug-2) running: exec sleep 60"
     assert re.fullmatch(
-        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]",
+        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\), blocked: sleeps; "
+        r"at rest; cursor 0\]",
         named[1],
     )
     assert unnamed[1].startswith("[debug-2 running ")
@@ -207,7 +208,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
             {"command": "cat", "wait": 1},
             (
                 "tmux_create_pane has no parameter 'wait'. "
-                "It takes command, name, cwd, env, size, wait_for, timeout_s."
+                "It takes command, name, cwd, env, size, wait_for, port, show, timeout_s."
             ),
         ),
     ],

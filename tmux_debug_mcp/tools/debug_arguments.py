@@ -37,6 +37,7 @@ def _one_or_several(description: str, max_items: int, min_items: int, **rules: i
 _PaneId = Annotated[str, string("Pane id or name")]
 _WaitFor = Annotated[str | None, string("Regular expression to wait for, in a new line or row")]
 _StopPattern = Annotated[str | None, string("Another that ends it, such as 'error|panic'")]
+_Port = Annotated[int | None, argument("Until it listens on this port", minimum=1, maximum=65535)]
 _Show = Annotated[str | None, string("Return only lines that match this")]
 
 
@@ -48,10 +49,11 @@ class CreatePane:
     env: Variables = None
     size: Annotated[str | None, string("Terminal size (default 200x50)")] = None
     wait_for: _WaitFor = None
+    port: _Port = None
     show: _Show = None
     timeout_s: Annotated[
         float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
+        _timeout("Most seconds to wait (default 1, with wait_for or port 30); 0 returns at once"),
     ] = None
 
 
@@ -111,6 +113,7 @@ class Wait:
     idle_s: Annotated[
         float | None, argument("Until nothing is printed for so many seconds", minimum=0)
     ] = None
+    port: _Port = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
     ] = None
