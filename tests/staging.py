@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from clocks import VirtualClock
 
@@ -23,9 +23,11 @@ from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Sna
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.place import PaneId, Place
-from tmux_debug_mcp.panes.ports import Ports
 from tmux_debug_mcp.panes.shells.dialects import Shell
 from tmux_debug_mcp.vt.echo import Echoes
+
+if TYPE_CHECKING:
+    from tmux_debug_mcp.panes.ports import Ports
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)

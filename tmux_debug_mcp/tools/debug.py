@@ -67,8 +67,8 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 @TOOLSET.tool(
     "tmux_create_pane",
     "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such "
-    "as 'bash'. Returns its output so far (2,000 characters) once it is at rest (ended, "
-    "awaiting something or quiet), after timeout_s at the latest; it keeps running.",
+    "as 'bash'. Returns what it printed, or its screen, once it is at rest (ended, awaiting "
+    "something or quiet), after timeout_s at the latest; it keeps running.",
     CREATES,
     may_take_long=True,
 )
@@ -111,12 +111,11 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
 
 @TOOLSET.tool(
     "tmux_send_keys",
-    "Type into a pane, and return the output that follows, or the screen of a full-screen "
-    "program, once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', "
-    "'Escape', 'F5'), a signal for all processes of the program ('SIGTERM'), or text, which "
-    "ends with ' Enter' or a line feed to press Enter: 'ls -la Enter'. An array is steps, and "
-    "so is each line of a text: ['break main Enter', 'run Enter', 'C-c']. A step waits until "
-    "the program reads the terminal.",
+    "Type into a pane, and return the output that follows, or what has changed on the screen, "
+    "once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', 'F5'), a "
+    "signal ('SIGTERM'), or text, which ends with ' Enter' or a line feed to press Enter: "
+    "'ls -la Enter'. An array is steps, and so is each line of a text: ['break main Enter', "
+    "'run Enter', 'C-c']. A step waits until the program reads the terminal.",
     CREATES,
     may_take_long=True,
 )
@@ -221,8 +220,7 @@ async def _taken(
     "tmux_capture_pane",
     "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
     "full-screen program. With `since`, all that was printed from that cursor on. With "
-    "`pattern`, only lines of the log that match (from `since` on), with two lines around "
-    "each, behind the cursor of the first.",
+    "`pattern`, only lines of the log that match (from `since` on), behind their cursors.",
     READS,
 )
 async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
@@ -305,10 +303,9 @@ async def _check_cursor(pane: Readable, since: int) -> None:
 @TOOLSET.tool(
     "tmux_run",
     "Run a command to its end; return its output and exit code. It may be a script that drives "
-    "panes by `tmux-debug create|send|capture|wait|kill`. With pane_id it runs in the "
-    "shell at its prompt there, which keeps directory and variables; without, in a pane of "
-    "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
-    "is interrupted with C-c.",
+    "panes: `tmux-debug create|send|wait|capture|kill`. With pane_id it runs in the shell at "
+    "its prompt there, which keeps directory and variables; without, in a pane of its own. If "
+    "it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets C-c.",
     DESTROYS,
     may_take_long=True,
 )
@@ -355,9 +352,9 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
 
 @TOOLSET.tool(
     "tmux_wait",
-    "Wait for a pane: until a line matches, until it is quiet, or, with neither, until its "
-    "program awaits input. Ends when the program does. Returns the output since the last keys, "
-    "or the screen of a full-screen program. Given several panes, waits for the first.",
+    "Wait for a pane: until a line matches, it is quiet or listens, or, with none of these, "
+    "until its program awaits input; or ends. Returns the output since the last keys, or the "
+    "screen. Given several panes, waits for the first.",
     READS,
     may_take_long=True,
 )
@@ -404,7 +401,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
 
 @TOOLSET.tool(
     "tmux_list_panes",
-    "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit "
+    "List all panes as JSON: status, what is awaited, what blocks the program, ports, pid, exit "
     "code or signal.",
     READS,
 )
