@@ -153,6 +153,28 @@ BLOCKED = {
         ),
         rf"reads {PORT} \(fd \d+\)",
     ),
+    "selects a server for urgent data as well": (
+        python(
+            "s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "select.select([s], [], [s])"
+        ),
+        rf"reads {PORT} \(fd \d+\)",
+    ),
+    "waits for all events of a server": (
+        python(
+            "s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "e = select.epoll(); e.register(s, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)\n"
+            "e.poll(); e.poll()"
+        ),
+        rf"waits for {PORT} \(fd \d+\)",
+    ),
+    "waits for all events of a pipe and a listener": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0)); both = select.EPOLLIN | select.EPOLLOUT\n"
+            "e = select.epoll(); e.register(s, both); e.register(0, both); e.poll()"
+        ),
+        rf"accepts on {PORT} or reads a pipe \(fd 0\)",
+    ),
     "reads a pair that it has": (
         python("a, b = socket.socketpair(); a.recv(1)"),
         r"reads a socket whose other end it has itself \(fd \d+\)",
@@ -281,6 +303,10 @@ READY = "open('ready', 'w').close()\n"
 LOOP = READY + "while True: pass"
 # What runs, or is not clear.
 UNBLOCKED = {
+    "polls for a hang-up": python(
+        READY + "r, w = os.pipe(); p = select.poll(); p.register(r, 0); p.poll()"
+    ),
+    "selects for urgent data": python(READY + "s, c, a = pair(); select.select([], [], [c])"),
     "runs": python(LOOP),
     "runs in a thread": python(f"threading.Thread(target=lambda: exec({LOOP!r})).start()"),
     "runs in a child": ["sh", "-c", f"{shlex.join(python(LOOP))}; :"],
@@ -322,7 +348,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int
                 start_new_session=True,
             )
         server.settimeout(PATIENCE_S)
-        accepted = [server.accept() for _ in range(2)]
+        accepted = [server.accept() for _ in range(4)]
         yield {name: process.pid for name, process in started.items()}
         for connection, _ in accepted:
             connection.close()

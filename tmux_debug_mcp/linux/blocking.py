@@ -239,8 +239,8 @@ class _Look:
         if name in _EPOLLS:
             awaited = calls.epolled(files.directory, _signed(arguments[0]))
             return list(awaited), _is_timeout(name, arguments[3])
-        count, reading, writing, _failing, timeout, *_ = arguments
-        sets = ((reading, _IN), (writing, _OUT))
+        count, reading, writing, failing, timeout, *_ = arguments
+        sets = ((reading, _IN), (writing, _OUT), (failing, 0))
         selected = [
             (fd, mask) for address, mask in sets for fd in calls.selected(pid, count, address)
         ]
@@ -389,17 +389,17 @@ class _Files:
         """Return what it means to wait for one of several files, given the events of each."""
         texts: list[str] = []
         is_for_itself = False
+        plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
         for fd, mask in files:  # which grows meanwhile
-            if len(files) > _MAX_FILES:
+            is_for_more = not mask & (_IN | _OUT) and fd not in plain
+            if is_for_more or len(files) > _MAX_FILES:  # such as for a hang-up
                 raise _UnknownError
             if self._link(fd) == _EPOLL:
                 files += calls.epolled(self.directory, fd)
             elif mask & _IN and self._wakes_itself(fd):
                 is_for_itself = True
-            elif mask & _IN and not mask & _OUT:
-                texts.append(self.read(fd))
-            elif mask & _OUT:
-                texts.append(self._output(fd))
+            else:
+                texts.append(self._either(fd, mask))
         texts = sorted(dict.fromkeys(texts))
         if not texts:
             if has_timeout:
@@ -408,13 +408,30 @@ class _Files:
         if len(texts) > _MAX_NAMED:
             more = len(texts) - _MAX_NAMED + 1
             texts = [*texts[: _MAX_NAMED - 1], f"{more} more"]
-        return " or ".join(texts).replace(" or reads ", " or ")
+        joined = " or ".join(texts)
+        # Words that all begin alike.
+        do_all_read = all(text.startswith("reads ") for text in texts)
+        return joined.replace(" or reads ", " or ") if do_all_read else joined
 
-    def _output(self, fd: int) -> str:
+    def _either(self, fd: int, mask: int) -> str:
+        """Return what it means to wait until a file can be read, written, or one of both."""
+        if not mask & _OUT:
+            return self.read(fd)
         end = self._end(fd)
         if end and end.state == sockets.TCP_SYN_SENT:
             return self.connect(fd)
-        return self.write(fd)
+        if not mask & _IN:
+            return self.write(fd)
+        # Event loops such as Go's ask for both, of files that can only be read, too.
+        if self._link(fd).startswith("socket:"):
+            return self._socket(fd, "waits for")
+        try:
+            mode = os.lstat(f"{self.directory}/fd/{fd}").st_mode
+        except OSError:
+            raise _UnknownError from None
+        if mode & 0o600 == 0o600:  # noqa: PLR2004  open for both
+            raise _UnknownError
+        return self.read(fd) if mode & 0o400 else self.write(fd)
 
     def lock(self, fd: int) -> str:
         """Return what it means to wait for the lock of a file. Source: proc(5), /proc/locks."""
@@ -605,8 +622,9 @@ class _Files:
         if verb == "connects to":
             return f"connects to {end.peer} (fd {fd})"
         other = _other_end(end, all_ends)
-        if other and not other.inode and verb == "reads":
-            return f"reads {end.peer}, which has not accepted it (fd {fd})"
+        is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
+        if other and is_open and not other.inode and verb != "writes to":
+            return f"{verb} {end.peer}, which has not accepted it (fd {fd})"
         if other and self._has_socket(other.inode):
             place += ", whose other end it has itself"
         return f"{verb} {place} (fd {fd})"

@@ -37,7 +37,7 @@ _ALL_STATES = 0xFFFFFFFF
 _TIMEOUT_S = 1.0
 
 # States of TCP. Source: the kernel's net/tcp_states.h.
-TCP_SYN_SENT, TCP_LISTEN = 2, 10
+TCP_ESTABLISHED, TCP_SYN_SENT, TCP_LISTEN = 1, 2, 10
 _V6 = socket.AF_INET6
 
 _LINK_PREFIX = "socket:["
