@@ -228,7 +228,7 @@ class Engine:
 
     async def _running_panes(self, name: str) -> list[Pane]:
         named = [pane for pane in self.panes if pane.name == name]
-        return [pane for pane in named if (await pane.state()).is_running]
+        return [pane for pane in named if await pane.ending() is None]
 
     @asynccontextmanager
     async def open_readable(self, target: str) -> AsyncIterator[Readable]:

@@ -347,11 +347,10 @@ class Pane:
                 state = await self.state()
                 self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
-            viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
-            for command in (*viewers, ("kill-pane", "-t", self.target)):
-                # The session or the pane may be gone already.
-                with contextlib.suppress(CommandError, TmuxGoneError):
-                    await self.client.run(command)
+            for name in self.viewers:
+                self.client.begin(("kill-session", "-t", f"={name}"))
+            # tmux takes a millisecond to run a program for this, which removes a record from utmp.
+            self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
             await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)
