@@ -10,6 +10,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -28,7 +29,7 @@ from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
-from tmux_debug_mcp.tmux.supervisor import runtime_directories
+from tmux_debug_mcp.tmux.supervisor import temporary_directory
 from tmux_debug_mcp.tmux.users_server import UsersServer
 
 from .creation import NewPane, check_size, directory, remove, start
@@ -170,7 +171,7 @@ class Engine:
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
-        temporary = runtime_directories(self.settings.runtime_dir)[-1]
+        temporary = Path(temporary_directory())
         try:
             return Log.unnamed(temporary, nonce, self.clock)
         except OSError as error:
