@@ -116,10 +116,9 @@ class Pane:
                 return ending
             activity = self.terminal.glance()
         awaits = activity.awaits
-        is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
-        if awaits is None and not is_active:
+        if awaits is None and self.terminal.typed_s >= self.clock.times.typed_s:
             # One snapshot is enough if nothing can be on its way to the program or from it.
-            awaits = awaited(activity.snapshot)
+            awaits = None if self.has_just_printed else awaited(activity.snapshot)
         return self.running(activity.snapshot, awaits)
 
     @property
