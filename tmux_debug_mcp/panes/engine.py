@@ -10,6 +10,7 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -31,7 +32,7 @@ from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
-from tmux_debug_mcp.tmux.supervisor import runtime_directories
+from tmux_debug_mcp.tmux.supervisor import temporary_directory
 from tmux_debug_mcp.tmux.users_server import UsersServer
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -226,7 +227,7 @@ class Engine:
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
-        temporary = runtime_directories(self.settings.runtime_dir)[-1]
+        temporary = Path(temporary_directory())
         try:
             return Log.unnamed(temporary, nonce, self.clock)
         except OSError as error:
@@ -284,7 +285,7 @@ class Engine:
 
     async def _running_panes(self, name: str) -> list[Pane]:
         named = [pane for pane in self.panes if pane.name == name]
-        return [pane for pane in named if (await pane.state()).is_running]
+        return [pane for pane in named if await pane.ending() is None]
 
     @asynccontextmanager
     async def open_readable(self, target: str) -> AsyncIterator[Readable]:

@@ -135,10 +135,9 @@ class Pane:
                 return ending
             activity = self.terminal.glance()
         awaits = activity.awaits
-        is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
-        if awaits is None and not is_active:
+        if awaits is None and self.terminal.typed_s >= self.clock.times.typed_s:
             # One snapshot is enough if nothing can be on its way to the program or from it.
-            awaits = awaited(activity.snapshot)
+            awaits = None if self.has_just_printed else awaited(activity.snapshot)
         return self.running(activity, awaits, listening)
 
     @property
@@ -395,11 +394,10 @@ class Pane:
                 state = await self.state()
                 self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
-            viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
-            for command in (*viewers, ("kill-pane", "-t", self.target)):
-                # The session or the pane may be gone already.
-                with contextlib.suppress(CommandError, TmuxGoneError):
-                    await self.client.run(command)
+            for name in self.viewers:
+                self.client.begin(("kill-session", "-t", f"={name}"))
+            # tmux takes a millisecond to run a program for this, which removes a record from utmp.
+            self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
             await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)

@@ -78,6 +78,8 @@ def members(place: Place) -> list[int]:
         living += processes.descendants(leader.pid)
 
     def is_orphan(stat: processes.Stat) -> bool:
+        if stat.starttime < place.leader.starttime:
+            return False
         return stat.session == place.leader.pid or processes.tag(stat.pid) == place.tag
 
     # Orphans last: a process that leaves the tree meanwhile is among them then.
