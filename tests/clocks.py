@@ -13,6 +13,8 @@ import pytest
 
 from tmux_debug_mcp.clock import Clock, Times
 
+# Rounds of the event loop in which all tasks wait, until nothing goes on by itself any more.
+_ROUNDS = 3
 # Clients give a server half a second to end; an engine in this process may take longer.
 TIMES = Times(supervisor_end_s=5.0)
 
@@ -113,9 +115,11 @@ class VirtualClock(Clock):
 async def _all_others_wait() -> None:
     """Let all other tasks go on until each of them waits for something."""
     this_task = asyncio.current_task()
-    while True:
+    rounds = 0
+    # What has just ended wakes others through callbacks, which take a round each.
+    while rounds < _ROUNDS:
         await asyncio.sleep(0)
         others = asyncio.all_tasks() - {this_task}
         waiters = [task._fut_waiter for task in others]  # type: ignore[attr-defined]
-        if all(waiter is not None and not waiter.done() for waiter in waiters):
-            return
+        are_waiting = all(waiter is not None and not waiter.done() for waiter in waiters)
+        rounds = rounds + 1 if are_waiting else 0

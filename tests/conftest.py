@@ -38,6 +38,15 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, signal.SIG_DFL)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module that has none of the tests that `./dev test` runs alone, for those.
+
+    None leaves it to others.
+    """
+    is_for_few = config.option.markexpr == "alone" and collection_path.suffix == ".py"
+    return (is_for_few and "mark.alone" not in collection_path.read_text()) or None
+
+
 def pytest_collection_finish() -> None:
     """Leave what lives until the end, such as all tests, out of the garbage collector's rounds."""
     gc.collect()

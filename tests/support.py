@@ -122,11 +122,14 @@ class Tools(Caller):
             arguments.setdefault("timeout_s", 0)
         _, facts = await self.answer("create_pane", command=command, **arguments)
         pane_id = str(facts["pane_id"])
-        if self.in_process:
-            for pane in self.in_process.panes:
-                if pane.id == pane_id:
-                    await begun(pane)
+        for pane in self._panes(pane_id):
+            await begun(pane)
         return pane_id
+
+    def _panes(self, pane_id: str) -> list[Pane]:
+        """Return the pane of this id; none if the engine is in another process."""
+        panes = self.in_process.panes if self.in_process else []
+        return [pane for pane in panes if pane.id == pane_id]
 
     async def send(self, pane_id: str, keys: str | list[str], **arguments: Any) -> list[str]:  # noqa: ANN401
         """Send keys; a single step without `wait_for` is not observed."""
@@ -156,6 +159,8 @@ class Tools(Caller):
 
     async def exited(self, pane_id: str) -> Mapping[str, Any]:
         """Wait until the pane's program has ended, and return what is said of it."""
+        for pane in self._panes(pane_id):
+            await until(pane.ending, bool)  # takes less than a call
         return await until(partial(self.state, pane_id), lambda state: state["status"] != "running")
 
 
@@ -220,9 +225,9 @@ def late_log(pane: Pane, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stop the writer of a pane's log until the log is drained, or to the end of the block."""
     writer, drain = log_writer(pane), pane.drain
 
-    async def drain_later(*, is_read: bool = False) -> None:
+    async def drain_later() -> None:
         os.kill(writer, signal.SIGCONT)
-        await drain(is_read=is_read)
+        await drain()
 
     monkeypatch.setattr(pane, "drain", drain_later)
     os.kill(writer, signal.SIGSTOP)
@@ -371,17 +376,10 @@ def marked(tag: str, before: int = 0) -> Iterator[str]:
     oldest = before if last_pid() >= before else 0
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > oldest]
     for pid in pids:
-        if pid != os.getpid() and tag.encode() in environ_of(pid) and processes.is_alive(pid):
+        environment = processes.read(f"/proc/{pid}/environ").split(b"\0")
+        if pid != os.getpid() and tag.encode() in environment and processes.is_alive(pid):
             with contextlib.suppress(OSError):  # it ended meanwhile
                 yield Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
-
-
-def environ_of(pid: int) -> list[bytes]:
-    """Return the environment that a process was started with."""
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
 
 
 def python(program: str) -> str:

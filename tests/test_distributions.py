@@ -135,10 +135,11 @@ async def test_installed_server_serves_a_client(
     server = StdioServerParameters(command=str(programs / "tmux-debug-mcp"), env=environment)
     async with Client(server) as client:
         tools = (await client.list_tools()).tools
-        result = await client.call_tool("tmux_run", {"command": "echo it runs"})
+        script = {"command": "echo it runs; tmux-debug ps --names"}
+        result = await client.call_tool("tmux_run", script)
 
     assert [tool.name for tool in tools] == [tool.name for tool in debug.TOOLSET.tools]
-    assert texts(result)[0] == "it runs\n"
+    assert texts(result)[0] == "it runs\ndebug-1\n"
 
 
 _TYPED = """\

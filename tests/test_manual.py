@@ -39,16 +39,12 @@ def command_page() -> str:
     return shown(manual.DATA / "share/man/man1/tmux-debug.1")
 
 
-@pytest.mark.parametrize("path", manual.files(), ids=lambda path: path.name)
-def test_installed_files_are_those_of_the_code(path: Path) -> None:
+def test_what_is_installed_is_that_of_the_code() -> None:
     """After a change that is meant, write the files anew: see CONTRIBUTING.md."""
-    assert (manual.DATA / path).read_text() == manual.files()[path]
+    files = [path for path in manual.DATA.rglob("*") if path.is_file()]
+    installed = {path.relative_to(manual.DATA): path.read_text() for path in files}
 
-
-def test_nothing_else_is_installed() -> None:
-    files = {path.relative_to(manual.DATA) for path in manual.DATA.rglob("*") if path.is_file()}
-
-    assert files == set(manual.files())
+    assert installed == manual.files()
 
 
 @over_pages
@@ -66,7 +62,7 @@ def test_mandoc_has_no_complaint(page: Path) -> None:
 
 @needs(shutil.which("groff") is None, reason="groff is not installed")
 class TestShownByGroff:
-    @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+    @over_pages
     def test_page_fits_a_terminal_of_80_columns_and_breaks_no_name(self, page: Path) -> None:
         lines = shown(page).splitlines()
 

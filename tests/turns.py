@@ -19,6 +19,8 @@ from support import PATIENCE_S, Gate, eventually, in_process, python
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.pacing import work_of
+from tmux_debug_mcp.panes.looking.state import State
+from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.control_mode import Parser
 from tmux_debug_mcp.vt.transcript import Transcript
@@ -73,6 +75,11 @@ def largest_turns() -> Iterator[Counter[str]]:
         count("bytes of logs", len(data))
         return data
 
+    async def state(self: Pane, state: Any = Pane.state) -> State:  # noqa: ANN401
+        count("states of panes", 1)
+        told: State = await state(self)
+        return told
+
     def match(self: Matcher, lines: list[str], first: Any = Matcher.first) -> Any:  # noqa: ANN401
         count("matched characters", sum(map(len, lines)))
         return first(self, lines)
@@ -82,6 +89,7 @@ def largest_turns() -> Iterator[Counter[str]]:
         patch.setattr(Parser, "feed", feed_parser)
         patch.setattr(Log, "read", read_log)
         patch.setattr(Matcher, "first", match)
+        patch.setattr(Pane, "state", state)
         yield most
 
 
@@ -128,11 +136,11 @@ async def _output(text: str, max_bytes: int, settings: Settings) -> None:
         f"sys.stdout.buffer.write(data[:{max_bytes}]); print()"
     )
     async with in_process(settings) as tools:
-        pane = await tools.create(python(f"{program}; print('the' + 'End')"))
+        pane = await tools.create(f"{python(program)} | tee printed; echo the''End")
         await tools.blocks("wait", pane_id=pane, pattern="theEnd", since=0, timeout_s=PATIENCE_S)
         await tools.blocks("capture_pane", pane_id=pane, since=0)
         await tools.blocks("capture_pane", pane_id=pane, lines=1000, ansi=True)
-        await tools.blocks("run", command=python(program), timeout_s=PATIENCE_S)
+        await tools.blocks("run", command="cat printed", timeout_s=PATIENCE_S)
 
 
 RAW = "import time, tty; tty.setraw(0); print('ready', flush=True); time.sleep(3600)"
@@ -231,6 +239,14 @@ async def _many_waits(settings: Settings) -> None:
             await tools.call("kill_pane", pane_id=pane)
 
 
+async def _list(settings: Settings) -> None:
+    """List many panes."""
+    async with in_process(settings) as tools:
+        for _ in range(30):
+            await tools.create("exec cat")
+        await tools.blocks("list_panes")
+
+
 HARD_LOGS = {
     "a long line beside a carriage return": (
         "print('50%', end='\\r'); print('100%'); print('x' * 500_000)"
@@ -276,5 +292,6 @@ def works(max_bytes: int) -> dict[str, Work]:
         **{f"keys: {name}": partial(_keys, keys) for name, keys in KEYS.items()},
         "large terminals": _large_terminals,
         "waits for floods": _many_waits,
+        "list": _list,
         **{f"search: {name}": partial(_search, program) for name, program in HARD_LOGS.items()},
     }

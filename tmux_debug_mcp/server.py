@@ -39,6 +39,7 @@ from .errors import StartError
 from .lease import Lease
 from .settings import Settings, seconds_of
 from .sockets import servers
+from .sockets.inside import add_program
 from .sockets.listener import (
     Caller,
     CallerGoneError,
@@ -218,8 +219,12 @@ class RunningServer:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
             # To look is no call and no use: a person or a completion that looks prolongs nothing.
-            rows = [row(pane, await pane.state()) for pane in self._engine.panes]
+            rows = [row(pane, state) for pane, state in await self._engine.states()]
             await caller.send({"panes": rows})
+            return
+        if greeting.wish.get("want") == "verb" and caller.is_in_pane:
+            # It prolongs nothing: with a loop in a pane, the server would go on forever.
+            await self._verbs.answer(caller, greeting.wish)
             return
         with self.lease.used():
             match greeting.wish.get("want"):
@@ -335,6 +340,8 @@ async def _running(
     settings = configuration.settings
     if listener:
         settings = replace(settings, socket_dir=listener.directory)
+        with contextlib.suppress(OSError):  # panes go without it
+            settings = replace(settings, programs_dir=add_program(listener.directory))
     try:
         async with open_engine(settings, configuration.archive) as engine:
             server = RunningServer(configuration, engine, listener, keep_s)

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
-from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, MIN_SIZE, SESSION_COLUMNS, SESSION_ROWS
+from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
-# The size of the terminal that the server was started in is not that of a pane.
-_NEVER_INHERITED = ("COLUMNS", "LINES")
+# The size of the terminal that the server was started in is not that of a pane, and the server that
+# the shell was told to call there is not the pane's own.
+_NEVER_INHERITED = ("COLUMNS", "LINES", "TMUX_DEBUG_SERVER")
 LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
@@ -39,6 +40,7 @@ class Settings:
         state_dir: Where files that outlive the server go, such as recordings.
         runtime_dir: The user's directory for sockets, $XDG_RUNTIME_DIR; "" when there is none.
         socket_dir: The directory with the server's own socket; "" when there is none.
+        programs_dir: A directory to put on the PATH of panes, behind all else; "" for none.
         open_files: The soft limit of open files for programs in panes, as `ulimit -n` prints it.
         size: Columns and rows of a session of the toolset `terminal`.
         socket: The socket of the user's own tmux server, for the toolsets `tmux` and `tabs`;
@@ -53,6 +55,7 @@ class Settings:
     state_dir: Path = Path("tmux-debug-mcp")
     runtime_dir: str = ""
     socket_dir: str = ""
+    programs_dir: str = ""
     open_files: str = field(default_factory=limits.open_files_limit)
     size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""
@@ -175,11 +178,9 @@ def _is_on(word: str) -> bool:
 
 
 def _size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,4})x([0-9]{1,4})", text)
-    if found:
-        columns, rows = int(found[1]), int(found[2])
-        if MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS:
-            return columns, rows
+    size = size_of(text)
+    if size:
+        return size
     raise StartError(
         f"--size (TMUX_DEBUG_SIZE) is '{text}'. Give columns and rows, such as {_SESSION_SIZE}, of "
         f"at most {MAX_COLUMNS}x{MAX_ROWS}."

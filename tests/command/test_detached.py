@@ -70,6 +70,7 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
         ["create", "--bogus", "true"],
         ["create", "--name", "debug-1", "true"],
         ["create", "--env", "X", "true"],
+        ["create", "--size", "80", "true"],
     ],
     ids=" ".join,
 )

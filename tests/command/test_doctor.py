@@ -116,6 +116,7 @@ def test_machine_with_all_that_is_needed_is_well(shell: Shell, home: Path) -> No
     assert report.status == 0
     assert report["tmux"]["found"].startswith("tmux ")
     assert report["server start"]["state"] == "ok"
+    assert report["terminal"]["found"] == "TERM=tmux-256color"
     assert report["ending processes"]["state"] == "ok"
     assert report["pseudo terminals"]["state"] == "ok"
     assert __version__ in report["package"]["found"]

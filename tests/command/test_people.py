@@ -140,6 +140,7 @@ class TestAttach:
             ("send_keys", {"keys": "echo no Enter"}),
             ("send_keys", {"keys": "C-c"}),
             ("send_keys", {"keys": "SIGTERM"}),
+            ("send_keys", {"keys": "", "size": "80x24"}),
             ("run", {"command": "echo no"}),
         ):
             refused = server.call(tool, pane_id="web", **arguments)
@@ -155,6 +156,19 @@ class TestAttach:
         assert person.leaves() == 0
 
         assert server.text("run", pane_id="web", command="echo agent") == "agent\n"
+        assert size_of(server, "web") == "50 200\n"
+
+    def test_person_who_watches_sees_the_size_that_a_call_gives(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching; C-b d leaves")
+
+        assert not server.call("send_keys", pane_id="web", keys="", size="60x20").get("isError")
+
+        assert size_of(server, "web") == "20 60\n"
+        assert person.leaves() == 0
+        assert size_of(server, "web") == "20 60\n"
 
     def test_steps_that_wait_are_refused_when_a_person_takes_over(
         self, sits: Callable[..., Person], server: Server, tmp_path: Path
@@ -588,6 +602,20 @@ class TestSplitWindow:
         assert person.process.wait(60) == 0
         person.types(b"by hand\r")
         assert "by hand" not in shell.out("capture", "debug-2")
+
+    def test_pane_that_shares_its_window_takes_no_size_of_its_own(
+        self, shell: Shell, server: Server
+    ) -> None:
+        before = self.sizes(server)
+
+        done = shell.run("send", "debug-1", "--size", "80x24")
+
+        assert (done.returncode, done.stdout) == (125, "")
+        assert done.stderr == (
+            "Pane 'debug-1' shares its window with others, and can't have a size of its own. Leave "
+            "the size out.\n"
+        )
+        assert self.sizes(server) == before
 
     @pytest.mark.usefixtures("server")
     def test_one_person_at_a_time_has_a_keyboard_in_a_window(

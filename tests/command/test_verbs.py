@@ -102,6 +102,19 @@ def test_words_of_a_command_stay_words(shell: Shell) -> None:
     assert shell.out("run", "--", "printf", "%s|", "a b", "--json", "$HOME") == "a b|--json|$HOME|"
 
 
+def test_size_goes_before_keys_wherever_it_stands_and_without_any(shell: Shell) -> None:
+    started = shell.out("create", "--name", "sh", "--size", "80x24", "stty size; exec bash --norc")
+    assert "24 80" in started
+
+    assert "20 70" in shell.out("send", "sh", "--size", "70x20", "stty size", "Enter")
+    assert "21 71" in shell.out("send", "sh", "stty size", "--size=71x21", "Enter")
+    assert "-l" in shell.out("send", "--size", "72x22", "sh", "--", "-l", "C-c")
+    assert shell.run("send", "sh", "--size", "73x23").returncode == 0
+    assert shell.out("run", "--pane", "sh", "stty size") == "23 73\n"
+    done = shell.run("send", "sh")
+    assert (done.returncode, done.stderr.split(".")[0]) == (125, "Parameter 'keys' is empty")
+
+
 def test_several_keys_are_steps(shell: Shell) -> None:
     shell.out("create", "--name", "cat", "cat")
 

@@ -3,9 +3,11 @@
 import os
 import signal
 
+import pytest
 from support import PATIENCE_S, Tools, python
 
 from tmux_debug_mcp.settings import Settings
+from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 
@@ -203,3 +205,34 @@ async def test_line_drawing_is_captured_as_what_is_seen(tools: Tools) -> None:
 
     assert await tools.capture(pane_id) == "red┌──┐ lqqk"
     assert await tools.capture(pane_id, ansi=True) == "\033[31mred┌──┐\033[39m lqqk"
+
+
+async def test_capture_takes_one_round_trip_to_tmux(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("echo hello; exec cat")
+    await tools.shows(pane_id, "hello")
+    client = tools.engine.panes[0].client
+    run, trips = client.run, 0
+
+    async def count(*commands: Command) -> list[tuple[bytes, ...]]:
+        nonlocal trips
+        trips += 1
+        return await run(*commands)
+
+    monkeypatch.setattr(client, "run", count)
+    assert await tools.capture(pane_id) == "hello"
+    assert trips == 1
+
+
+async def test_capture_that_can_not_be_written_is_an_error_and_leaves_no_buffer(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("exec cat")
+    client = tools.engine.panes[0].client
+    monkeypatch.setattr(client, "file", lambda name: client.directory / "missing" / name)
+
+    error = await tools.error("capture_pane", pane_id=pane_id)
+
+    assert "can't write" in error
+    assert await client.run(("list-buffers",)) == [()]

@@ -207,7 +207,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
             {"command": "cat", "wait": 1},
             (
                 "tmux_create_pane has no parameter 'wait'. "
-                "It takes command, name, cwd, env, wait_for, timeout_s."
+                "It takes command, name, cwd, env, size, wait_for, timeout_s."
             ),
         ),
     ],

@@ -10,8 +10,8 @@ import pytest
 from support import PATIENCE_S, Tools, python
 
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.panes.display import resize
 from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.sizing import resize
 from tmux_debug_mcp.pictures.screen import Screen
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.viewing.logs import cast
@@ -63,7 +63,7 @@ async def recorded(
         screens[cursor] = await shown(pane, cursor)
         start = stop
         if choose.random() < 0.5:
-            await resize(pane, choose.randrange(20, 250), choose.randrange(5, 60))
+            await resize(tools.engine, pane, choose.randrange(20, 250), choose.randrange(5, 60))
             screens[cursor] = await capture_screen(pane)
     return pane, screens
 

@@ -15,9 +15,10 @@ MOST = {
     "bytes of tmux": 1 << 16,
     "matched characters": 1 << 19,  # of 4 KiB of output, which may repeat characters
     "bytes of logs": 1 << 23,  # around the lines that a search has found
+    "states of panes": 8,
 }
-# More than a turn takes: what takes no turns is found. The rest of a stream is the same again.
-WORK = works(max_bytes=40_000)
+# What takes no turns has twice the work of one. The rest of a stream is the same again.
+WORK = works(max_bytes=2 * TURN_WORK)
 
 
 @pytest.mark.parametrize("name", WORK)

@@ -250,7 +250,7 @@ async def test_keys_for_a_pane_that_has_just_gone_are_an_error_and_leave_no_buff
     await pane.client.run(("kill-pane", "-t", pane.target))
 
     with pytest.raises(PaneLostError):
-        await pane.keyboard.press(Keystrokes("hello", is_paste=is_paste, keys=("Enter",), done=""))
+        await pane.keyboard.press(Keystrokes("hello", is_paste=is_paste, keys=("Enter",)))
 
     assert await neighbour.tmux(("list-buffers",)) == [()]
     await tools.send(other, "for the other Enter")

@@ -55,50 +55,55 @@ NO_JSON = {
     "two byte order marks": BYTE_ORDER_MARK * 2 + PING,
 }
 
-NO_REQUEST = {
-    "empty batch": b"[]",
-    "batch of nothing": b"[1]",
-    "batch": b"[%s]" % PING,
-    "null": b"null",
-    "string": b'"text"',
-    "number": b"5",
-    "empty object": b"{}",
-    "no method without id": b'{"jsonrpc":"2.0"}',
-    "method that is a number, without id": b'{"jsonrpc":"2.0","method":1}',
-    "id null": b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
-    "id fraction": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
-    "id float": b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}',
-    "id infinite": b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
-    "id boolean": b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
-    "id object": b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
-    "id array": b'{"jsonrpc":"2.0","id":[7],"method":"ping"}',
-    "id half a pair": b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
-    "deep batch": b"[" * 100_000,
-    "deep object": b'{"a":' * 10_000,
-    "no message, and long": b"x" * 10_000_000,
-}
 
-NO_REQUEST_BUT_AN_ID = {
-    "other protocol": b'{"jsonrpc":"1.0","id":7,"method":"ping"}',
-    "no protocol": b'{"id":7,"method":"ping"}',
-    "no method": b'{"jsonrpc":"2.0","id":7}',
-    "method number": b'{"jsonrpc":"2.0","id":7,"method":1}',
-    "nested 200": call(nested(200)),
-    "nested 5000": call(nested(5000)),
-    "nested 100000": call(nested(100_000)),
-    "nested, id last": call(nested(100_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
-    "nested, id in the middle": b'{ "method" : "x" , "id" : 7 , "params":'
-    + nested(100_000)
-    + b',"jsonrpc":"2.0"}',
-    "nested and not closed": call(b"[" * 100_000),
-    "long": call(b'"%s"' % (b"x" * 10_000_000)),
-    "long, id last": call(b'"%s"' % (b"x" * 30_000_000))[:-1].replace(b'"id":7,', b"")
-    + b',"id":7}',
-    "many values": call(b"[%s[]]" % (b"[]," * 2_000_000)),
-    "many strings": call(b"[%s1]" % (b'"",' * 2_000_000)),
-    "number of 5000 digits": call(b"1" * 5000),
-    "half pairs without number": call(b'"%s"' % (b"\\udc00" * 1_000_000)),
-}
+def no_requests() -> dict[str, bytes]:
+    return {
+        "empty batch": b"[]",
+        "batch of nothing": b"[1]",
+        "batch": b"[%s]" % PING,
+        "null": b"null",
+        "string": b'"text"',
+        "number": b"5",
+        "empty object": b"{}",
+        "no method without id": b'{"jsonrpc":"2.0"}',
+        "method that is a number, without id": b'{"jsonrpc":"2.0","method":1}',
+        "id null": b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+        "id fraction": b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+        "id float": b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}',
+        "id infinite": b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+        "id boolean": b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+        "id object": b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+        "id array": b'{"jsonrpc":"2.0","id":[7],"method":"ping"}',
+        "id half a pair": b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}',
+        "deep batch": b"[" * 100_000,
+        "deep object": b'{"a":' * 10_000,
+        "no message, and long": b"x" * 10_000_000,
+    }
+
+
+def no_requests_but_an_id() -> dict[str, bytes]:
+    return {
+        "other protocol": b'{"jsonrpc":"1.0","id":7,"method":"ping"}',
+        "no protocol": b'{"id":7,"method":"ping"}',
+        "no method": b'{"jsonrpc":"2.0","id":7}',
+        "method number": b'{"jsonrpc":"2.0","id":7,"method":1}',
+        "nested 200": call(nested(200)),
+        "nested 5000": call(nested(5000)),
+        "nested 100000": call(nested(100_000)),
+        "nested, id last": call(nested(100_000))[:-1].replace(b'"id":7,', b"") + b',"id":7}',
+        "nested, id in the middle": b'{ "method" : "x" , "id" : 7 , "params":'
+        + nested(100_000)
+        + b',"jsonrpc":"2.0"}',
+        "nested and not closed": call(b"[" * 100_000),
+        "long": call(b'"%s"' % (b"x" * 10_000_000)),
+        "long, id last": call(b'"%s"' % (b"x" * 30_000_000))[:-1].replace(b'"id":7,', b"")
+        + b',"id":7}',
+        "many values": call(b"[%s[]]" % (b"[]," * 2_000_000)),
+        "many strings": call(b"[%s1]" % (b'"",' * 2_000_000)),
+        "number of 5000 digits": call(b"1" * 5000),
+        "half pairs without number": call(b'"%s"' % (b"\\udc00" * 1_000_000)),
+    }
+
 
 WRONG_PARAMS = {
     name: b'{"jsonrpc":"2.0","id":7,"method":"ping","params":%s}' % params
@@ -134,25 +139,27 @@ SILENT = [
     b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
 ]
 
-ANSWERED = {
-    "byte order mark": BYTE_ORDER_MARK + PING,
-    "carriage return": PING + b"\r",
-    "spaces": b" \t" + PING + b" ",
-    "params null": b'{"jsonrpc":"2.0","id":7,"method":"ping","params":null}',
-    "id twice": b'{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}',
-    "nested 190": call(nested(190)),
-    "NaN": call(b"NaN"),
-    "infinite": call(b"-1e999"),
-    "half a pair": call(b'"\\ud800"'),
-    "half a pair in a name": (
-        b'{"jsonrpc":"2.0","id":7,"method":"ping\\ud800","params":{"\\udc00":1}}'
-    ),
-    "5 MB": call(b'"%s"' % (b"x" * 5_000_000)),
-    "5 MB of escapes": call(b'"%s"' % (b"\\n" * 2_500_000)),
-    "many values": call(b"[%s[]]" % (b"[]," * 5_000)),
-    "progress token": call(b"1").replace(b'"name"', b'"_meta":{"progressToken":{}},"name"'),
-    "meta": call(b"1").replace(b'"name"', b'"_meta":5,"name"'),
-}
+
+def answered() -> dict[str, bytes]:
+    return {
+        "byte order mark": BYTE_ORDER_MARK + PING,
+        "carriage return": PING + b"\r",
+        "spaces": b" \t" + PING + b" ",
+        "params null": b'{"jsonrpc":"2.0","id":7,"method":"ping","params":null}',
+        "id twice": b'{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}',
+        "nested 190": call(nested(190)),
+        "NaN": call(b"NaN"),
+        "infinite": call(b"-1e999"),
+        "half a pair": call(b'"\\ud800"'),
+        "half a pair in a name": (
+            b'{"jsonrpc":"2.0","id":7,"method":"ping\\ud800","params":{"\\udc00":1}}'
+        ),
+        "5 MB": call(b'"%s"' % (b"x" * 5_000_000)),
+        "5 MB of escapes": call(b'"%s"' % (b"\\n" * 2_500_000)),
+        "many values": call(b"[%s[]]" % (b"[]," * 5_000)),
+        "progress token": call(b"1").replace(b'"name"', b'"_meta":{"progressToken":{}},"name"'),
+        "meta": call(b"1").replace(b'"name"', b'"_meta":5,"name"'),
+    }
 
 
 def refusal(server: Server, line: bytes) -> tuple[int | None, Any, str]:
@@ -176,14 +183,15 @@ def test_line_that_is_no_json_is_a_parse_error(shared: Server) -> None:
 
 
 def test_line_that_is_no_request_is_an_invalid_request(shared: Server) -> None:
-    for name, line in NO_REQUEST.items():
+    lines = no_requests()
+    for name, line in lines.items():
         assert refusal(shared, line)[:2] == (INVALID_REQUEST, None), name
     for name in ("empty batch", "batch of nothing", "batch"):
-        assert "one message a line" in refusal(shared, NO_REQUEST[name])[2]
+        assert "one message a line" in refusal(shared, lines[name])[2]
 
 
 def test_request_that_can_not_be_read_is_answered_by_its_id(shared: Server) -> None:
-    for name, line in NO_REQUEST_BUT_AN_ID.items():
+    for name, line in no_requests_but_an_id().items():
         assert refusal(shared, line)[:2] == (INVALID_REQUEST, 7), name
 
 
@@ -211,7 +219,7 @@ def test_notifications_responses_and_blank_lines_get_no_answer(shared: Server) -
 
 
 def test_odd_requests_are_answered_all_the_same(shared: Server) -> None:
-    for name, line in ANSWERED.items():
+    for name, line in answered().items():
         shared.write(line)
         shared.write(b'{"jsonrpc":"2.0","id":"next","method":"ping"}')
         assert {shared.read()["id"], shared.read()["id"]} == {7, "next"}, name

@@ -62,6 +62,28 @@ def test_spans_are_what_was_drawn() -> None:
     assert drawing.all_spans() == [(168, 168)]
 
 
+@pytest.mark.parametrize(
+    ("stream", "span"),
+    [
+        (b"one\r\n\033[H\033[Jtitle\033[2;1Hrow", (5, 25)),  # as dialog does
+        (b"one\r\n\033[2J\033[Htitle\033[2;1Hrow", (9, 26)),
+        (b"\033[?1049hx\033[?1049l\033[H\033[Jtitle\033[2;1Hrow", (17, 37)),
+        (b"\033[H\033[J\033[H\033[Jtitle\033[2;1Hrow", (6, 26)),
+        (b"\033[H\033[Jline\r\n\033[2;1Hrow", (12, 21)),
+        (b"\033[H\033[J$ \033[?2004h\033[2;1Hrow", (16, 25)),
+        (b"\033[H\033[Jline\033[?1049hrow", (10, 21)),
+    ],
+)
+def test_row_that_is_printed_after_the_screen_was_cleared_is_drawn_with_the_others(
+    stream: bytes, span: tuple[int, int]
+) -> None:
+    whole, bytewise = Drawing(), Drawing()
+    whole.feed(stream)
+    for number in range(len(stream)):
+        bytewise.feed(stream[number : number + 1])
+    assert whole.all_spans()[-1] == bytewise.all_spans()[-1] == span
+
+
 def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:
     drawing = Drawing(is_alternate=True)
     assert drawing.is_on

@@ -1,27 +1,111 @@
 """Texts that are cut, and lines that are counted."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle, folded, gap, joined
+from tmux_debug_mcp.logs.excerpts import (
+    GAP_CHARACTERS,
+    Excerpt,
+    cut_in_the_middle,
+    folded,
+    gap,
+    joined,
+)
+
+
+def folded_lines(*lines: str) -> Excerpt:
+    return folded(Excerpt(list(lines), []))
 
 
 def test_lines_that_repeat_more_than_three_times_stand_once_with_their_count() -> None:
-    assert folded(["a", "b", "b", "b", "c"]) == Excerpt(["a", "b", "b", "b", "c"], [])
-    assert folded(["a", *["b"] * 4, "c"]) == Excerpt(
+    assert folded_lines("a", "b", "b", "b", "c") == Excerpt(["a", "b", "b", "b", "c"], [])
+    assert folded_lines("a", *["b"] * 4, "c") == Excerpt(
         ["a", "b", "[the line above: 4 times]", "c"], [2]
     )
 
 
 def test_blank_lines_are_counted_alone() -> None:
-    assert folded(["a", *[""] * 9, "b"]) == Excerpt(["a", "[9 blank lines]", "b"], [1])
-    assert folded(["", "", "", "b"]).notes == []
+    assert folded_lines("a", *[""] * 9, "b") == Excerpt(["a", "[9 blank lines]", "b"], [1])
+    assert folded_lines("", "", "", "b").notes == []
+
+
+def test_notes_are_neither_folded_nor_counted_with_lines_that_look_like_them() -> None:
+    shown = Excerpt(["[screen]"] * 6, [0, 5], 7)
+    assert folded(shown) == Excerpt(
+        ["[screen]", "[screen]", "[the line above: 4 times]", "[screen]"], [0, 2, 3], 7
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "shown", "note"),
+    [
+        ("y" * 200, "y", "'y' in the line above: 200 times"),
+        ("begin " + "ab" * 500 + "! end", "begin ab! end", "'ab' in the line above: 500 times"),
+        ("ab" * 500 + "a", "aba", "'ab' in the line above: 500 times"),
+        ("x" * 100 + "-" * 150, None, "'-' in the line above: 150 times"),
+        ("0123456789" * 10_000, "0123456789", "'0123456789' in the line above: 10000 times"),
+        ("é日" * 200, "é日", "'é日' in the line above: 200 times"),
+        ("\t'" * 200, "\t'", '"\\t\'" in the line above: 200 times'),
+    ],
+)
+def test_text_that_repeats_within_a_line_stands_once_with_its_count(
+    line: str, shown: str | None, note: str
+) -> None:
+    if shown is None:
+        assert folded_lines(line) == Excerpt([line], [])
+    else:
+        assert folded_lines("one", line, "two") == Excerpt(["one", shown, f"[{note}]", "two"], [2])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "y" * 199,  # short
+        " ".join(map(str, range(1000))),  # nothing repeats
+        "".join(chr(0x4E00 + number) for number in range(101)) * 10,  # a long text repeats
+        "".join(map(str, range(100))) + "y" * 180 + "".join(map(str, range(100))),  # a small part
+        " " * 1000,
+        "",
+    ],
+)
+def test_other_lines_stay_as_they_are(line: str) -> None:
+    assert folded_lines(line) == Excerpt([line], [])
+
+
+@given(
+    st.text(st.sampled_from("abc"), max_size=120),
+    st.text(st.sampled_from("abc"), min_size=1, max_size=12),
+    st.integers(1, 400),
+    st.text(st.sampled_from("abc"), max_size=120),
+)
+def test_folded_line_can_be_told_in_full(before: str, text: str, count: int, after: str) -> None:
+    """What is folded is the line that there was, with the text as often as the note says."""
+    line = before + text * count + after
+    shown = folded_lines(line)
+    if not shown.notes:
+        assert shown.lines == [line]
+        return
+    short, note = shown.lines
+    found = re.fullmatch(r"\['([abc]+)' in the line above: (\d+) times\]", note)
+    assert found
+    repeated, times = found[1], int(found[2])
+    places = [at for at in range(len(short)) if short.startswith(repeated, at)]
+    assert any(short[:at] + repeated * (times - 1) + short[at:] == line for at in places)
 
 
 def test_text_that_fits_is_not_cut() -> None:
     shown = Excerpt(["one", "two"], [1])
     assert cut_in_the_middle(shown, 7) is shown
+
+
+def test_what_is_little_longer_than_the_limit_is_cheaper_whole() -> None:
+    fits = Excerpt(["x" * 100] * 10, [])
+    most = len(fits.text) - GAP_CHARACTERS
+    assert cut_in_the_middle(fits, most) is fits
+    assert cut_in_the_middle(fits, most - 1).cut_bytes > GAP_CHARACTERS
 
 
 def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
@@ -30,7 +114,8 @@ def test_text_that_is_too_long_loses_its_middle_and_says_so() -> None:
 
     [marked] = shown.notes
     left_out = 1000 - len(shown.lines) + 1
-    assert shown.lines[marked] == f"[{left_out} lines, {shown.cut_bytes} bytes left out]"
+    assert shown.lines[marked] == f"[{left_out} lines left out]"
+    assert shown.cut_bytes == sum(map(len, lines[marked : marked + left_out])) + left_out
     assert shown.lines[:marked] == lines[:marked]
     assert shown.lines[marked + 1 :] == lines[marked + left_out :]
     assert marked * 2 < len(shown.lines) - marked
@@ -42,7 +127,7 @@ def test_line_that_is_too_long_is_cut_itself() -> None:
 
     line, head, note, tail = shown.lines
     assert (line, head[:6], tail[-4:]) == ("a", "beginx", "xend")
-    assert note == f"[{shown.cut_bytes} bytes left out]"
+    assert note == f"[{shown.cut_bytes:,} bytes left out]"
     assert len(head) + shown.cut_bytes + len(tail) == 5008
     assert 900 < len(shown.text) <= 1000
 
@@ -56,7 +141,7 @@ def test_what_is_shown_and_what_is_left_out_is_all_of_it(
 ) -> None:
     shown = cut_in_the_middle(Excerpt(lines, []), max_characters)
 
-    assert len(shown.text) <= max_characters
+    assert len(shown.text) <= max_characters + (0 if shown.notes else GAP_CHARACTERS)
     kept = [line for index, line in enumerate(shown.lines) if index not in shown.notes]
     joined_bytes = len("\n".join(lines).encode())
     assert abs(sum(len(line.encode()) + 1 for line in kept) + shown.cut_bytes - joined_bytes) <= 2
@@ -64,7 +149,7 @@ def test_what_is_shown_and_what_is_left_out_is_all_of_it(
 
 def test_marks_keep_their_places_when_parts_are_joined() -> None:
     text = joined(Excerpt(["a"], []), gap(2, 10, "read them"), Excerpt(["b", "c"], [1]))
-    assert text == Excerpt(["a", "[2 lines, 10 bytes left out: read them]", "b", "c"], [1, 3], 10)
+    assert text == Excerpt(["a", "[2 lines left out: read them]", "b", "c"], [1, 3], 10)
 
 
 @given(
@@ -75,14 +160,14 @@ def test_no_text_is_longer_than_it_may_be_and_nothing_is_invented(
     lines: list[str], most: int
 ) -> None:
     shown = cut_in_the_middle(Excerpt(lines, []), most)
-    assert len(shown.text) <= most
+    assert len(shown.text) <= most + (0 if shown.notes else GAP_CHARACTERS)
     for number, line in enumerate(shown.lines):
         assert number in shown.notes or any(other.endswith(line) for other in lines)
 
 
 @pytest.mark.parametrize("count", [4, 5, 100])
 def test_folding_loses_no_count(count: int) -> None:
-    assert folded(["x"] * count).lines == ["x", f"[the line above: {count} times]"]
+    assert folded_lines(*["x"] * count).lines == ["x", f"[the line above: {count} times]"]
 
 
 @pytest.mark.parametrize("keep", range(50))

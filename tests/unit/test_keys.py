@@ -311,22 +311,6 @@ def test_what_no_keyboard_types_is_an_error_that_shows_the_way(
         parse(keys, literal=literal)
 
 
-@pytest.mark.parametrize(
-    ("keys", "done"),
-    [
-        ("x", "typed 1 character; Enter not pressed"),
-        ("ls -la", "typed 6 characters; Enter not pressed"),
-        ("ls Enter", "typed 2 characters; Enter pressed"),
-        ("ls\n\n", "typed 2 characters; Enter pressed 2 times"),
-        ("C-c", "pressed C-c"),
-        ("Up Up Enter", "pressed Up Up Enter"),
-        ("Up " * 30, "pressed " + "Up " * 20 + "and 10 more"),
-    ],
-)
-def test_confirmation_says_what_was_done(keys: str, done: str) -> None:
-    assert parse(keys).done == done
-
-
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1))
 def test_every_literal_string_is_typed_as_it_is(keys: str) -> None:
     assert parse(keys, literal=True).text.replace("\r", "\n") == keys.replace("\r", "\n")

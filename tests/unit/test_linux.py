@@ -3,10 +3,13 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import tmux_debug_mcp
 from tmux_debug_mcp.linux import processes
 
 
@@ -66,6 +69,20 @@ def test_process_is_the_same_until_it_ends_or_its_id_is_another_process(
     assert processes.read_living(zombie, ended.starttime) is None
 
 
+def test_long_list_is_read_to_its_end() -> None:
+    """The kernel ends each read between two lines, so the reads are shorter than was asked for."""
+    program = [sys.executable, "-I", "-c", "import ssl; print(); input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        mappings = Path(f"/proc/{process.pid}/maps")
+        read, whole = processes.read(str(mappings)), mappings.read_bytes()
+        process.kill()
+
+    assert len(whole) > 4096
+    assert read == whole
+
+
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGKILL", "SIGRTMIN", "SIGRTMIN+3"])
 def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
     number = processes.signal_number(name)
@@ -75,3 +92,16 @@ def test_exit_code_of_a_signal_tells_the_signal(name: str) -> None:
     assert killed.returncode == processes.signal_exit_code(number)
     assert processes.exit_code_signal(killed.returncode) == number
     assert number in signal.valid_signals()
+
+
+def test_supervisor_starts_without_what_takes_most_of_the_time() -> None:
+    """There is one for each tmux server, and each call of a fresh server waits for it."""
+    program = (
+        "import sys; sys.path.append(sys.argv[1]); import tmux_debug_mcp.linux.supervise; "
+        "print(*{'enum', 're', 'typing'} & set(sys.modules))"
+    )
+    root = Path(tmux_debug_mcp.__file__).parents[1]
+    command = [sys.executable, "-I", "-S", "-c", program, str(root)]
+    shown = subprocess.run(command, capture_output=True, check=True, text=True)
+
+    assert shown.stdout.split() == []

@@ -46,7 +46,7 @@ async def test_abridged_part_begins_with_a_whole_line_and_tells_what_is_gone(
         tasks.cancel_scope.cancel()
 
     note, first, *_ = excerpt.text.split("\n")
-    assert note == f"[{start} bytes before this are no longer kept]"
+    assert note == f"[{start:,} bytes before this are no longer kept]"
     assert first == LINES[start // LINE_BYTES]
     shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
     assert set(shown) <= {*LINES, ""}
@@ -119,4 +119,5 @@ async def test_lines_that_are_found_are_whole(log: Log, turns: int) -> None:
     shown = [line for line in excerpt.text.split("\n") if not line.startswith("[")]
     assert set(shown) <= set(LINES)
     assert sum("00 x" in line for line in shown) == count >= 1
-    assert len(shown) >= 3 * count
+    # Two lines stand around each that matches, where only a few do.
+    assert (len(shown) >= 3 * count) if count <= 5 else (len(shown) == count)

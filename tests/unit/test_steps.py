@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tmux_debug_mcp.errors import KeysError
-from tmux_debug_mcp.vt.steps import MAX_STEPS, steps, summary
+from tmux_debug_mcp.vt.steps import MAX_STEPS, confirmation, steps
 
 Parts = Sequence[tuple[str, tuple[str, ...], str]]
 
@@ -50,7 +50,6 @@ def test_literal_lines_are_steps_without_names() -> None:
 def test_paste_is_one_step() -> None:
     [step] = steps("a\nb\nC-c", paste=True)
     assert (step.text, step.is_paste, step.keys) == ("a\nb\nC-c", True, ())
-    assert step.done == "pasted 3 lines, 7 characters; Enter not pressed"
 
 
 def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
@@ -61,27 +60,57 @@ def test_empty_line_of_a_text_is_text_and_not_a_key_alone() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("ls\n", "typed 2 characters; Enter pressed"),
-        ("a\nbc\n", "2 steps; typed 3 characters; Enter pressed 2 times"),
-        (
-            ["a\n", "C-c", "SIGUSR1"],
-            "3 steps; typed 1 character; Enter pressed; pressed C-c; sent SIGUSR1",
-        ),
-        (
-            ["break main", "Enter", "run", "Enter", "C-c"],
-            "5 steps; typed 13 characters; Enter pressed 2 times; pressed C-c",
-        ),
-        (["ls", "C-c"], "2 steps; typed 2 characters; Enter not pressed; pressed C-c"),
-        (["Enter", "Enter"], "2 steps; pressed Enter; pressed Enter"),
-        ("enter", "typed 5 characters; Enter not pressed; 'Enter' is the key"),
-        ("c-c", "typed 3 characters; Enter not pressed; 'C-c' is the key"),
-        ("ESC", "typed 3 characters; Enter not pressed; 'Esc' is the key"),
-        ("sigint", "typed 6 characters; Enter not pressed; 'SIGINT' is the signal"),
-        ("entered", "typed 7 characters; Enter not pressed"),
+        ("ls\n", ""),
+        ("x", ""),
+        ("ls -la", " (Enter not pressed)"),
+        ("ls\n\n", ""),
+        ("C-c", ""),
+        ("a\nbc\n", ""),
+        (["a\n", "C-c", "SIGUSR1"], ""),
+        (["break main", "Enter"], ""),
+        (["ls", "C-c"], ""),
+        (["C-c", "ls -la"], " (Enter not pressed)"),
+        ("enter", " (Enter not pressed; 'Enter' is the key)"),
+        ("c-c", " (Enter not pressed; 'C-c' is the key)"),
+        ("ESC", " (Enter not pressed; 'Esc' is the key)"),
+        ("sigint", " (Enter not pressed; 'SIGINT' is the signal)"),
+        (["esc", "x\n"], " ('Esc' is the key)"),
+        ("entered", " (Enter not pressed)"),
+        (["esc", "up", "end", "home", "x\n"],
+            " ('Esc' is the key; 'Up' is the key; 'End' is the key)"),
     ],
-)
-def test_confirmation_says_what_was_done(keys: str | list[str], said: str) -> None:
-    assert summary(steps(keys)) == said
+)  # fmt: skip
+def test_confirmation_says_more_only_where_something_may_be_wrong(
+    keys: str | list[str], said: str
+) -> None:
+    sent = steps(keys)
+    assert confirmation("debug-1", sent, len(sent), None, 0) == (
+        f"Sent keys to pane 'debug-1'{said}"
+    )
+
+
+def test_confirmation_of_pasted_text_says_that_enter_was_not_pressed() -> None:
+    pasted = steps("a\nb\n", paste=True)
+    assert confirmation("debug-1", pasted, 1, None, 0) == (
+        "Sent keys to pane 'debug-1' (Enter not pressed)"
+    )
+
+
+@pytest.mark.parametrize(("processes", "said"), [(0, ""), (1, ""), (3, " (to 3 processes)")])
+def test_confirmation_says_where_a_signal_went_if_not_to_one_process(
+    processes: int, said: str
+) -> None:
+    assert confirmation("debug-1", steps("SIGTERM"), 1, None, processes) == (
+        f"Sent keys to pane 'debug-1'{said}"
+    )
+
+
+def test_confirmation_says_which_step_was_not_sent_and_tells_of_those_that_were() -> None:
+    sent = steps(["one", "enter\n", "three"])
+    assert confirmation("x", sent, 1, "the program exited with code 3", 0) == (
+        "Sent 1 of 3 steps to pane 'x' (Enter not pressed). "
+        "Step 2 was not sent: the program exited with code 3."
+    )
 
 
 def test_what_looks_like_a_signal_and_is_none_is_an_error() -> None:

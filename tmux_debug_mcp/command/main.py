@@ -59,7 +59,12 @@ def run(words: list[str]) -> int:
     if verb.handler:
         return _run_here(verb, words[1:], wanted)
     connection = _reach(wanted, words)
-    wish: dict[str, object] = {"want": "verb", "words": words, "cwd": _directory()}
+    wish: dict[str, object] = {
+        "want": "verb",
+        "words": words,
+        "cwd": _directory(),
+        "terminal": os.isatty(2),
+    }
     if verb in SECTIONS[PEOPLE]:
         from . import people  # noqa: PLC0415  other verbs don't need it
 

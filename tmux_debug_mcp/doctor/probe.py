@@ -114,7 +114,8 @@ async def _ask(
             output = ""
             if command:
                 result = await client.call_tool("tmux_run", {"command": command})
-                output = "".join(block.text for block in result.content if block.type == "text")
+                # Behind what it printed stands what the pane is doing.
+                [output, *_] = [block.text for block in result.content if block.type == "text"]
                 if result.is_error:
                     raise ProbeError(output)
             version = client.server_info.version if client.server_info else ""

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import stat
 import struct
@@ -27,9 +28,15 @@ _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_PASSES = 10_000
 
 
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """Return the C library, once: Python makes a class each time that it is asked for."""
+    return ctypes.CDLL(None)
+
+
 def open_inotify() -> int:
     """Return the descriptor of a new inotify instance, or -1 if the user has too many of them."""
-    return int(ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    return int(_libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
 
 def watch(inotify: int, fd: int, *, once: bool = False) -> int:
@@ -41,12 +48,12 @@ def watch(inotify: int, fd: int, *, once: bool = False) -> int:
     if once:
         mask |= _IN_ONESHOT
     path = f"/proc/self/fd/{fd}".encode()
-    return int(ctypes.CDLL(None).inotify_add_watch(inotify, path, mask))
+    return int(_libc().inotify_add_watch(inotify, path, mask))
 
 
 def unwatch(inotify: int, number: int) -> None:
     """End a watch."""
-    ctypes.CDLL(None).inotify_rm_watch(inotify, number)
+    _libc().inotify_rm_watch(inotify, number)
 
 
 def read_watches(inotify: int) -> set[int]:
@@ -75,7 +82,19 @@ def punch_hole(fd: int, offset: int, length: int) -> bool:
     mode = _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE
     # Without these types, ctypes passes 32 bits.
     hole = (ctypes.c_int64(offset), ctypes.c_int64(length))
-    return int(ctypes.CDLL(None).fallocate(fd, mode, *hole)) == 0
+    return int(_libc().fallocate(fd, mode, *hole)) == 0
+
+
+def check_room(fd: int) -> None:
+    """Raise OSError if the file system of an open file has no room for us to write anything.
+
+    To allocate room and to free it again would tell of a quota, too, but takes milliseconds.
+    """
+    status = os.fstatvfs(fd)
+    free = status.f_bavail if os.geteuid() else status.f_bfree
+    # A file system that does not count its blocks says that it has none.
+    if status.f_blocks and not free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def first_data(fd: int) -> int:

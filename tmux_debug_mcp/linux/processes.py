@@ -1,19 +1,16 @@
 """Processes: what proc(5) says about them, trees of descendants, and how to end them.
 
-Standard library only: the supervisor (`supervise.py`) uses this.
+Standard library only, and of that only what is light: the supervisor (`supervise.py`) uses this.
 """
 
+import _signal as signal  # which imports enum
 import contextlib
 import ctypes
 import errno
 import itertools
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
-
-from . import terminals
 
 # The environment variable by which a pane's processes are found when they have left its tree.
 # Its value: the name of the supervisor's directory, a slash and the pane's id.
@@ -32,14 +29,20 @@ _GIVE_UP_S = 2.0
 # A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
 _SIGNAL_BASE = 128
 
+# A read of a file in /proc that returns no more than this has come to its end: the kernel hands out
+# pages of 4096 bytes, and no entry of a list that we read is longer than the rest.
+_MAX_LAST_READ_BYTES = 2048
+
 # From the kernel's linux/sched.h and linux/prctl.h.
 _PF_EXITING = 0x4
 _PF_FORKNOEXEC = 0x40
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Stat(NamedTuple):
+class Stat:
     """A process as /proc/PID/stat has it, by the names of proc(5).
+
+    No named tuple, as `typing` is not light.
 
     Attributes:
         is_fork: It has not called execve(2) since it was forked, like a subshell.
@@ -49,18 +52,34 @@ class Stat(NamedTuple):
         start_stack: The address of the bottom of its stack, which changes with each execve(2).
     """
 
-    pid: int
-    comm: str = ""
-    state: str = "X"
-    ppid: int = 0
-    pgrp: int = 0
-    session: int = 0
-    tty: int = 0
-    tpgid: int = -1
-    is_fork: bool = False
-    reaped: bool = False
-    starttime: int = -1
-    start_stack: int = 0
+    def __init__(
+        self,
+        pid: int,
+        comm: str = "",
+        state: str = "X",
+        ppid: int = 0,
+        pgrp: int = 0,
+        session: int = 0,
+        tty: int = 0,
+        tpgid: int = -1,
+        starttime: int = -1,
+        start_stack: int = 0,
+        *,
+        is_fork: bool = False,
+        reaped: bool = False,
+    ) -> None:
+        self.pid = pid
+        self.comm = comm
+        self.state = state
+        self.ppid = ppid
+        self.pgrp = pgrp
+        self.session = session
+        self.tty = tty
+        self.tpgid = tpgid
+        self.starttime = starttime
+        self.start_stack = start_stack
+        self.is_fork = is_fork
+        self.reaped = reaped
 
 
 def read_stat(pid: int) -> Stat | None:
@@ -70,22 +89,12 @@ def read_stat(pid: int) -> Stat | None:
         return None
     # The name is in parentheses and may contain any byte, even a parenthesis.
     comm, _, rest = line.partition(b"(")[2].rpartition(b")")
-    fields = rest.split()  # fields[N] is field N + 3 of proc(5)
+    fields = rest.split(None, 26)  # fields[N] is field N + 3 of proc(5)
     ppid, pgrp, session, tty, tpgid, flags = map(int, fields[1:7])
-    return Stat(
-        pid=pid,
-        comm=comm.decode(errors="replace"),
-        state=chr(fields[0][0]),
-        ppid=ppid,
-        pgrp=pgrp,
-        session=session,
-        tty=tty,
-        tpgid=tpgid,
-        is_fork=bool(flags & _PF_FORKNOEXEC),
-        reaped=fields[8] != b"0",
-        starttime=int(fields[19]),
-        start_stack=int(fields[25]),
-    )
+    is_fork, reaped = bool(flags & _PF_FORKNOEXEC), fields[8] != b"0"
+    start = int(fields[19]), int(fields[25])
+    name, state = comm.decode(errors="replace"), chr(fields[0][0])
+    return Stat(pid, name, state, ppid, pgrp, session, tty, tpgid, is_fork, reaped, *start)
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:
@@ -108,14 +117,6 @@ def is_alive(pid: int) -> bool:
     """Tell whether the process exists and is not a zombie."""
     stat = read_stat(pid)
     return stat is not None and stat.state not in "ZX"
-
-
-def is_on_terminal(process: Stat, path: str) -> bool:
-    """Tell whether the process's controlling terminal is the one at a path like /dev/pts/3."""
-    try:
-        return os.stat(path).st_rdev == terminals.device(process.tty)
-    except OSError:
-        return False
 
 
 def cpu_ns(pid: int, thread: str | None = None) -> int:
@@ -303,7 +304,7 @@ def exit_code_signal(exit_code: int) -> int:
 def signal_number(name: str) -> int:
     """Return the number of a signal such as "SIGKILL" or "SIGRTMIN+3", or raise KeyError."""
     base, _, offset = name.partition("+")
-    return signal.Signals[base] + int(offset or 0)
+    return int(vars(signal)[base]) + int(offset or 0)
 
 
 def open_pidfd(pid: int) -> int:
@@ -349,12 +350,10 @@ def read(path: str) -> bytes:
             raise
         return b""
     try:
-        content = os.read(fd, 4096)
-        # A short read is the end. Most files of /proc are shorter than the first one.
-        while content and len(content) % 4096 == 0:
+        content = more = os.read(fd, 4096)
+        # A read of a list ends between two entries, so only one that is much shorter is the last.
+        while len(more) > _MAX_LAST_READ_BYTES:
             more = os.read(fd, 65536)
-            if not more:
-                break
             content += more
     except OSError:  # such as ESRCH: the process ended meanwhile
         return b""

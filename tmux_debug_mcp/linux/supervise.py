@@ -5,15 +5,14 @@ when the supervisor has ended its descendants, nothing is left. It ignores signa
 end of its standard input, the *lifeline*. The kernel closes that however the owner ends, also by
 SIGKILL. An owner that goes on, or cleans up itself, writes a byte first.
 
-A program with a small memory footprint: standard library only.
+A program with a small memory footprint: standard library only, and of that neither typing nor enum.
 """
 
+import _signal as signal  # which imports enum
 import os
 import resource
-import signal
 import sys
 import time
-from typing import NoReturn
 
 from . import files, processes
 
@@ -72,7 +71,8 @@ def main() -> None:
         time.sleep(_POLL_S)
 
 
-def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> NoReturn:
+def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> None:
+    """Become tmux's client, or end."""
     # tmux's client dies with the supervisor, so that the owner notices its death at once.
     processes.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -113,6 +113,14 @@ def device(tty: int) -> int:
     return os.makedev(major, minor)
 
 
+def is_at(path: str, tty: int) -> bool:
+    """Tell whether the terminal at a path like /dev/pts/3 is the one with this tty_nr."""
+    try:
+        return os.stat(path).st_rdev == device(tty)
+    except OSError:
+        return False
+
+
 def restart_output(pid: int) -> None:
     """Resume the output that C-s has stopped on a session leader's terminal."""
     with _open(pid) as fd, contextlib.suppress(termios.error):

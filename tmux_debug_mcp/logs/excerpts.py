@@ -76,7 +76,7 @@ def folded(excerpt: Excerpt) -> Excerpt:
 def _folded_within(line: str) -> Excerpt:
     """Return a line in which a text that fills half of it, again and again, stands once."""
     whole = Excerpt([line], [])
-    if len(line) < _MIN_REPEATED_CHARACTERS:
+    if len(line) < _MIN_REPEATED_CHARACTERS or line.isspace():
         return whole
     # Such a text is in the middle.
     middle = len(line) // 2

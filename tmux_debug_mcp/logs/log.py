@@ -266,8 +266,7 @@ def _new_file(path: Path, flags: int) -> int:
     """Return the descriptor of a new file that has room to grow; without room, no file is left."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
     try:
-        os.posix_fallocate(fd, 0, _BLOCK_BYTES)
-        os.ftruncate(fd, 0)
+        files.check_room(fd)
     except BaseException:
         os.close(fd)
         if flags & os.O_EXCL:

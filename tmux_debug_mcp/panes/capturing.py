@@ -14,7 +14,6 @@ import anyio.to_thread
 from tmux_debug_mcp.errors import CommandError, StorageError
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
-from tmux_debug_mcp.tmux.client import Command
 from tmux_debug_mcp.tmux.control_mode import is_at_least
 from tmux_debug_mcp.vt.captured import (
     captured_lines,
@@ -164,45 +163,47 @@ def _sequences_for_state(facts: Mapping[str, int], rows: Sequence[str]) -> str:
 
 
 async def _capture(
-    pane: Pane, command: Command, alternate_command: Command | None = None
+    pane: Pane, command: Sequence[str], alternate_command: Sequence[str] | None = None
 ) -> tuple[bytes, dict[str, int]]:
     """Return a capture, and the facts of the same moment.
 
     The other command is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
-    into_buffer = ("-b", buffer, "-t", pane.target)
+    file = pane.client.file(buffer)
     formats = " ".join(f"#{{{name}}}" for name in _FACTS)
     ask_facts = ("display-message", "-p", "-t", pane.target, formats)
+    into_buffer = ("-b", buffer, "-t", pane.target)
+    take = (*command, *into_buffer)
+    if alternate_command:
+        choice = " ".join((*alternate_command, *into_buffer)), " ".join(take)
+        take = ("if-shell", "-F", "-t", pane.target, "#{alternate_on}", *choice)
     is_buffer = f"#{{==:#{{buffer_name}},{buffer}}}"
     ask_size = ("list-buffers", "-F", "#{buffer_size}", "-f", is_buffer)
-    # Shielded, since a cancelled call would leave the buffer in tmux.
+    save, delete = ("save-buffer", "-b", buffer, str(file)), ("delete-buffer", "-b", buffer)
+    # Shielded, since a cancelled call would leave the file.
     with anyio.CancelScope(shield=True):
-        [[line], _, sizes] = await pane.tmux(ask_facts, (*command, *into_buffer), ask_size)
-        facts = dict(zip(_FACTS, map(int, line.split()), strict=True))
-        if facts["alternate_on"] and alternate_command:
-            [_, sizes] = await pane.tmux((*alternate_command, *into_buffer), ask_size)
-            # As it was when the facts were asked. The program may have left the screen meanwhile.
-            facts["history_size"] = 0
-        # tmux makes no buffer for an empty capture.
-        data = b""
-        if sizes:
-            data = await _take_buffer(pane, buffer, int(sizes[0]))
-    return data, facts
-
-
-async def _take_buffer(pane: Pane, buffer: str, size: int) -> bytes:
-    """Return the data of a tmux buffer and delete the buffer."""
-    file = pane.client.file(buffer)
-    try:
-        await pane.tmux(("save-buffer", "-b", buffer, str(file)))
-        data = file.read_bytes()
-    except (CommandError, OSError) as error:
-        raise StorageError(str(file.parent), str(error)) from error
-    finally:
-        file.unlink(missing_ok=True)
-        await pane.tmux(("delete-buffer", "-b", buffer))
+        try:
+            blocks = await pane.tmux(ask_facts, take, ask_size, save, delete)
+            [line], [size] = blocks[0], blocks[-3]
+            data = file.read_bytes()
+        except CommandError as error:
+            if error.tmux_command != save[0]:
+                raise
+            [[line], sizes] = await pane.tmux(ask_facts, ask_size)
+            if sizes:
+                await pane.tmux(delete)
+                raise StorageError(str(file.parent), str(error)) from error
+            # tmux makes no buffer for an empty capture.
+            data, size = b"", b"0"
+        except OSError as error:
+            raise StorageError(str(file.parent), str(error)) from error
+        finally:
+            file.unlink(missing_ok=True)
     # tmux does not check whether everything was written.
-    if len(data) != size:
-        raise StorageError(str(file.parent), f"{len(data)} of {size} bytes written")
-    return data
+    if len(data) != int(size):
+        raise StorageError(str(file.parent), f"{len(data)} of {int(size)} bytes written")
+    facts = dict(zip(_FACTS, map(int, line.split()), strict=True))
+    if facts["alternate_on"] and alternate_command:
+        facts["history_size"] = 0
+    return data, facts

@@ -39,6 +39,8 @@ _ENVIRONMENT_PY = Path(__file__).with_name("environment.py")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables that pane.sh unsets or tmux sets itself.
 _NOT_INHERITED = ("TMUX", "TMUX_PANE", "OLDPWD", "SHELL")
+# What tmux sets where PATH is not set. Source: _PATH_DEFPATH in paths.h.
+_TMUX_PATH = "/usr/bin:/bin"
 _FACTS = "#{pane_id} #{pane_pid} #{session_id} #{window_id} #{pane_width} #{pane_height}"
 
 
@@ -279,7 +281,11 @@ def _words(
     The files have what must not stand in arguments, which other users can read: the nonce of the
     mark, and variables for environment.py.
     """
-    env = [word for name, value in new.env.items() for word in ("-e", f"{name}={value}")]
+    added = dict(new.env)
+    if settings.programs_dir:
+        path = added.get("PATH", settings.env.get("PATH", _TMUX_PATH))
+        added["PATH"] = f"{path}:{settings.programs_dir}"
+    env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
     cwd = str(directory(settings, new.cwd))
     wrapper = ["/bin/sh", str(_PANE_SH), str(mark_file), settings.open_files, sleep, cwd]

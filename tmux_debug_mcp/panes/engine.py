@@ -24,6 +24,7 @@ from tmux_debug_mcp.errors import (
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
+from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
@@ -39,6 +40,8 @@ from .readable import KeptPane, Readable
 MAX_PANES = 512
 # Panes of `tmux_run` whose command has ended stay in the registry until so many newer ones have.
 KEPT_RUN_PANES = 20
+# The work of a look at a pane, in the unit of `Turns`: at worst it takes about a millisecond.
+_LOOK_WORK = TURN_WORK >> 3
 # What open(2) says of O_TMPFILE where the file system has no files without a name.
 _NEEDS_NAMES = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS)
 
@@ -84,6 +87,15 @@ class Engine:
     def panes(self) -> list[Pane]:
         """All panes, oldest first."""
         return list(self._panes.values())
+
+    async def states(self) -> list[tuple[Pane, State]]:
+        """Return all panes with their present states, oldest first; other calls run meanwhile."""
+        turns = Turns()
+        states = []
+        for pane in self.panes:
+            await turns.take(_LOOK_WORK)
+            states.append((pane, await pane.state()))
+        return states
 
     def panes_in(self, window: str) -> list[Pane]:
         """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""

@@ -95,13 +95,12 @@ class Observation:
 
         If the other pattern matches, it matches early.
         """
-        while self.early is not MatchReason.STOPPED:
-            reason = await self.read(end)
-            if reason is None:
-                reason = await self.match_screen(is_look=True)
-                self.early = reason or self.early
-                break
-            self.early = reason
+        position = -1
+        while self.early is not MatchReason.STOPPED and position != self.position < end:
+            position = self.position
+            self.early = await self.read(end) or self.early
+        if self.early is not MatchReason.STOPPED:
+            self.early = await self.match_screen(is_look=True) or self.early
         return self.early is MatchReason.STOPPED
 
     async def read(self, end: int, deadline: float = math.inf) -> MatchReason | None:

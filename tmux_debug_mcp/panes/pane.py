@@ -34,6 +34,7 @@ from .looking.activity import Awaits, Snapshot, awaited
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
 from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
+from .shells.dialects import Shell
 from .shells.jobs import Jobs
 
 _ENDING_FACTS = "#{pane_id} #{pane_dead} #{pane_dead_status} x#{pane_dead_signal}"
@@ -99,7 +100,7 @@ class Pane:
         self.log = log
         self.events = events
         self.clock = clock
-        self.terminal = Terminal(place.leader.pid, log, clock, self.flush)
+        self.terminal = Terminal(place.leader, log, clock, self.flush)
         self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
         self.jobs = Jobs()
         self.shown: Shown | None = None
@@ -118,10 +119,12 @@ class Pane:
 
     async def state(self) -> State:
         """Return the present state. If the program has ended, its output is complete."""
-        ending = await self.ending()
-        if ending:
-            return ending
-        activity = self.terminal.glance()
+        activity = None if self._ended else self.terminal.unchanged()
+        if activity is None:
+            ending = await self.ending()
+            if ending:
+                return ending
+            activity = self.terminal.glance()
         awaits = activity.awaits
         is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
         if awaits is None and not is_active:
@@ -241,6 +244,16 @@ class Pane:
                 await wait_for_exit(self.clock, [self.leader.pid], math.inf)
         subscription.notify()
 
+    def is_alone(self, shell: Shell) -> bool:
+        """Tell whether nothing runs in the pane but a shell, and what waits for that shell."""
+        waiting = {self.leader.pid}
+        pid = shell.pid
+        while pid > 1 and pid not in waiting:
+            waiting.add(pid)
+            stat = processes.read_stat(pid)
+            pid = stat.ppid if stat else 0
+        return waiting.issuperset(processes.descendants(self.leader.pid))
+
     def _close_log_if_unused(self) -> None:
         """Close the log of a pane that was killed and has no subscriber."""
         if self._is_killed and not self.subscribers:
@@ -270,23 +283,29 @@ class Pane:
         return True
 
     def _find_log_writer(self) -> int | None:
-        for pid in processes.children(self.client.server_pid):
+        # tmux has two children for each pane, and most often the writer of a new one is looked for.
+        for pid in reversed(processes.children(self.client.server_pid)):
             if self.log.is_at(f"/proc/{pid}/fd/1"):
                 return pid
         return None
 
-    async def drain(self, *, is_read: bool = False) -> None:
-        """Wait until the log has all that programs have printed so far, but for 1 s at most.
-
-        `is_read`: tmux has read it from the terminal, and only has to pass it on to the writer.
-        """
-        if not is_read:
-            await self.flush()
-        await self.flush()
+    async def drain(self) -> None:
+        """Wait until the log has all that programs have printed so far, but for 1 s at most."""
+        wait = self.terminal.wait_number
+        await self.flush()  # tmux has read it from the terminal
+        await self.flush()  # and passed it on to the writer
         await self.ensure_log_writer()
         deadline = self.clock.now() + self.clock.times.drain_s
-        while not self._is_log_written() and self.clock.now() < deadline:
+        while not self._is_log_written():
+            if self.clock.now() >= deadline:
+                return
             await self.clock.sleep(self.clock.times.fast_poll_s)
+        self.terminal.drained_wait = wait
+
+    async def drain_prompt(self) -> None:
+        """Drain, unless that was done since the shell was first seen to wait at its prompt."""
+        if self.terminal.drained_wait != self.terminal.wait_number:
+            await self.drain()
 
     def _is_log_written(self) -> bool:
         if self._log_writer is None:

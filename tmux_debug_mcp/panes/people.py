@@ -23,10 +23,10 @@ from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.vt.keys import Keystrokes
 from tmux_debug_mcp.vt.sequences import CONTROLS
 
-from .display import take_sizes
 from .engine import Engine
 from .looking.activity import ActivityTracker, Awaits, Snapshot
 from .pane import Pane
+from .sizing import arranging, take_sizes
 
 _LEAVE = "C-b d"
 # After its name, what a person sees at the bottom of their terminal.
@@ -94,19 +94,6 @@ async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIt
                     await _unzoom(pane, active_before)
         if active_before is not None:
             await take_sizes(pane.client, engine.panes_in(pane.window))
-
-
-@asynccontextmanager
-async def arranging(engine: Engine, window: str) -> AsyncIterator[None]:
-    """Let the block change the layout of a window: meanwhile no person gets a keyboard there.
-
-    Raises:
-        KeyboardHeldError: A person has one.
-    """
-    async with engine.arranging:
-        for pane in engine.panes_in(window):
-            pane.keyboard.check_free()
-        yield
 
 
 async def _zoom(pane: Pane) -> str | None:

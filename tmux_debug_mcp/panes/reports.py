@@ -124,14 +124,15 @@ async def report(
     activity: Activity | None,
     shows: Shows,
     end: int | None = None,
+    *,
+    is_early: bool = False,
 ) -> Report:
     """Return what there is to see of an observation, or of its output up to a cursor.
 
-    `activity` is the last look at the pane.
+    `activity` is the last look at the pane. `is_early`: what matched came before the last step.
     """
     pane, log = observation.pane, observation.pane.log
     ending = await pane.ending()
-    is_early = observation.early is not None and reason.value == observation.early.value
     is_given = end is not None
     if end is None:
         end = observation.seen_to

@@ -9,7 +9,7 @@ but gives the step before it a moment to start something.
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -18,7 +18,7 @@ from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import BusyError, SignalError, ToolError
 from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.matching import Matcher
-from tmux_debug_mcp.vt.keys import Keystrokes
+from tmux_debug_mcp.vt.keys import Keystrokes, pressed
 
 from .keyboard import Sent
 from .looking.activity import Snapshot, is_ready_for_step, prompting
@@ -27,6 +27,8 @@ from .pane import Pane
 from .watching import watching
 
 _STOPPED = "stop_pattern matches"
+
+Resize = Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -51,9 +53,11 @@ async def send(
     steps: Sequence[Keystrokes],
     timeout_s: float = DEFAULT_TIMEOUT_S,
     matcher: Matcher | None = None,
+    resize: Resize | None = None,
 ) -> Sending:
     """Send one or more steps, each as soon as the program is ready for it.
 
+    `resize` is done before them, and takes the place of the first: there may be no others then.
     Each step but the first may wait for the program until the timeout. One that can't be sent is
     an error only if it is the first. With a matcher, which may have no patterns, the pane is
     observed from the first step on, and no step is sent after its `stop_pattern` has matched.
@@ -65,7 +69,7 @@ async def send(
     """
     # What interrupts may come amid the steps of another call.
     if all(step.interrupts for step in steps):
-        return await _send_steps(pane, steps, timeout_s, matcher)
+        return await _send_steps(pane, steps, timeout_s, matcher, resize)
     clock, sequence = pane.clock, pane.keyboard.sequence
     begin = clock.now()
     with clock.move_on_after(max(timeout_s, clock.times.quiet_s)) as waiting:
@@ -73,15 +77,23 @@ async def send(
     if waiting.cancelled_caught:
         raise BusyError(pane.id, "the keys of another call", clock.now() - begin)
     try:
-        return await _send_steps(pane, steps, timeout_s, matcher)
+        return await _send_steps(pane, steps, timeout_s, matcher, resize)
     finally:
         sequence.release()
 
 
 async def _send_steps(
-    pane: Pane, steps: Sequence[Keystrokes], timeout_s: float, matcher: Matcher | None
+    pane: Pane,
+    steps: Sequence[Keystrokes],
+    timeout_s: float,
+    matcher: Matcher | None,
+    resize: Resize | None,
 ) -> Sending:
     sending = Sending()
+    if resize:
+        await _resize(pane, resize, sending, matcher)
+    if not steps:
+        return sending
     last = await _send_one(pane, steps[0], sending, matcher)
     for step in steps[1:]:
         try:
@@ -97,6 +109,19 @@ async def _send_steps(
     return sending
 
 
+async def _resize(pane: Pane, resize: Resize, sending: Sending, matcher: Matcher | None) -> None:
+    """Resize a pane. To a program this is like keys: it reads them, and acts on them, or not."""
+    await pane.check_running()
+    if pane.has_just_printed:
+        await pane.flush()
+    rows = await rows_now(pane, matcher) if matcher else ()
+    sent = pane.keyboard.begin(pressed(()), rows)
+    if matcher:
+        sending.observation = await since_keys(pane, matcher, sent)
+    await resize()
+    pane.terminal.tmux_has_typed()
+
+
 async def _send_one(
     pane: Pane, step: Keystrokes, sending: Sending, matcher: Matcher | None
 ) -> Sent:
@@ -108,8 +133,8 @@ async def _send_one(
     # a line starts, so what was typed just before gets a moment.
     if not step.interrupts:
         # Log the prompt first, so that it isn't taken for output of this line.
-        if await pane.terminal.prompt(times.prompt_soon_s):
-            await pane.drain(is_read=True)
+        if await pane.terminal.prompt(times.prompt_soon_s, is_sure=False):
+            await pane.drain_prompt()
     elif pane.terminal.typed_s < times.typed_s:
         await pane.terminal.prompt(times.prompt_soon_s, starting_s=0.0)
     async with keyboard.lock:

@@ -13,11 +13,10 @@ import anyio
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S
 from tmux_debug_mcp.errors import PaneLostError, ToolError
-from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason
 
-from .looking.activity import Activity, Awaits
+from .looking.activity import Activity, ActivityTracker, Awaits
 from .looking.state import State
 from .observing import SLICE_BYTES, Observation
 from .pane import Pane
@@ -126,6 +125,7 @@ class _Wait:
         self._times = pane.clock.times
         self._conditions = conditions
         self._observation = observation
+        self._is_early = False  # what matched came before the last step of keys
         # How long the pane has to be quiet before the next look whether anything can come.
         self._vain_look_s = pane.clock.times.quiet_s
 
@@ -142,10 +142,10 @@ class _Wait:
             ending = await pane.ending()
             reason = await self._reason(ending, deadline)
             if reason:
-                if reason.is_match and observation.early is None:
+                if reason.is_match and not self._is_early:
                     await self._read_rest_of_line()
-                activity = self._watch.activity
-                return await report(observation, reason, activity, self._conditions.shows)
+                activity, shows = self._watch.activity, self._conditions.shows
+                return await report(observation, reason, activity, shows, is_early=self._is_early)
             if observation.position != position:
                 self._vain_look_s = self._times.quiet_s
             if observation.position - position > _FLOOD_BYTES:
@@ -168,10 +168,10 @@ class _Wait:
         """Return why the wait ends now, or None to go on."""
         conditions, observation = self._conditions, self._observation
         if observation.early is MatchReason.STOPPED:
-            return Reason.STOPPED
+            return self._early_reason()
         if ending:
-            match = await observation.read(ending.cursor, deadline) or observation.early
-            return Reason(match) if match else Reason.EXITED
+            match = await observation.read(ending.cursor, deadline)
+            return Reason(match) if match else self._early_reason() or Reason.EXITED
         # Look at the pane before reading its log: lines printed before it came to rest can match.
         activity_reason = await self._reason_of_activity()
         # Without a timeout the wait is a single look at all there is.
@@ -189,7 +189,7 @@ class _Wait:
             return Reason.FLOODED
         if self._clock.now() >= deadline:
             await self._pane.ensure_log_writer()
-            return Reason(observation.early) if observation.early else Reason.TIMED_OUT
+            return self._early_reason() or Reason.TIMED_OUT
         if await self._is_in_vain():
             return Reason.INPUT
         return None
@@ -212,12 +212,18 @@ class _Wait:
         if activity is None or activity.snapshot.is_over:
             return None
         if self._observation.early:
-            return Reason(self._observation.early) if activity.is_at_rest else None
+            return self._early_reason() if activity.is_at_rest else None
         if activity.is_awaiting:
             return Reason.INPUT
         if activity.is_at_rest and self._conditions.is_for_rest:
             return Reason.REST
         return None
+
+    def _early_reason(self) -> Reason | None:
+        """Return the reason for what matched before the last step, which counts now."""
+        early = self._observation.early
+        self._is_early = early is not None
+        return Reason(early) if early else None
 
     def _is_fresh(self, activity: Activity | None) -> bool:
         """Tell whether nothing was printed since a look."""
@@ -227,24 +233,22 @@ class _Wait:
         """Tell whether nothing more can come, until somebody types; look only now and then."""
         pane, quiet_s = self._pane, self._idle_s()
         is_wait = bool(self._conditions.timeout_s) and self._observation.matcher.has_patterns
-        if not is_wait or quiet_s < self._vain_look_s or pane.keyboard.holder:
+        is_early = quiet_s + self._times.min_look_s < self._vain_look_s
+        if not is_wait or is_early:
             return False
         self._vain_look_s = max(quiet_s, self._vain_look_s) * 2
-        activity = await self._watch.look()
+        if pane.keyboard.holder:
+            return False
+        # By a tracker of its own: the watch does not have to look again and again.
+        async with pane.events.looking:
+            activity = await pane.terminal.observe(ActivityTracker(self._times))
         if not activity.is_awaiting or not self._is_fresh(activity):
             return False
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True
         if activity.shell is None:
             return False
-        # The shell itself, and what waits for it.
-        waiting = {pane.leader.pid}
-        pid = activity.shell.pid
-        while pid > 1 and pid not in waiting:
-            waiting.add(pid)
-            stat = processes.read_stat(pid)
-            pid = stat.ppid if stat else 0
-        return waiting.issuperset(processes.descendants(pane.leader.pid))
+        return pane.is_alone(activity.shell)
 
     def _idle_s(self) -> float:
         """Return the seconds since something was printed or typed, or the pane was made."""

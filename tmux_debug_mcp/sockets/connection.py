@@ -2,7 +2,7 @@
 
 The first line says what the connection is for, and the server's lines are what to do::
 
-    > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "columns": 80}
+    > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
     > {"want": "panes"}                    which is no call: not on record, and not a use

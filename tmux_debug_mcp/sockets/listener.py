@@ -6,6 +6,7 @@ and the socket, and the kernel is asked for the caller's user as well. The proto
 """
 
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -87,6 +88,11 @@ class Caller:
     def parent_pid(self) -> int:
         """The process that has called `tmux-debug`, such as a shell; 0 if it is not known."""
         return servers.parent(self.pid)
+
+    @functools.cached_property
+    def is_in_pane(self) -> bool:
+        """Whether it runs in one of our panes: all that we have started is there."""
+        return os.getpid() in servers.ancestors(self.pid)
 
     def close(self) -> None:
         """Close the connection."""

@@ -167,8 +167,9 @@ def is_held(directory: str) -> bool:
 def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server:
     """Return the server that a caller means.
 
-    That is the one that `wanted` names; else the one whose client is the nearest ancestor of the
-    caller, so that an agent's shell finds the agent's own server; else the only one. A server in
+    That is the one that `wanted` names; else the one that, or whose client, is the nearest ancestor
+    of the caller, so that a pane finds its own server and an agent's shell finds the agent's; else
+    the only one. A server in
     another directory than the caller's own is found by its pid or its client: clients often start
     servers without $XDG_RUNTIME_DIR.
 
@@ -184,7 +185,7 @@ def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server
             raise NoServerError(f"There is no server '{wanted}'. {_listed(servers)}")
         return named[0]
     for ancestor in ancestors(pid):
-        meant = [server for server in servers if ancestor in server.clients]
+        meant = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
         if meant:
             break
     else:

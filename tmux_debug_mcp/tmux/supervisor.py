@@ -24,10 +24,10 @@ from tmux_debug_mcp.linux import files, processes, supervise
 from tmux_debug_mcp.sockets.servers import is_private
 
 # Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
-# the first argument is the directory to add.
+# the first argument is the directory to add. It ends at once: we wait for that.
 _PROGRAM = (
-    "import sys; sys.path.append(sys.argv.pop(1)); "
-    "from tmux_debug_mcp.linux.supervise import main; main()"
+    "import os, sys; sys.path.append(sys.argv.pop(1)); "
+    "from tmux_debug_mcp.linux.supervise import main; main(); os._exit(0)"
 )
 _ROOT = Path(tmux_debug_mcp.__file__).parents[1]
 # Short, since socket paths have at most 107 bytes; plain, since tmux expands formats in paths.

@@ -28,7 +28,7 @@ from tmux_debug_mcp.errors import (
     TmuxGoneError,
     TmuxStuckError,
 )
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.captured import captured_lines
 from tmux_debug_mcp.vt.keys import Keystrokes
@@ -353,7 +353,7 @@ class UsersServer:
 def _send_signal(row: PaneRow, name: str) -> None:
     """Send a signal to the program that a pane's shell has started."""
     leader = processes.read_stat(int(row.pane_pid))
-    if leader is None or leader.tpgid <= 0 or not processes.is_on_terminal(leader, row.pane_tty):
+    if leader is None or leader.tpgid <= 0 or not terminals.is_at(row.pane_tty, leader.tty):
         raise SignalError(name, "the processes of that pane can't be seen from here")
     if leader.tpgid == leader.pgrp:
         raise SignalError(name, "only the pane's own program runs there, and closes it at its end")

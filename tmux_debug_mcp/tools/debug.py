@@ -31,12 +31,14 @@ from tmux_debug_mcp.panes.reports import (
 from tmux_debug_mcp.panes.running.outcomes import Outcome
 from tmux_debug_mcp.panes.running.runs import run_in_pane, run_in_shell
 from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sizing import given_size, resize
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, observe, wait
+from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import meta, observed, ran, row, status
+from .results import NOT_SENT, meta, observed, ran, row, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -73,7 +75,15 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     conditions = _conditions(
         engine.clock.times, given.timeout_s, wait_for=given.wait_for, show=given.show
     )
-    new = NewPane(given.command, given.name, cwd=given.cwd, env=given.env or {})
+    columns, rows = given_size(given.size) if given.size else (COLUMNS, ROWS)
+    new = NewPane(
+        given.command,
+        given.name,
+        cwd=given.cwd,
+        env=given.env or {},
+        columns=columns,
+        rows=rows,
+    )
     check(new)
     pane = await _create(engine, new)
     confirmed = f"Created pane '{pane.name}' (id: {pane.id})"
@@ -113,9 +123,12 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
         stop_pattern=given.stop_pattern,
         show=given.show,
     )
+    size = given_size(given.size) if given.size else None
     pane = await engine.find(given.pane_id)
     try:
-        parts = steps(given.keys, literal=given.literal, paste=given.paste)
+        parts = []
+        if given.keys or not size:
+            parts = steps(given.keys, literal=given.literal, paste=given.paste)
     except KeysError:
         if not given.secret:
             raise
@@ -125,16 +138,24 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
         ) from None
     step_timeout_s = DEFAULT_TIMEOUT_S if given.timeout_s is None else given.timeout_s
     matcher = conditions.matcher() if conditions else None
-    sending = await send(pane, parts, step_timeout_s, matcher)
-    confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+    resizing = partial(resize, engine, pane, *size) if size else None
+    sending = await send(pane, parts, step_timeout_s, matcher, resizing)
+    confirmed = f"Resized pane '{pane.id}' to {given.size}"
+    if parts:
+        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
     if conditions is None or sending.observation is None:
         return await _confirmed(pane, confirmed)
-    room = conditions.shows.max_characters + STEP_CHARACTERS * (sending.done - 1)
+    further_steps = max(0, len(sending.observation.steps) - 1)
+    room = conditions.shows.max_characters + STEP_CHARACTERS * further_steps
     shows = replace(conditions.shows, max_characters=min(room, MAX_ASKED_CHARACTERS))
     if sending.why_not:
         conditions = Conditions(timeout_s=0)
     conditions = replace(conditions, shows=shows)
-    return await _observed(sending.observation, conditions, confirmed)
+    answer = await _observed(sending.observation, conditions, confirmed)
+    if sending.why_not and answer.meta["reason"] != Reason.STOPPED:
+        reason = {"reason": NOT_SENT}
+        return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
+    return answer
 
 
 def _conditions(
@@ -261,7 +282,8 @@ async def _check_cursor(pane: Readable, since: int) -> None:
 
 @TOOLSET.tool(
     "tmux_run",
-    "Run a command to its end; return its output and exit code. With pane_id it runs in the "
+    "Run a command to its end; return its output and exit code. It may be a script that drives "
+    "panes by `tmux-debug create|send|capture|wait|kill`. With pane_id it runs in the "
     "shell at its prompt there, which keeps directory and variables; without, in a pane of "
     "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
     "is interrupted with C-c.",
@@ -362,7 +384,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
     READS,
 )
 async def list_panes(engine: Engine) -> Answer:
-    rows = [row(pane, await pane.state()) for pane in engine.panes]
+    rows = [row(pane, state) for pane, state in await engine.states()]
     if not rows:
         return Answer(["No active panes. Use tmux_create_pane to start one."])
     return Answer([compact(rows)])

@@ -28,9 +28,9 @@ def _timeout(description: str) -> Declaration:
     return argument(description, minimum=0, maximum=_MAX_TIMEOUT_S)
 
 
-def _one_or_several(description: str, max_items: int, **rules: int) -> Declaration:
+def _one_or_several(description: str, max_items: int, min_items: int, **rules: int) -> Declaration:
     item = {"type": "string", **rules}
-    several = {"type": "array", "items": item, "minItems": 1, "maxItems": max_items}
+    several = {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
     return argument(description, anyOf=[item, several])
 
 
@@ -46,6 +46,7 @@ class CreatePane:
     name: Annotated[str | None, short_name("Name to use instead of the id")] = None
     cwd: Directory = None
     env: Variables = None
+    size: Annotated[str | None, string("Terminal size (default 200x50)")] = None
     wait_for: _WaitFor = None
     show: _Show = None
     timeout_s: Annotated[
@@ -58,11 +59,14 @@ class CreatePane:
 class SendKeys:
     pane_id: _PaneId
     keys: Annotated[
-        str | Sequence[str], _one_or_several("Text or keys, or an array of steps", MAX_STEPS)
+        str | Sequence[str], _one_or_several("Text or keys, or an array of steps", MAX_STEPS, 0)
     ]
     literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
     paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
     secret: Annotated[bool, argument("Keep the keys out of the audit log")] = False
+    size: Annotated[
+        str | None, string("Resize the terminal first, e.g. '80x24'; keys may be ''")
+    ] = None
     wait_for: _WaitFor = None
     stop_pattern: _StopPattern = None
     show: _Show = None
@@ -100,7 +104,7 @@ class Run:
 class Wait:
     pane_id: Annotated[
         str | Sequence[str],
-        _one_or_several("Pane id or name, or an array of them", _MAX_PANES, minLength=1),
+        _one_or_several("Pane id or name, or an array of them", _MAX_PANES, 1, minLength=1),
     ]
     pattern: Annotated[str | None, string("Regular expression for a line")] = None
     stop_pattern: _StopPattern = None

@@ -10,12 +10,11 @@ from dataclasses import replace
 from tmux_debug_mcp.errors import CommandError, PaneNotFoundError
 from tmux_debug_mcp.panes.capturing import capture, capture_rows
 from tmux_debug_mcp.panes.creation import Destination, NewPane, check, interactive_shell
-from tmux_debug_mcp.panes.display import take_sizes
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.state import State
 from tmux_debug_mcp.panes.pane import Pane
-from tmux_debug_mcp.panes.people import arranging
 from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sizing import arranging, take_sizes
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.targets import PaneRow, panes_format, parse

@@ -21,6 +21,8 @@ from tmux_debug_mcp.panes.waiting import Conditions
 
 from .toolset import Answer, ask_a_person, came_out
 
+# The reason of a call that did not send all of its steps.
+NOT_SENT = "not_sent"
 _MAX_COMMAND_CHARACTERS = 100
 _NO_MATCH = "no line matches"
 _REASON_REMARKS = {

@@ -252,10 +252,9 @@ async def list_tabs(tabs: Tabs) -> Answer:
         return await tabs.users.list_tabs()
     engine = tabs.engine
     active = await engine.host.active_windows()
-    first_panes = {pane.window: pane for pane in reversed(engine.panes)}
+    first_panes = {pane.window: (pane, state) for pane, state in reversed(await engine.states())}
     shown = []
-    for pane in reversed(first_panes.values()):
-        state = await pane.state()
+    for pane, state in reversed(first_panes.values()):
         row = {
             "window_id": pane.window,
             "name": pane.name,

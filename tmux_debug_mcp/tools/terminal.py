@@ -14,10 +14,11 @@ from tmux_debug_mcp import errors
 from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.capturing import capture_screen
-from tmux_debug_mcp.panes.display import clear, resize
+from tmux_debug_mcp.panes.clearing import clear
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.readable import last_lines, shown_screen
 from tmux_debug_mcp.panes.sending import send
+from tmux_debug_mcp.panes.sizing import resize
 from tmux_debug_mcp.panes.watching import rest
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.vt.key_names import key_name
@@ -241,7 +242,7 @@ async def resize_session(
     session: _Session = DEFAULT,
 ) -> Answer:
     pane = await sessions.find(session)
-    await resize(pane, cols, rows)
+    await resize(sessions.engine, pane, cols, rows)
     return Answer([f"Terminal resized to {cols}x{rows}"], pane_id=pane.name)
 
 
@@ -292,7 +293,7 @@ async def create_session(
 
 @TOOLSET.tool("listSessions", "List the sessions as JSON, with size and what runs there.", READS)
 async def list_sessions(sessions: Sessions) -> Answer:
-    states = [(pane, await pane.state()) for pane in sessions.engine.panes]
+    states = await sessions.engine.states()
     running = {pane.name for pane, state in states if state.is_running}
     newest = {pane.name: pane for pane, _ in states}
     rows = []

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from tmux_debug_mcp.errors import ArgumentError, PaneExitedError, PaneNotFoundError, ToolError
-from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux import processes, terminals
 from tmux_debug_mcp.logs.excerpts import end_of
 from tmux_debug_mcp.panes.creation import NewPane, check, check_name, directory
 from tmux_debug_mcp.panes.stopping import SHELLS, stop_for_shell
@@ -142,7 +142,7 @@ class UsersTabs:
         if row.pane_dead == "1":
             raise PaneExitedError(row.window_id, name)
         first = processes.read_stat(int(row.pane_pid))
-        if first is None or not processes.is_on_terminal(first, row.pane_tty):
+        if first is None or not terminals.is_at(row.pane_tty, first.tty):
             return "the processes of that tab can't be seen from here"
         clock = self._server.clock
         with clock.move_on_after(clock.times.stop_s):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -36,7 +37,8 @@ class Verbs:
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
-        Of the wish, `words` are the command line, and `cwd` is the caller's directory.
+        Of the wish, `words` are the command line, `cwd` is the caller's directory, and `terminal`
+        says whether its standard error is a terminal.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
         if not (isinstance(words, list) and isinstance(cwd, str)):
@@ -51,6 +53,8 @@ class Verbs:
         except UsageError as error:
             await send(caller, Output("", f"tmux-debug: {error}\n", REFUSED))
             return
+        if wish.get("terminal") and caller.is_in_pane:
+            request = replace(request, is_quiet=True)  # standard error is the pane's terminal
         if request.verb in ("attach", "secret", "replay"):
             await people.answer(self._engine, self._records, caller, request, wish)
             return
@@ -84,7 +88,9 @@ class Verbs:
         made a pane meanwhile; then that is named, too.
         """
         given = request.arguments
-        lines = []
+        lines: list[str] = []
+        if request.is_quiet:
+            return Output("", "", INTERRUPTED)
         for pane in self._engine.panes:
             if pane.id not in known and pane.command == given["command"]:
                 advice = f"tmux-debug kill {pane.id} ends it"

@@ -16,6 +16,7 @@ import orjson
 from tmux_debug_mcp.panes.reports import Reason
 from tmux_debug_mcp.panes.running.outcomes import RunReason
 from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.tools.results import NOT_SENT
 
 from .parsing import Request
 from .registry import TOOLS, VERBS
@@ -27,6 +28,9 @@ REFUSED = 125
 AWAITS_INPUT = 126
 # As a shell has it in `$?`. The caller ends by its signal.
 INTERRUPTED = 130
+
+# The verbs whose results begin with what was done.
+_CONFIRMED = ("create", "send", "kill")
 
 # How a note of ours says how to read what is left out.
 _READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
@@ -74,15 +78,20 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     texts = _with_flags(request, result.meta or {}, texts)
     if result.is_error:
         return Output("", _lines([in_verbs(text) for text in texts]), status)
-    match request.verb:
-        case "call":
-            return Output(_lines(texts), "", status)
-        case "list":  # without panes it is a sentence
-            shown = [text if text.startswith("[") else in_verbs(text) for text in texts]
-            return Output(_lines(shown), "", status)
-        case "run":  # what the command printed, byte for byte
-            return Output("".join(texts[:-1]), _lines(texts[-1:]), status)
-    return Output(_lines(texts[:-1]), _lines(texts[-1:]), status)
+    if request.verb == "call":
+        return Output(_lines(texts), "", status)
+    if request.verb == "list":  # without panes it is a sentence
+        rows = [text if text.startswith("[") else in_verbs(text) for text in texts]
+        return Output(_lines(rows), "", status)
+    *shown, status_line = texts
+    remarks = "" if request.is_quiet else _lines([status_line])
+    if request.verb == "run":  # what the command printed, byte for byte
+        return Output("".join(shown), remarks, status)
+    if request.is_quiet and request.verb in _CONFIRMED:
+        confirmation, *shown = shown
+        if (result.meta or {}).get("reason") == NOT_SENT:
+            remarks = _lines([confirmation])
+    return Output(_lines(shown), remarks, status)
 
 
 def in_verbs(text: str) -> str:
@@ -143,5 +152,7 @@ def _status(request: Request, result: types.CallToolResult) -> int:
         if reason == Reason.EXITED and not names_condition:
             return DONE
         return _WAIT_STATUSES.get(reason, DONE)
+    if reason == NOT_SENT:
+        return OTHERWISE
     # Without a pattern, create and send only look for a moment at what comes of it.
     return _WAIT_STATUSES.get(reason, DONE) if "wait_for" in given else DONE

@@ -28,6 +28,7 @@ _VALUES = {
     "name": "NAME",
     "pane_id": "PANE",
     "since": "CURSOR",
+    "size": "SIZE",
 }
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
 # The name of a parameter in a description. Words without an underscore may be words.
@@ -51,6 +52,7 @@ class Request:
 
     Attributes:
         is_json: The result is wanted as JSON.
+        is_quiet: Of the result, only the program's text is wanted.
         follows: `wait --follow`: print one event after the other.
         writes: `attach --write`: the person takes the keyboard.
     """
@@ -59,6 +61,7 @@ class Request:
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     is_json: bool = False
+    is_quiet: bool = False
     follows: bool = False
     writes: bool = False
 
@@ -90,7 +93,14 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         if getattr(given, parameter.name) is not None
     }
     follows = getattr(given, "follow", False)
-    return Request(verb.name, verb.tool, arguments, is_json=given.json, follows=follows)
+    return Request(
+        verb.name,
+        verb.tool,
+        arguments,
+        is_json=given.json,
+        is_quiet=given.quiet,
+        follows=follows,
+    )
 
 
 def check(words: Sequence[str]) -> Request:
@@ -100,13 +110,16 @@ def check(words: Sequence[str]) -> Request:
         UsageError: They can't be read.
         ArgumentError: An argument is out of range, or no pane can be made from it.
     """
-    from tmux_debug_mcp.panes import creation  # noqa: PLC0415  help needs neither it nor anyio
+    # Help needs neither these nor anyio.
+    from tmux_debug_mcp.panes import creation, sizing  # noqa: PLC0415
 
     request = parse(words, {})
     parameters = parameters_of_tool(VERBS[request.verb])
     given = Parser(request.tool, parameters).parse(request.arguments)
     new = creation.NewPane(given["command"], given.get("name"), env=given.get("env", {}))
     creation.check(new)
+    if "size" in given:
+        sizing.given_size(given["size"])
     return request
 
 
@@ -169,7 +182,10 @@ class VerbParser(argparse.ArgumentParser):
             UsageError: They can't be read.
             HelpWanted: They ask for help.
         """
-        arguments, others = self.parse_known_args(words)
+        # Keys may stand on both sides of a flag, and be none.
+        takes_keys = any(action.dest == "keys" for action in self.positionals)
+        parse = self.parse_known_intermixed_args if takes_keys else self.parse_known_args
+        arguments, others = parse(words)
         if others:
             self._refuse(others[0])
         return arguments
@@ -214,17 +230,25 @@ def _add_tool(parser: VerbParser, verb: Verb) -> None:
         if not parameter.is_required:
             _add_flag(parser, parameter)
             continue
-        takes_several = parameter.name == "command" or "anyOf" in parameter.schema
+        nargs = None
+        if parameter.name == "command" or "anyOf" in parameter.schema:
+            nargs = "*" if parameter.name == "keys" else "+"
         parser.add_argument(
             parameter.name,
             metavar=_WORDS[parameter.name],
-            nargs="+" if takes_several else None,
+            nargs=nargs,
             help=_help(parameter.schema),
         )
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
         )
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print the program's text and errors only (the default in a pane of the server)",
+    )
     _add_json(parser)
 
 

@@ -8,7 +8,7 @@ A program draws on the screen from when
   returns to where it was saved before, or the terminal is reset.
 
 To move the cursor to the first place and clear the screen, as `clear` does, is not drawing, unless
-the cursor is hidden.
+the cursor is hidden, or is moved to another place before the first line ends.
 """
 
 import copy
@@ -70,6 +70,7 @@ class Drawing:
         self._begun_at = start if is_alternate else 0
         self._moved_to = 0  # where the last move to a place ends
         self._row = 0  # the row of that move
+        self._cleared_at = -1  # where the screen was cleared, if no line has ended since
         self._line_feeds = 0  # since then
         self._has_region = False
         self._was_addressed = False  # when the cursor was saved
@@ -126,6 +127,8 @@ class Drawing:
     def _count_line_feeds(self, data: bytes | bytearray, start: int, end: int) -> None:
         """Count line feeds after a move on the main screen. Where they scroll it, it is over."""
         if not self._is_addressed or self.is_alternate:
+            if data.find(b"\n", start, end) >= 0:
+                self._cleared_at = -1
             return
         self._line_feeds += data.count(b"\n", start, end)
         if self._row + self._line_feeds > self.rows and not self._has_region:
@@ -135,6 +138,8 @@ class Drawing:
         """Take a sequence that tells; `begin` is the cursor of the data that it was found in."""
         screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
         start, end = begin + token.start(), begin + token.end()
+        if screen:
+            self._cleared_at = -1
         if screen == b"h":
             self._begin(start)
             self.is_alternate = True
@@ -144,12 +149,16 @@ class Drawing:
             self._is_cursor_hidden = cursor == b"l"
         elif row or line or home is not None:
             if home is None or self._is_cursor_hidden or not _erases(token):
-                self._begin(start)
+                self._begin(start if self._cleared_at < 0 else self._cleared_at)
+                self._cleared_at = -1
                 self._is_addressed = True
                 self._moved_to = max(end, self.start)
                 self._row = int(row or line or 1)
                 self._line_feeds = 0
+            elif not self.is_on:
+                self._cleared_at = start
         elif reset:
+            self._cleared_at = -1
             if not self.is_alternate:
                 self._stop(start)
             self._has_region = False

@@ -1,5 +1,7 @@
 """Sizes of terminals, in character cells."""
 
+import re
+
 # The size of a pane by default.
 COLUMNS, ROWS = 200, 50
 # The size of a session of the toolset `terminal` by default.
@@ -7,3 +9,15 @@ SESSION_COLUMNS, SESSION_ROWS = 120, 40
 # The least columns and rows, and the most, that a call or an option may ask for.
 MIN_SIZE = 2
 MAX_COLUMNS, MAX_ROWS = 500, 200
+
+_SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
+
+
+def size_of(text: str) -> tuple[int, int] | None:
+    """Return columns and rows of a size such as `80x24`; None if it is out of range, or none."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    columns, rows = int(found[1]), int(found[2])
+    is_allowed = MIN_SIZE <= columns <= MAX_COLUMNS and MIN_SIZE <= rows <= MAX_ROWS
+    return (columns, rows) if is_allowed else None

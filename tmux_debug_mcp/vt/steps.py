@@ -39,9 +39,9 @@ def steps(
 
     Raises:
         KeysError: A string is not valid, as for `keys.read`, or looks like a signal but is none;
-            or there are more than 1,000 steps.
+            or there are no steps, or more than 1,000.
     """
-    strings = [keys] if isinstance(keys, str) else keys
+    strings = [keys] if isinstance(keys, str) else keys or [""]
     result: list[Keystrokes] = []
     for string in strings:
         check(string)

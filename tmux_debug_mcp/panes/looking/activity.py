@@ -184,13 +184,16 @@ class ActivityTracker:
         self._last_active: Snapshot | None = None
         self._active_at = 0.0
 
-    def step(self, snapshot: Snapshot, now: float) -> Activity:
-        """Return what the pane is doing, given the next snapshot and its time in seconds."""
+    def step(self, snapshot: Snapshot, now: float, seen_s: float = 0.0) -> Activity:
+        """Return what the pane is doing, given the next snapshot and its time in seconds.
+
+        The wait that it shows was seen `seen_s` seconds ago already, by somebody else.
+        """
         times = self._times
         if self._begun_at is None:
             self._begun_at = now
         same_s = self._same.step(snapshot.change_key, now, is_changing=snapshot.is_at_work)
-        wait_s = self._wait.step(snapshot.wait_key, now)
+        wait_s = max(seen_s, self._wait.step(snapshot.wait_key, now))
         if self._is_active(snapshot):
             self._last_active = snapshot
             self._active_at = now

@@ -5,26 +5,32 @@ from collections.abc import Awaitable, Callable
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
 
-from .activity import Activity, ActivityTracker, PromptWait, Snapshot
+from .activity import Activity, ActivityTracker, PromptWait, Snapshot, prompting
 from .snapshot import look
 
 
 class Terminal:
-    """The terminal of a pane.
+    """The terminal of a pane, whose session leader is its pane.sh.
 
     `flush` waits until tmux has read what was printed so far, and has answered the queries that
-    programs sent to their terminal. `before_typing` is the last snapshot before something was
-    typed, None if nothing was.
+    programs sent to their terminal.
+
+    Attributes:
+        before_typing: The last snapshot before something was typed, None if nothing was.
+        wait_number: Counts the waits for the terminal that were seen, one after the other.
+        drained_wait: The log has all that was printed before the wait of this number.
     """
 
     def __init__(
-        self, pane_pid: int, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
+        self, leader: Stat, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
     ) -> None:
-        self._pane_pid = pane_pid
+        self._leader = leader
+        self._pane_pid = leader.pid
         self._log = log
         self._clock = clock
         self._times = clock.times
@@ -33,6 +39,10 @@ class Terminal:
         self._known_shells: set[tuple[int, int]] = set()
         self._made_at = self._clock.now()
         self._last: Snapshot | None = None
+        self._wait_since = math.inf
+        self.wait_number = 0
+        self.drained_wait = 0
+        self._flushed_wait = 0
         self._hidden_waits = HiddenWaits()
         self._tracker = ActivityTracker(self._times)
         self.before_typing: Snapshot | None = None
@@ -40,27 +50,32 @@ class Terminal:
 
     def look(self) -> Snapshot:
         """Return a new snapshot."""
-        self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
-        self._tracker.step(self._last, self._clock.now())
-        return self._last
+        return self.glance().snapshot
 
     def glance(self) -> Activity:
-        """Return what the pane is doing, without waiting for a second snapshot.
+        """Take a new snapshot, and return what the pane is doing, without waiting for a second."""
+        snapshot = look(self._pane_pid, self._log.size, self._hidden_waits)
+        now = self._clock.now()
+        if self._last is None or self._last.wait_key != snapshot.wait_key:
+            self._wait_since = now
+            self.wait_number += 1
+        self._last = snapshot
+        return self._tracker.step(snapshot, now)
 
-        If nothing has happened since the last snapshot, no new one is taken.
+    def unchanged(self) -> Activity | None:
+        """Return what the pane is doing; None if something may have happened since the last look.
+
+        Nothing has while pane.sh lives and the threads that wait for the terminal have not run.
         """
-        if self._last is None or not self._is_unchanged(self._last):
-            self._last = look(self._pane_pid, self._log.size, self._hidden_waits)
-        return self._tracker.step(self._last, self._clock.now())
-
-    def _is_unchanged(self, last: Snapshot) -> bool:
-        """Tell whether the threads that wait for the terminal have not run since a snapshot."""
-        if not last.readers or last.printed_bytes != self._log.size:
-            return False
-        leader = processes.read_stat(self._pane_pid)
+        last = self._last
+        if last is None or not last.readers or last.printed_bytes != self._log.size:
+            return None
+        leader = processes.read_living(self._leader.pid, self._leader.starttime)
         if leader is None or leader.reaped or leader.tpgid != last.group:
-            return False
-        return sum(processes.cpu_ns(*reader) for reader in last.readers) == last.reader_ns
+            return None
+        if sum(processes.cpu_ns(*reader) for reader in last.readers) != last.reader_ns:
+            return None
+        return self._tracker.step(last, self._clock.now())
 
     def begin_typing(self) -> Snapshot:
         """Note that something is typed now, and return the snapshot from just before."""
@@ -89,17 +104,34 @@ class Terminal:
         """Return what the pane is doing, from a new snapshot and those that the tracker had before.
 
         If the snapshot shows that the program may await something, a second one is taken 2 ms
-        later, since only two can tell.
+        later, since only two can tell; unless an earlier one has shown the same wait.
         """
-        activity = tracker.step(self.look(), self._clock.now())
-        if activity.is_likely and activity.awaits is None and activity.shell is None:
-            await self._flush()
-            await self._clock.sleep(self._times.confirm_s)
-            activity = tracker.step(self.look(), self._clock.now())
-        return activity
+        return await self._confirmed(self._step(tracker), tracker)
+
+    async def _confirmed(self, activity: Activity, tracker: ActivityTracker) -> Activity:
+        if not activity.is_likely or activity.awaits or activity.shell:
+            return activity
+        number = self.wait_number
+        await self._flush()
+        self._flushed_wait = number
+        await self._clock.sleep(self._times.confirm_s)
+        return self._step(tracker)
+
+    def _step(self, tracker: ActivityTracker) -> Activity:
+        snapshot = self.look()
+        now = self._clock.now()
+        seen_s = now - self._wait_since
+        if self._flushed_wait != self.wait_number and seen_s < self._times.printed_s:
+            seen_s = 0.0  # it may wait for tmux to answer a query
+        return tracker.step(snapshot, now, seen_s)
 
     async def prompt(
-        self, timeout_s: float, *, starting_s: float | None = None, is_to_run: bool = False
+        self,
+        timeout_s: float,
+        *,
+        starting_s: float | None = None,
+        is_to_run: bool = False,
+        is_sure: bool = True,
     ) -> Shell | None:
         """Return the shell in the foreground once it is at its prompt.
 
@@ -107,7 +139,8 @@ class Terminal:
         has been at its prompt before gets `timeout_s`, but at least 0.5 s while it is at work. One
         that has not gets `starting_s` as long as it is busy; by default `Times.starting_s`. If a
         command is to be run there, the wait also covers the programs that a starting shell runs
-        itself.
+        itself. Where the prompt need not be sure, one snapshot tells that of a shell that has been
+        at its prompt before.
         """
         # A shell that has not yet read what was typed only seems to be at its prompt.
         before = self.before_typing if self.typed_s < self._times.typed_s else None
@@ -118,7 +151,11 @@ class Terminal:
         deadline = self._clock.now() + timeout_s
         has_children = False
         while await self._wait_for_shell(deadline):
-            activity = await self.observe(tracker)
+            activity = self._step(tracker)
+            likely = prompting(activity.snapshot) if activity.is_likely else None
+            if likely and likely.start in self._known_shells and not is_sure:
+                return likely
+            activity = await self._confirmed(activity, tracker)
             if activity.shell:
                 self._known_shells.add(activity.shell.start)
                 return activity.shell

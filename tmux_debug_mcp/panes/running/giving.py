@@ -71,7 +71,7 @@ async def turn(pane: Pane, timeout_s: float) -> AsyncIterator[None]:
 
 
 def _busy(pane: Pane, job: Job) -> BusyError:
-    return BusyError(pane.id, job.command, job.runtime_s)
+    return BusyError(pane.id, " ".join(job.command.split()), job.runtime_s)
 
 
 async def wait_until_free(pane: Pane) -> None:
@@ -223,7 +223,7 @@ async def _has_new_prompt(pane: Pane) -> bool:
     lines = [line for line in keyboard.typed_lines if line is not None]
     if sent is None or keyboard.typed_lines[-1] is None:
         return False
-    await pane.drain()
+    await pane.drain_prompt()
     prompt = await _last_line(log, sent.cursor, log.size)
     if _PS2.fullmatch(prompt):
         return False

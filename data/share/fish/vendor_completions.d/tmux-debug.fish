@@ -4,18 +4,22 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l literal
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l paste
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l secret
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l wait-for
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l timeout
+complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from send' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l help
@@ -23,6 +27,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l lines
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l ansi
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l help
@@ -30,6 +35,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l pane
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l timeout
+complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from run' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
@@ -39,12 +45,15 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -l write

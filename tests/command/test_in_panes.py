@@ -1,0 +1,237 @@
+"""`tmux-debug` in a pane: a script there calls the pane's own server, and only programs print."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ask_until, wait_until
+from wire import Server
+
+from tmux_debug_mcp.sockets.inside import add_program
+
+from .conftest import Shell
+
+
+@pytest.fixture(autouse=True)
+def without_ours_on_path(shell: Shell) -> None:
+    """Let PATH have no `tmux-debug` but the server's."""
+    places = shell.env["PATH"].split(":")
+    shell.env["PATH"] = ":".join(one for one in places if not Path(one, "tmux-debug").exists())
+    assert shutil.which("tmux-debug", path=shell.env["PATH"]) is None
+
+
+def ran(server: Server, command: str, **arguments: Any) -> tuple[str, dict[str, Any]]:  # noqa: ANN401
+    """Run a command by an MCP client; return its output, and what is said of it for programs."""
+    result = server.call("run", command=command, timeout_s=60, **arguments)
+    assert not result.get("isError"), result
+    return result["content"][0]["text"], result["_meta"]
+
+
+class TestOfAClient:
+    """The server of an MCP client."""
+
+    @pytest.fixture
+    def records(self, tmp_path: Path) -> Path:
+        return tmp_path / "audit.log"
+
+    @pytest.fixture
+    def server(self, launch: Callable[..., Server], records: Path) -> Server:
+        return launch("--audit", str(records))
+
+    def test_run_drives_all_panes_by_a_script_whose_output_is_what_programs_print(
+        self, server: Server, records: Path
+    ) -> None:
+        serve = 'stty -echo; echo ready; while read line; do echo "served $line"; done'
+        script = f"""
+            tmux-debug create --name web --wait-for ready -- {shlex.quote(serve)}
+            for path in one two; do
+                tmux-debug send web "$path" Enter
+            done
+            tmux-debug send web boom Enter --wait-for boom >/dev/null
+            tmux-debug capture web --pattern 'served b' | grep -c boom
+            tmux-debug run 'echo in a pane of its own; exit 7' || echo "code $?"
+            tmux-debug kill web
+        """
+
+        output, facts = ran(server, script)
+
+        assert output.splitlines() == [
+            "ready",
+            "served one",
+            "served two",
+            "1",
+            "in a pane of its own",
+            "code 7",
+        ]
+        assert facts["exit_code"] == 0
+        lines = [json.loads(line) for line in records.read_text().splitlines()]
+        tools = [line["tool"] for line in lines]
+        sent = ["send_keys"] * 3
+        assert tools == ["create_pane", *sent, "capture_pane", "run", "kill_pane", "run"]
+        assert [bool(line.get("caller")) for line in lines] == [True] * 7 + [False]
+        assert all(line["ok"] for line in lines)
+
+    def test_refusal_is_a_line_and_an_exit_status(self, server: Server) -> None:
+        output, _ = ran(
+            server, "tmux-debug send nope x; echo $?; tmux-debug capture nope 2>/dev/null"
+        )
+
+        assert output == "Pane 'nope' not found. Use tmux-debug list to see active panes.\n125\n"
+
+    def test_step_that_was_not_sent_is_told(self, server: Server) -> None:
+        server.call("create_pane", command="sleep 1000", name="busy")
+
+        output, _ = ran(server, "tmux-debug send busy one Enter two Enter --timeout 0.2; echo $?")
+
+        told, status = output.splitlines()[-2:]
+        assert told.startswith("Sent 1 of 4 steps to pane 'debug-1' (")
+        assert "does not read what is typed" in told
+        assert status == "1"
+
+    def test_status_goes_where_standard_error_is_sent(self, server: Server) -> None:
+        output, _ = ran(server, "tmux-debug run 'echo out' 2>status; echo; cat status; rm status")
+
+        out, status = output.split("\n\n")
+        assert out == "out"
+        assert status.startswith("[debug-2 exited with code 0 ")
+
+    def test_json_is_whole(self, server: Server) -> None:
+        output, _ = ran(server, "tmux-debug create --json true")
+
+        assert json.loads(output)["content"][0]["text"].startswith("Created pane 'debug-2'")
+
+    def test_pane_of_the_run_itself_is_read_but_takes_no_second_run(self, server: Server) -> None:
+        server.call("create_pane", command="bash --norc", name="sh", wait_for="\\$ ")
+        script = """
+            echo begun
+            tmux-debug capture sh --lines 1
+            tmux-debug wait sh --pattern begun --since 0 --timeout 5 | tail -n1
+            tmux-debug run --pane sh true; echo $?
+            tmux-debug run true; echo $?
+        """
+
+        output, facts = ran(server, script, pane_id="sh")
+
+        assert facts["exit_code"] == 0
+        begun, captured, waited, refused, *statuses = output.splitlines()
+        assert [begun, captured, waited] == ["begun"] * 3
+        assert refused.startswith("Pane 'debug-1' is busy: ")
+        assert statuses == ["125", "0"]
+        assert ran(server, "echo usable", pane_id="sh")[0] == "usable\n"
+
+    def test_program_is_behind_all_else_on_path_also_where_a_call_gives_one(
+        self, shell: Shell, server: Server
+    ) -> None:
+        [running] = shell.servers()
+        programs = f"{running.directory}/bin"
+
+        assert ran(server, "echo $PATH; command -v tmux-debug")[0].splitlines() == [
+            f"{shell.env['PATH']}:{programs}",
+            f"{programs}/tmux-debug",
+        ]
+        server.call("create_pane", command="echo $PATH", name="own", env={"PATH": "/bin:/usr/bin"})
+        server.shows("own", f"/bin:/usr/bin:{programs}")
+        assert os.stat(programs).st_mode & 0o777 == 0o700
+        assert os.stat(f"{programs}/tmux-debug").st_mode & 0o777 == 0o700
+
+    def test_path_that_is_not_set_is_what_tmux_makes_of_it(
+        self, shell: Shell, launch: Callable[..., Server]
+    ) -> None:
+        server = launch("--drop-env", "TMUX*,PATH")
+
+        [running] = [one for one in shell.servers() if one.pid == server.pid]
+        assert (
+            ran(server, "env | grep ^PATH=")[0] == f"PATH=/usr/bin:/bin:{running.directory}/bin\n"
+        )
+
+    def test_pane_calls_its_own_server_also_by_a_program_of_the_user(
+        self, shell: Shell, server: Server, launch: Callable[..., Server], on_path: Path
+    ) -> None:
+        launch("--env", "A=other")
+        shell.env["PATH"] = f"{on_path}:{shell.env['PATH']}"
+        third = launch("--env", "A=third")
+        name_all = "tmux-debug create --name $A-pane true; tmux-debug ps --names"
+
+        assert ran(server, "A=first; " + name_all)[0] == "debug-1\nfirst-pane\n"
+        assert ran(third, name_all)[0] == "debug-1\nthird-pane\n"
+        assert ran(third, "command -v tmux-debug")[0] == f"{on_path}/tmux-debug\n"
+
+    def test_server_that_the_shell_of_the_client_calls_is_not_told_to_panes(
+        self, shell: Shell, server: Server, launch: Callable[..., Server]
+    ) -> None:
+        shell.env["TMUX_DEBUG_SERVER"] = str(server.pid)
+        other = launch("--drop-env", "NOTHING")
+
+        assert ran(other, "tmux-debug ps --names; echo $TMUX_DEBUG_SERVER")[0] == "debug-1\n\n"
+
+
+def test_panes_of_a_detached_server_call_it(shell: Shell) -> None:
+    shell.out("start")
+
+    out = shell.out("run", "tmux-debug create --name web 'echo up; cat'; tmux-debug ps --names")
+
+    assert out.splitlines() == ["up", "debug-1", "web"]
+
+
+def test_calls_of_panes_do_not_keep_a_detached_server(shell: Shell, tmp_path: Path) -> None:
+    called = tmp_path / "called"
+    loop = f"while tmux-debug list >/dev/null; do echo >>{shlex.quote(str(called))}; done"
+    shell.out("create", "--timeout", "0", loop)
+    wait_until(called.exists)
+
+    shell.out("start", "--keep", "1s")
+
+    ask_until(shell.left, lambda left: left == [])
+
+
+def test_quiet_verbs_print_the_programs_text_alone(shell: Shell, server: Server) -> None:
+    assert server.pid
+
+    def quiet(*words: str) -> "subprocess.CompletedProcess[str]":
+        done = shell.run(words[0], "-q", *words[1:])
+        assert done.stderr == ""
+        return done
+
+    assert quiet("create", "--name", "sh", "echo up; cat").stdout == "up\n"
+    assert quiet("send", "sh", "x", "Enter").stdout == "x\nx\n"
+    assert quiet("capture", "sh", "--lines", "1").stdout == "x\n"
+    assert quiet("wait", "sh", "--pattern", "up", "--since", "0").stdout == "up\n"
+    assert quiet("run", "printf out; exit 3").stdout == "out"
+    assert quiet("kill", "sh").stdout == ""
+    done = shell.run("send", "--quiet", "sh", "x")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "Pane 'sh' not found. Use tmux-debug list to see active panes.\n"
+
+
+def test_program_runs_wherever_interpreter_and_package_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / 'it\'s "odd" $HOME é'
+    odd.mkdir()
+    (odd / "python").symlink_to(os.path.realpath(sys.executable))
+    package = Path(__file__).parents[2] / "tmux_debug_mcp"
+    (odd / "tmux_debug_mcp").symlink_to(package)
+    monkeypatch.setattr(sys, "executable", str(odd / "python"))
+    monkeypatch.setattr("tmux_debug_mcp.sockets.inside._ROOT", str(odd))
+    monkeypatch.setattr(sys, "path", ["", *(one for one in sys.path if "site-packages" not in one)])
+    (tmp_path / "json.py").write_text("raise SystemExit('not ours')")
+
+    programs = add_program(str(tmp_path))
+
+    env = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nowhere"}
+    done = subprocess.run(
+        [f"{programs}/tmux-debug", "--version"],
+        env=env,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.stdout.startswith("tmux-debug ")

@@ -1,0 +1,103 @@
+"""A pane on a stage: a test says what it prints, and how its program waits, in virtual time.
+
+All decisions are the product's. What is not there is tmux and the processes: looks at them return
+the snapshot that the test has set, and the log gets what the test prints.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from clocks import VirtualClock
+
+from tmux_debug_mcp.linux.processes import Stat
+from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.logs.growth import LogEvents, Subscription
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes.creation import NewPane
+from tmux_debug_mcp.panes.keyboard import Sent
+from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.state import State, ended_state
+from tmux_debug_mcp.panes.pane import Pane
+from tmux_debug_mcp.panes.place import PaneId, Place
+from tmux_debug_mcp.panes.shells.dialects import Shell
+from tmux_debug_mcp.vt.echo import Echoes
+
+LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
+EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
+BUSY = Snapshot(group=7, pid=7, foreground="make", modes=LINES, is_at_work=True)
+BLOCKED = replace(BUSY, is_at_work=False)  # it reads nothing, and sleeps
+READING = replace(BLOCKED, waiting=Waiting.ALONE)
+SECRET = replace(READING, modes=LINES._replace(echoes=False))
+PROMPT = replace(READING, modes=EDITING, foreground="bash", shell=Shell(1, "bash", (1, 2)))
+
+
+class StagedPane(Pane):
+    """A pane whose test is its program, its tmux and its kernel."""
+
+    def __init__(self, directory: Path, clock: VirtualClock) -> None:
+        events = LogEvents(clock)
+        log = Log.create(directory / "log", "mark", clock)
+        place = cast("Place", _Place())
+        super().__init__(PaneId("debug-1"), NewPane("make"), place, log, events, clock)
+        self.snapshot = BUSY
+        self.looks = 0
+        self.end_state: State | None = None
+        self.runs_others = False
+        self.terminal.look = self._look  # type: ignore[method-assign]
+
+    def _look(self) -> Snapshot:
+        self.looks += 1
+        return replace(self.snapshot, printed_bytes=self.log.size)
+
+    def print(self, text: str) -> None:
+        """Have the program print something."""
+        with self.log.path.open("ab") as file:
+            file.write(text.replace("\n", "\r\n").encode())
+        self.events.notify(self.log)
+
+    def exit(self, code: int) -> None:
+        """Have the program end."""
+        self.end_state = ended_state(code, self.clock.now(), self.log.size)
+        self.events.notify(self.log)
+
+    def type(self, *texts: str) -> Sent:
+        """Have keys typed, which the terminal does not echo; return how it was before."""
+        before = self.terminal.begin_typing()
+        number = len(self.keyboard.sent)
+        sent = Sent(self.log.size, texts, Echoes.NOBODY, number, self.clock.now(), before)
+        self.keyboard.sent.append(sent)
+        return sent
+
+    def is_alone(self, shell: Shell) -> bool:  # noqa: ARG002  as in Pane
+        return not self.runs_others
+
+    async def ending(self) -> State | None:
+        return self.end_state
+
+    async def ensure_log_writer(self) -> bool:
+        return False
+
+    async def flush(self) -> None:
+        pass
+
+    async def drain(self, *, is_read: bool = False) -> None:
+        pass
+
+    @asynccontextmanager
+    async def subscribe(self) -> AsyncIterator[Subscription]:
+        with self.events.subscribe(self.log) as subscription:
+            yield subscription
+
+    def close(self) -> None:
+        self.log.close()
+        self.events.close()
+
+
+class _Place:
+    leader = Stat(pid=-1)
+    client: Any = None
+    target = "%0"
+    window = "@0"

@@ -1,0 +1,91 @@
+"""How long it takes to find a prompt, in virtual time, from looks that are made up."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from clocks import VirtualClock
+
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.terminals import Modes
+from tmux_debug_mcp.logs.log import Log
+from tmux_debug_mcp.panes.looking import terminal as terminal_module
+from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.terminal import Terminal
+from tmux_debug_mcp.panes.shells.dialects import Shell
+
+BASH = Shell(7, "bash", (1, 2))
+EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
+
+
+class Room:
+    """A terminal at which a shell waits, as `seen` says."""
+
+    def __init__(self, log: Log, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.seen = Snapshot(group=7, pid=7, shell=BASH, modes=EDITING, waiting=Waiting.ALONE)
+        self.flushes = 0
+        self.terminal = Terminal(processes.gone(7), log, clock, self.flush)
+
+    async def flush(self) -> None:
+        self.flushes += 1
+
+    async def prompt(self, *, is_sure: bool = True) -> tuple[Shell | None, int, float]:
+        """Return the shell at its prompt, and what it took: flushes, and seconds."""
+        flushes, begin = self.flushes, self.clock.now()
+        async with self.clock.jumping():
+            shell = await self.terminal.prompt(self.clock.times.prompt_soon_s, is_sure=is_sure)
+        return shell, self.flushes - flushes, self.clock.now() - begin
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    clock = VirtualClock()
+    log = Log.create(tmp_path / "log", "mark", clock)
+    room = Room(log, clock)
+    monkeypatch.setattr(terminal_module, "look", lambda *_: room.seen)
+    monkeypatch.setattr(terminal_module, "foreground_shell", lambda _: BASH)
+    yield room
+    log.close()
+
+
+async def test_wait_that_was_seen_before_needs_no_second_look(room: Room) -> None:
+    confirm_s = room.clock.times.confirm_s
+
+    assert await room.prompt() == (BASH, 1, confirm_s)
+    assert await room.prompt() == (BASH, 0, 0.0)
+
+    room.seen = replace(room.seen, reader_ns=1)  # it has run meanwhile
+    assert await room.prompt() == (BASH, 1, confirm_s)
+
+
+async def test_wait_that_one_look_has_shown_counts_when_tmux_has_read_what_was_before(
+    room: Room,
+) -> None:
+    times = room.clock.times
+    room.terminal.look()
+    await room.clock.advance(times.confirm_s)
+    assert await room.prompt() == (BASH, 1, times.confirm_s)
+
+    room.seen = replace(room.seen, reader_ns=1)
+    room.terminal.look()
+    await room.clock.advance(times.printed_s)
+    assert await room.prompt() == (BASH, 0, 0.0)
+
+
+async def test_prompt_need_not_be_sure_of_a_shell_that_was_at_it_before(room: Room) -> None:
+    confirm_s = room.clock.times.confirm_s
+
+    assert await room.prompt(is_sure=False) == (BASH, 1, confirm_s)
+    room.seen = replace(room.seen, reader_ns=1)
+    assert await room.prompt(is_sure=False) == (BASH, 0, 0.0)
+
+
+async def test_text_that_was_just_typed_has_to_be_read_first(room: Room) -> None:
+    await room.prompt()
+    room.terminal.typed(room.terminal.look())
+
+    shell, _, _ = await room.prompt(is_sure=False)
+
+    assert shell is None

@@ -1,0 +1,229 @@
+"""When waits end and what they tell, in virtual time: what a program does is told by the test."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+import pytest
+from clocks import VirtualClock
+from staging import BLOCKED, PROMPT, READING, SECRET, StagedPane
+
+from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.observing import since_keys, since_start
+from tmux_debug_mcp.panes.reports import Reason, Report, Shows
+from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
+
+Program = Callable[[StagedPane], Awaitable[None]]
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def pane(tmp_path: Path, clock: VirtualClock) -> Iterator[StagedPane]:
+    pane = StagedPane(tmp_path, clock)
+    yield pane
+    pane.close()
+
+
+@dataclass
+class Act:
+    """What a program does after some seconds: it prints, is seen otherwise, or ends."""
+
+    after_s: float
+    prints: str = ""
+    becomes: Snapshot | None = None
+    exits: int | None = None
+
+
+async def play(pane: StagedPane, acts: list[Act]) -> None:
+    for act in acts:
+        await pane.clock.sleep(act.after_s)
+        pane.snapshot = act.becomes or pane.snapshot
+        pane.print(act.prints)
+        if act.exits is not None:
+            pane.exit(act.exits)
+
+
+async def waited(
+    pane: StagedPane, clock: VirtualClock, acts: list[Act], conditions: Conditions
+) -> tuple[Report, float]:
+    """Return the report of a wait from the pane's first byte on, and when it came."""
+    async with clock.jumping(), anyio.create_task_group() as tasks:
+        tasks.start_soon(play, pane, acts)
+        [report] = await wait([pane], conditions, since_start)
+        ended_at = clock.now()
+        tasks.cancel_scope.cancel()
+    return report, ended_at
+
+
+@dataclass
+class Rule:
+    """A wait, what the program does, and how the wait ends: why, when, and with which text."""
+
+    acts: list[Act]
+    conditions: Conditions
+    reason: Reason
+    at_s: float
+    text: str = ""
+
+
+REST = Conditions(is_for_rest=True, timeout_s=1)
+INPUT = Conditions(is_for_input=True)
+MATCH = Conditions("ready")
+OTHERS = replace(PROMPT, waiting=Waiting.AMONG_OTHERS, shell=None)
+RULES = {
+    "a server that has started is at rest when it was quiet": Rule(
+        [Act(0.1, "up\n"), Act(0.2, "port 80\n", BLOCKED)],
+        REST,
+        Reason.REST,
+        0.6,
+        "up\nport 80\n",
+    ),
+    "a program that works on is not at rest in its time": Rule(
+        [Act(0.1, "up\n")], REST, Reason.TIMED_OUT, 1.0, "up\n"
+    ),
+    "a program that awaits a line is at rest at once": Rule(
+        [Act(0.2, "name: ", READING)], REST, Reason.INPUT, 0.2, "name: "
+    ),
+    "a program that awaits keys among other things has to be quiet": Rule(
+        [Act(0.2, "menu", OTHERS)], REST, Reason.INPUT, 0.5, "menu"
+    ),
+    "a program that ends is told with all that it printed": Rule(
+        [Act(0.2, "a\nb\n"), Act(0.05, exits=3)], REST, Reason.EXITED, 0.25, "a\nb\n"
+    ),
+    "a wait without a condition is over at the end": Rule(
+        [Act(0.1, "x\n"), Act(2, exits=0)], INPUT, Reason.EXITED, 2.1, "x\n"
+    ),
+    "a wait without a condition is over when input is awaited": Rule(
+        [Act(0.1, "x\n", BLOCKED), Act(2, "? ", READING)], INPUT, Reason.INPUT, 2.1, "x\n? "
+    ),
+    "a line that matches ends a wait at once, with what came before": Rule(
+        [Act(3, "one\n"), Act(4, "ready\n")], MATCH, Reason.MATCHED, 7.0, "one\nready\n"
+    ),
+    "a line that is whole only later is shown whole if it follows at once": Rule(
+        [Act(3, "rea"), Act(1, "dy: "), Act(0.002, "80\n")],
+        MATCH,
+        Reason.MATCHED,
+        4.002,
+        "ready: 80\n",
+    ),
+    "a line that matches the other pattern ends it as stopped": Rule(
+        [Act(3, "error\n")], Conditions("ready", "error"), Reason.STOPPED, 3.0, "error\n"
+    ),
+    "a wait for what never comes ends at its timeout": Rule(
+        [Act(1, "x\n", BLOCKED)], MATCH, Reason.TIMED_OUT, 30.0, "x\n"
+    ),
+    "nothing can come at a shell's prompt where nothing else runs": Rule(
+        [Act(1, "$ ", PROMPT)], MATCH, Reason.INPUT, 1.3, "$ "
+    ),
+    "nothing can come before a secret is typed": Rule(
+        [Act(1, "Password: ", SECRET)], MATCH, Reason.INPUT, 1.3, "Password: "
+    ),
+    "a program that awaits a line may print by itself": Rule(
+        [Act(1, "? ", READING), Act(9, "ready\n")], MATCH, Reason.MATCHED, 10.0, "? ready\n"
+    ),
+    "idle is counted from the last output": Rule(
+        [Act(1, "x\n"), Act(2, "y\n")], Conditions(idle_s=2.5), Reason.IDLE, 5.5, "x\ny\n"
+    ),
+    "a look does not wait": Rule([Act(1)], Conditions(timeout_s=0), Reason.TIMED_OUT, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+async def test_rule(pane: StagedPane, clock: VirtualClock, name: str) -> None:
+    rule = RULES[name]
+    report, ended_at = await waited(pane, clock, rule.acts, rule.conditions)
+
+    assert (report.reason, report.excerpt.text) == (rule.reason, rule.text)
+    # Looks are some milliseconds apart; a pane that was quiet for long is looked at less often.
+    assert rule.at_s <= ended_at <= rule.at_s * 1.02 + 0.02
+
+
+async def test_job_in_the_background_may_still_print(pane: StagedPane, clock: VirtualClock) -> None:
+    pane.runs_others = True
+    report, ended_at = await waited(pane, clock, [Act(1, "$ ", PROMPT), Act(5, "ready\n")], MATCH)
+    assert (report.reason, ended_at) == (Reason.MATCHED, 6.0)
+
+
+async def test_person_who_has_the_keyboard_may_type(pane: StagedPane, clock: VirtualClock) -> None:
+    pane.keyboard.hand_over("ann")
+    report, ended_at = await waited(pane, clock, [Act(1, "$ ", PROMPT), Act(5, "ready\n")], MATCH)
+    assert (report.reason, ended_at) == (Reason.MATCHED, 6.0)
+
+
+async def test_wait_for_a_line_hardly_looks_at_the_pane(
+    pane: StagedPane, clock: VirtualClock
+) -> None:
+    conditions = replace(MATCH, timeout_s=3600)
+    report, _ = await waited(pane, clock, [Act(0, "x\n", BLOCKED)], conditions)
+    assert (report.reason, pane.looks < 20) == (Reason.TIMED_OUT, True)
+
+
+class TestSteps:
+    """Waits that begin with steps of keys."""
+
+    @staticmethod
+    async def seen(
+        pane: StagedPane, clock: VirtualClock, acts: list[Act], conditions: Conditions
+    ) -> tuple[Report, float]:
+        """Return the report after two steps, and when it came.
+
+        The acts with `after_s` 0 come between them.
+        """
+        between = [act for act in acts if not act.after_s]
+        after = acts[len(between) :]
+        async with clock.jumping(), anyio.create_task_group() as tasks:
+            observation = await since_keys(pane, conditions.matcher(), pane.type("one"))
+            await play(pane, between)
+            await observation.step(pane.type("two"))
+            tasks.start_soon(play, pane, after)
+            deadline = clock.now() + conditions.timeout_s
+            report = await observe(observation, conditions, deadline)
+            ended_at = clock.now()
+            tasks.cancel_scope.cancel()
+        return report, ended_at
+
+    async def test_match_before_the_last_step_counts_once_the_pane_is_at_rest(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        acts = [Act(0, "ready\n"), Act(2, "done\n", BLOCKED)]
+        report, ended_at = await self.seen(pane, clock, acts, MATCH)
+
+        assert (report.reason, report.is_early) == (Reason.MATCHED, True)
+        assert report.excerpt.text == "ready\ndone\n"
+        assert 2.3 <= ended_at < 2.4
+
+    async def test_match_after_the_last_step_counts_at_once(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        acts = [Act(0, "ready 1\n"), Act(2, "ready 2\n")]
+        report, ended_at = await self.seen(pane, clock, acts, MATCH)
+
+        assert (report.reason, report.is_early) == (Reason.MATCHED, False)
+        assert ended_at == 2.0
+
+    async def test_stop_pattern_before_the_last_step_ends_it_at_once(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        acts = [Act(0, "error\n")]
+        report, ended_at = await self.seen(pane, clock, acts, Conditions("ready", "error"))
+        assert (report.reason, ended_at) == (Reason.STOPPED, 0.0)
+
+    async def test_each_step_keeps_its_share(self, pane: StagedPane, clock: VirtualClock) -> None:
+        between = "".join(f"small {number}\n" for number in range(5))
+        flood = "".join(f"line {number}\n" for number in range(1000))
+        conditions = replace(REST, shows=Shows(1000, "since {cursor}, lines {lines}"))
+        acts = [Act(0, between), Act(0.1, flood, READING)]
+        report, _ = await self.seen(pane, clock, acts, conditions)
+
+        text = report.excerpt.text
+        assert text.startswith(between)
+        assert text.endswith("line 999\n")
+        assert len(text) <= 1000
+        [note] = [report.excerpt.lines[index] for index in report.excerpt.notes]
+        assert note.startswith("[")
+        assert "lines left out: since " in note

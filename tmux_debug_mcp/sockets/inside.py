@@ -1,0 +1,39 @@
+"""How what runs in a server's panes calls that server: by `tmux-debug`, on the PATH of every pane.
+
+It stands behind all else there: one that the user has installed is found first. Which server a
+caller in a pane means is for `servers.choose`; it does not depend on where the program is.
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+_PROGRAM = "tmux-debug"
+_ROOT = str(Path(__file__).parents[2])
+# As with an installed program, but without the site module, whose work takes as long as the verb.
+_MAIN = (
+    "import sys; sys.path[:] = {path!r}; sys.prefix = sys.exec_prefix = {prefix!r}; "
+    "from tmux_debug_mcp.command.main import main; main()"
+)
+
+
+def add_program(directory: str) -> str:
+    """Write `tmux-debug` into a server's directory; return the directory for the PATH of panes.
+
+    It runs this package in this interpreter, however these were found.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    path = list(dict.fromkeys([*filter(os.path.isabs, sys.path), _ROOT]))
+    code = _MAIN.format(path=path, prefix=sys.prefix)
+    # Through a shell, since a path may be too long for a line of `#!`, or have blanks in it.
+    words = shlex.join([sys.executable, "-I", "-S", "-c", code])
+    text = f'#!/bin/sh\nexec {words} "$@"\n'
+    programs = f"{directory}/bin"
+    os.mkdir(programs, 0o700)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(f"{programs}/{_PROGRAM}", flags, 0o700), "wb") as file:
+        file.write(os.fsencode(text))
+    return programs
