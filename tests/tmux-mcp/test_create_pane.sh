@@ -9,7 +9,7 @@ call create_pane '{"command": "sleep 60"}'
 equal "$WORD" ok
 equal "$(id)" debug-1
 call create_pane '{"command": "echo named && sleep 60", "name": "my-test-pane"}'
-equal "$TEXT" "Created pane 'my-test-pane' (id: debug-2) running: echo named && sleep 60"
+equal "$TEXT" "Created pane 'my-test-pane' (id: debug-2)"
 
 contains "$(server_tmux list-sessions -F '#{session_name}')" "debug-$SERVER_PID"
 contains "$(server_tmux list-windows -F '#{window_index}:#{window_name}')" "1:debug-1"

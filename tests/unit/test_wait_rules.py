@@ -155,6 +155,20 @@ async def test_person_who_has_the_keyboard_may_type(pane: StagedPane, clock: Vir
     assert (report.reason, ended_at) == (Reason.MATCHED, 6.0)
 
 
+async def test_what_was_printed_until_the_last_look_can_match(
+    pane: StagedPane, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = pane.terminal.look
+
+    def print_and_look() -> Snapshot:
+        pane.print("ready\n$ ")
+        return look()
+
+    monkeypatch.setattr(pane.terminal, "look", print_and_look)
+    report, _ = await waited(pane, clock, [Act(1, "$ ", PROMPT)], MATCH)
+    assert (report.reason, report.excerpt.text) == (Reason.MATCHED, "$ ready\n")
+
+
 async def test_wait_for_a_line_hardly_looks_at_the_pane(
     pane: StagedPane, clock: VirtualClock
 ) -> None:

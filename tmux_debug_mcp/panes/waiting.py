@@ -251,6 +251,8 @@ class _Wait:
             activity = await pane.terminal.observe(ActivityTracker(self._times))
         if not activity.is_awaiting or not self._is_fresh(activity):
             return False
+        if self._observation.position < pane.log.size:  # what matches may be there already
+            return False
         if activity.awaits is Awaits.HIDDEN_INPUT:
             return True
         if activity.shell is None:
