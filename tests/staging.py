@@ -8,22 +8,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from clocks import VirtualClock
 
 from tmux_debug_mcp.linux.processes import Stat
+from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.creation import NewPane
 from tmux_debug_mcp.panes.keyboard import Sent
-from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
+from tmux_debug_mcp.panes.looking.activity import Activity, ActivityTracker, Snapshot, Waiting
 from tmux_debug_mcp.panes.looking.state import State, ended_state
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.place import PaneId, Place
 from tmux_debug_mcp.panes.shells.dialects import Shell
 from tmux_debug_mcp.vt.echo import Echoes
+
+if TYPE_CHECKING:
+    from tmux_debug_mcp.panes.ports import Ports
 
 LINES = Modes(is_canonical=True, echoes=True, is_raw=False, has_signal_keys=True, unread_bytes=0)
 EDITING = Modes(is_canonical=False, echoes=False, is_raw=True, has_signal_keys=True, unread_bytes=0)
@@ -41,16 +45,20 @@ class StagedPane(Pane):
         events = LogEvents(clock)
         log = Log.create(directory / "log", "mark", clock)
         place = cast("Place", _Place())
-        super().__init__(PaneId("debug-1"), NewPane("make"), place, log, events, clock)
+        ports = cast("Ports", _Ports())
+        super().__init__(PaneId("debug-1"), NewPane("make"), place, log, events, ports, clock)
         self.snapshot = BUSY
         self.looks = 0
         self.end_state: State | None = None
         self.runs_others = False
-        self.terminal.look = self._look  # type: ignore[method-assign]
+        self._tracker = ActivityTracker(clock.times)
+        self.terminal.glance = self._glance  # type: ignore[method-assign]
+        self.terminal.unchanged = lambda: None  # type: ignore[method-assign]
 
-    def _look(self) -> Snapshot:
+    def _glance(self) -> Activity:
         self.looks += 1
-        return replace(self.snapshot, printed_bytes=self.log.size)
+        snapshot = replace(self.snapshot, printed_bytes=self.log.size)
+        return self._tracker.step(snapshot, self.clock.now())
 
     def print(self, text: str) -> None:
         """Have the program print something."""
@@ -94,6 +102,11 @@ class StagedPane(Pane):
     def close(self) -> None:
         self.log.close()
         self.events.close()
+
+
+class _Ports:
+    def ends(self, _listening: object) -> list[End]:
+        return []
 
 
 class _Place:

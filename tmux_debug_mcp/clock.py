@@ -46,6 +46,9 @@ class Times:
     # machine.
     drain_s: float = 1.0
 
+    # A socket that no process of a pane has had open for this long is not the pane's.
+    settled_s: float = 1.0
+
     # A new pane.
     # Time for a new pane to come to rest before its call returns, which then can report a program
     # that dies at once.

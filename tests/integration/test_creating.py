@@ -32,16 +32,17 @@ from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
 
 
-async def test_confirmation_names_pane_id_and_command(tools: Tools) -> None:
+async def test_confirmation_names_pane_and_id(tools: Tools) -> None:
     named = await tools.blocks(
         "create_pane", command="exec sleep 60", name="server", timeout_s=PATIENCE_S
     )
     unnamed = await tools.blocks("create_pane", command="exec sleep 60", timeout_s=0)
 
-    assert named[0] == "Created pane 'server' (id: debug-1) running: exec sleep 60"
-    assert unnamed[0] == "Created pane 'debug-2' (id: debug-2) running: exec sleep 60"
+    assert named[0] == "Created pane 'server' (id: debug-1)"
+    assert unnamed[0] == "Created pane 'debug-2' (id: debug-2)"
     assert re.fullmatch(
-        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\); at rest; cursor 0\]",
+        r"\[debug-1 server running \d+\.\d s, foreground sleep \(pid \d+\), blocked: sleeps; "
+        r"at rest; cursor 0\]",
         named[1],
     )
     assert unnamed[1].startswith("[debug-2 running ")
@@ -207,7 +208,7 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
             {"command": "cat", "wait": 1},
             (
                 "tmux_create_pane has no parameter 'wait'. "
-                "It takes command, name, cwd, env, size, wait_for, timeout_s."
+                "It takes command, name, cwd, env, size, wait_for, port, show, timeout_s."
             ),
         ),
     ],
@@ -226,7 +227,7 @@ async def test_largest_command_and_a_null_option_are_taken(tools: Tools) -> None
 
     answer = await tools.blocks("create_pane", command=command, name=None, env=None)
 
-    assert answer[0].endswith("xxx…")
+    assert answer[0] == "Created pane 'debug-1' (id: debug-1)"
     assert "exited with code 3" in answer[1]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from support import Tools, python, until
 
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
-from tmux_debug_mcp.tools.arguments import MAX_TEXT_CHARACTERS
 
 
 async def read(tools: Tools, pane_id: str, since: int) -> tuple[str, Mapping[str, Any], str]:
@@ -61,8 +60,8 @@ async def test_cursor_holds_across_clear_and_the_alternate_screen_and_the_end(to
     await tools.exited(pane_id)
     _, meta, status = await read(tools, pane_id, 0)
 
-    assert await read_all(tools, pane_id) == "one\ntwo\nthree\n"
-    assert (await read(tools, pane_id, 5))[0] == "two\nthree\n"
+    assert await read_all(tools, pane_id) == "one\ntwo\n[screen]\nmenu\nthree\n"
+    assert (await read(tools, pane_id, 5))[0] == "two\n[screen]\nmenu\nthree\n"
     assert status.endswith(f"; cursor {meta['cursor']}]")
     assert meta["cursor"] == (await tools.state(pane_id))["cursor"]
 
@@ -74,7 +73,7 @@ async def test_read_keeps_to_its_size_with_whole_lines_and_says_how_much_is_left
     await tools.exited(pane_id)
     text, meta, status = await read(tools, pane_id, 0)
 
-    assert MAX_TEXT_CHARACTERS - 1000 < len(text) <= MAX_TEXT_CHARACTERS
+    assert 15_000 < len(text) <= 16_000
     assert text.endswith("\n")
     assert f"; {meta['cut_bytes']} bytes more; cursor {meta['cursor']}]" in status
     assert (await read(tools, pane_id, meta["cursor"]))[0].startswith(
@@ -156,7 +155,7 @@ async def test_text_that_is_longer_than_its_bytes_keeps_to_the_size_too(tools: T
     await tools.exited(pane_id)
     text, meta, _ = await read(tools, pane_id, 0)
 
-    assert MAX_TEXT_CHARACTERS // 2 < len(text) <= MAX_TEXT_CHARACTERS
+    assert 15_000 < len(text) <= 16_000
     assert meta["cut_bytes"] > 0
     assert (await read_all(tools, pane_id)).split() == ["ok"] * 2000
 

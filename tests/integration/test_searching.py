@@ -26,13 +26,13 @@ async def test_lines_that_match_are_found_with_those_around_them(tools: Tools) -
     await tools.create(LINES, timeout_s=PATIENCE_S)
     lines, status = await found(tools, pattern="^ERROR")
 
-    assert [line.rstrip("x").rstrip() for line in lines if not line.startswith("[cursor ")] == [
+    assert [line.rstrip("x").rstrip() for line in lines if not line.startswith("[at cursor ")] == [
         *("line 4", "line 5", "ERROR at 5", "line 6", "line 7"),
         *("line 9999", "line 10000", "ERROR at 10000", "line 10001", "line 10002"),
         *("line 19997", "line 19998", "ERROR at 19998", "line 19999"),
     ]
     assert "; 3 lines match; " in status
-    cursors = [int(cursor) for cursor in re.findall(r"\[cursor (\d+)\]", "\n".join(lines))]
+    cursors = [int(cursor) for cursor in re.findall(r"\[at cursor (\d+)\]", "\n".join(lines))]
     text = await tools.capture("debug-1", since=cursors[1])
     assert text.startswith("line 9999 ")
 
@@ -49,7 +49,7 @@ async def test_newest_lines_are_found_and_neighbours_stand_once(tools: Tools) ->
     ]
     assert len({line for line in lines if line.startswith("line")}) == len(lines) - 2
     assert "; the newest 4 lines that match; " in status
-    assert sum(line.startswith("[cursor") for line in lines) == 1
+    assert sum(line.startswith("[at cursor") for line in lines) == 1
 
 
 async def test_colours_and_what_was_overwritten_do_not_hide_or_show_a_line(tools: Tools) -> None:

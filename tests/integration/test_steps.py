@@ -34,10 +34,7 @@ async def test_program_that_a_line_starts_gets_the_lines_behind_it(
         "send_keys", pane_id=pane_id, keys="cat -n\none\ntwo\nthree\n"
     )
 
-    assert (
-        confirmation
-        == f"Sent keys to pane '{pane_id}' (4 steps; typed 17 characters; Enter pressed 4 times)"
-    )
+    assert confirmation == f"Sent keys to pane '{pane_id}'"
     assert "     3\tthree\n" in text
     assert "awaits input" in status
 
@@ -67,7 +64,7 @@ async def test_lone_key_is_for_the_question_behind_a_progress_bar(tools: Tools, 
         await gate.open()
 
     [[confirmation, text, _]] = answers
-    assert confirmation.startswith("Sent keys to pane 'debug-1' (3 steps;")
+    assert confirmation == "Sent keys to pane 'debug-1'"
     assert "path: \ndone <swordfish> <2> <>" in text
 
 
@@ -80,8 +77,10 @@ async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools) -> N
             "send_keys", pane_id="debug-1", keys=keys, timeout_s=2 * Times().quiet_s
         )
 
-        assert confirmation.startswith("Sent 1 of 2 steps to pane 'debug-1' ("), step
-        assert "Step 2 was not sent: after 0.6 s sleep does not read" in confirmation
+        assert confirmation == (
+            "Sent 1 of 2 steps to pane 'debug-1'. "
+            "Step 2 was not sent: after 0.6 s sleep does not read what is typed."
+        ), step
 
 
 # Each prints the keys that it gets, and works on meanwhile.
@@ -172,9 +171,7 @@ async def test_array_mixes_text_keys_and_signals(tools: Tools) -> None:
         "send_keys", pane_id="debug-1", keys=["a Enter", "SIGUSR1", "C-c", "b\n"]
     )
 
-    assert confirmation.endswith(
-        "(4 steps; typed 2 characters; Enter pressed 2 times; sent SIGUSR1; pressed C-c)"
-    )
+    assert confirmation == "Sent keys to pane 'debug-1'"
     assert [
         line for line in text.split("\n") if line.startswith(("got", "usr1", "int", "^Cint"))
     ] == [
@@ -194,10 +191,8 @@ async def test_step_that_is_not_reached_is_told_with_what_came_of_the_others(too
         timeout_s=0.5,
     )
 
-    assert confirmation.startswith(
-        "Sent 1 of 3 steps to pane 'debug-1' (typed 18 characters; Enter pressed). "
-    )
-    assert confirmation.endswith(
+    assert confirmation == (
+        "Sent 1 of 3 steps to pane 'debug-1'. "
         "Step 2 was not sent: after 0.5 s sleep does not read what is typed."
     )
     assert "one\n" in text
@@ -241,10 +236,7 @@ async def test_paste_goes_in_one_piece(tools: Tools, gate: Gate) -> None:
     confirmation, *_ = await tools.blocks(
         "send_keys", pane_id="debug-1", keys="one\ntwo\n", paste=True, timeout_s=0
     )
-    assert (
-        confirmation
-        == "Sent keys to pane 'debug-1' (pasted 3 lines, 8 characters; Enter not pressed)"
-    )
+    assert confirmation == "Sent keys to pane 'debug-1' (Enter not pressed)"
     await gate.open()
     await tools.shows("debug-1", "one$\ntwo$")
 
@@ -337,9 +329,9 @@ async def test_step_that_can_not_be_sent_is_told_with_those_that_were(tools: Too
     )
 
     assert confirmation.startswith(
-        "Sent 1 of 2 steps to pane 'debug-1' (typed 8 characters; Enter pressed). "
+        "Sent 1 of 2 steps to pane 'debug-1'. "
+        "Step 2 was not sent: SIGTERM was not sent: bash is at its prompt there"
     )
-    assert "Step 2 was not sent: SIGTERM was not sent: bash is at its prompt there" in confirmation
     assert "one\n" in text
 
 

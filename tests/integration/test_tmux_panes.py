@@ -63,7 +63,7 @@ async def test_programs_have_the_size_when_resizing_answers(tmux: Tmux) -> None:
 async def test_keys_are_typed_and_what_came_of_them_is_read(tmux: Tmux) -> None:
     await tmux.text("create_session", name="w")
     answer = await tmux.text("send_keys", target="w", keys="echo $((40+2)); echo '-x;' Enter")
-    assert answer == "Sent keys to pane 'w' (typed 26 characters; Enter pressed)"
+    assert answer == "Sent keys to pane 'w'"
     assert "\n42\n-x;\n" in await tmux.shows("w", "\n-x;")
     await tmux.text("send_keys", target="w", keys="echo Enter;", literal=True)
     assert "Enter;" in await tmux.shows("w", "Enter;")
@@ -75,11 +75,11 @@ async def test_keys_have_the_grammar_of_all_toolsets(tmux: Tmux) -> None:
     python = f"{shlex.quote(sys.executable)} -q\nprint(6*7)\n"
     await tmux.text("create_session", name="w", command="bash --norc")
     answer = await tmux.text("send_keys", target="w", keys=python)
-    assert answer.startswith("Sent keys to pane 'w' (2 steps; typed ")
+    assert answer == "Sent keys to pane 'w'"
     assert "\n42\n" in await tmux.shows("w", "\n42\n")
 
     answer = await tmux.text("send_keys", target="w", keys="enter")
-    assert answer.endswith("(typed 5 characters; Enter not pressed; 'Enter' is the key)")
+    assert answer == "Sent keys to pane 'w' (Enter not pressed; 'Enter' is the key)"
     answer = await tmux.text("send_keys", target="w", keys="SIGTERM")
     assert answer == "Sent keys to pane 'w' (sent SIGTERM)"
     await tmux.shows("w", "Terminated")

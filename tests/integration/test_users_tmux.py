@@ -114,7 +114,7 @@ async def test_lines_are_typed_and_not_pasted(
     if scrolls:
         user.tmux("copy-mode", "-t", "=c:")
     answer = await on_users.text("send_keys", target="c", keys="one\ntwo\n")
-    assert answer == ("Sent keys to pane 'c' (2 steps; typed 6 characters; Enter pressed 2 times)")
+    assert answer == "Sent keys to pane 'c'"
     await eventually(lambda: (tmp_path / "typed").read_bytes() == b"one\rtwo\r")
 
 

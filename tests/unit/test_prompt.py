@@ -26,7 +26,7 @@ class Room:
         self.clock = clock
         self.seen = Snapshot(group=7, pid=7, shell=BASH, modes=EDITING, waiting=Waiting.ALONE)
         self.flushes = 0
-        self.terminal = Terminal(processes.gone(7), log, clock, self.flush)
+        self.terminal = Terminal(processes.gone(7), log, clock, self.flush, list)
 
     async def flush(self) -> None:
         self.flushes += 1

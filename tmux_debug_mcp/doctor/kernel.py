@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tmux_debug_mcp.linux import files, processes, waits
+from tmux_debug_mcp.linux import calls, files, processes, waits
 
 from .finding import Finding, ok, problem, warning
 
@@ -81,7 +81,7 @@ def process_calls() -> list[Finding]:
 def awaits() -> list[Finding]:
     """Return whether it can be told that a program in a pane awaits input: of a real child."""
     name = "awaits input"
-    if not waits.is_known_machine():
+    if not calls.is_known_machine():
         text = f"Can't be told on {os.uname().machine}: system calls have other numbers there."
         return [warning(name, text, "Wait for prompts instead: wait_for in calls")]
     outer, inner = os.openpty()

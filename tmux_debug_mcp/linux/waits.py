@@ -1,54 +1,22 @@
 """What a thread waits for, according to the system call that it is in.
 
 A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
-the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. The kernel
-shows us only threads of our user's programs, and none that is ending. Source: proc(5),
-/proc/PID/task/TID/syscall. `HiddenWaits` tells of the other threads whether they wait for it.
+the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. `calls` has
+the calls of threads. `HiddenWaits` tells of those whose calls are hidden from us whether they wait
+for it.
 """
 
 import os
-import struct
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from . import processes, terminals
-
-# System call numbers of each machine, with the call whose arguments they have. A poll that a signal
-# interrupted goes on as restart_syscall(2).
-_CALLS_OF_MACHINES = {
-    "x86_64": {
-        0: "read",
-        19: "read",  # readv
-        7: "poll",
-        271: "poll",  # ppoll
-        219: "restart",
-        23: "select",
-        270: "select",  # pselect6
-        232: "epoll",  # epoll_wait
-        281: "epoll",  # epoll_pwait
-        441: "epoll",  # epoll_pwait2
-    },
-    "aarch64": {
-        63: "read",
-        65: "read",  # readv
-        73: "poll",  # ppoll
-        128: "restart",
-        72: "select",  # pselect6
-        22: "epoll",  # epoll_pwait
-        441: "epoll",  # epoll_pwait2
-    },
-}
-# On other machines, no thread is known to wait for a terminal.
-_CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
+from .calls import call_of, epolled, polled, selected
 
 # POLLIN and POLLRDNORM; EPOLLIN.
 _POLL_INPUT = 0x0001 | 0x0040
 _EPOLL_INPUT = 0x001
-# struct pollfd: fd, events, revents.
-_POLLFD = struct.Struct("<ihh")
-# A program that waits for more files than this is a server, not one that reads a terminal.
-_MAX_FILES = 1024
 # /dev/tty, which is the controlling terminal, and /dev/ptmx, through which a process owns others.
 _DEV_TTY = os.makedev(5, 0)
 _DEV_PTMX = os.makedev(5, 2)
@@ -79,65 +47,36 @@ class Wait(NamedTuple):
     reads_a_byte: bool = False
 
 
-def is_known_machine() -> bool:
-    """Tell whether the numbers of system calls are known for this machine."""
-    return bool(_CALLS)
-
-
 def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     """Return what a thread waits for, or None if the kernel does not let us see it.
 
     `tty` is the terminal, as in /proc/PID/stat. Raises OSError if too many files are open.
     """
-    words = _system_call(pid, thread)
-    if words is None:
+    call = call_of(pid, thread)
+    if call is None:
         return None
-    if len(words) < 4:  # noqa: PLR2004  "running", "-1 SP PC", or nothing: in no system call
-        return Wait()
-    number, *arguments = [int(word, 0) for word in words[:7]]
     # A thread may have a table of files of its own: clone(2) without CLONE_FILES, unshare(2).
     files_of = f"/proc/{pid}/task/{thread}"
-    call = _CALLS.get(number)
-    if call == "restart" and b"poll" in processes.read(f"{files_of}/wchan"):
-        call = "restarted poll"
-    match call:
-        case "read":
-            fd, _buffer, count, *_ = arguments
+    match call.name:
+        case "read" | "readv":
+            fd, _buffer, count, *_ = call.arguments
             if not _is_device_of(_device(files_of, fd), tty):
                 return Wait()
             return Wait(is_for_terminal=True, is_for_it_alone=True, reads_a_byte=count == 1)
-        case "poll":
-            files, count, timeout, *_ = arguments
-            return _wait_among(files_of, _polled(pid, files, count), timeout, tty)
-        case "restarted poll":
-            files, count, *_ = arguments
-            return _wait_among(files_of, _polled(pid, files, count), 0, tty)
-        case "select":
-            count, bits, _writing, _failing, timeout, *_ = arguments
-            return _wait_among(files_of, _selected(pid, count, bits), timeout, tty)
-        case "epoll":
-            return _wait_among(files_of, _epolled(files_of, arguments[0]), 0, tty)
+        case "poll" | "ppoll" | "restarted_poll":
+            address, count, timeout, *_ = call.arguments
+            if call.name == "restarted_poll":
+                timeout = 0
+            files = [fd for fd, events in polled(pid, address, count) if events & _POLL_INPUT]
+            return _wait_among(files_of, files, timeout, tty)
+        case "select" | "pselect6":
+            count, bits, _writing, _failing, timeout, *_ = call.arguments
+            return _wait_among(files_of, selected(pid, count, bits), timeout, tty)
+        case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
+            awaited = epolled(files_of, call.arguments[0])
+            files = [fd for fd, events in awaited if events & _EPOLL_INPUT]
+            return _wait_among(files_of, files, 0, tty)
     return Wait()
-
-
-def _system_call(pid: int, thread: str) -> list[bytes] | None:
-    """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
-
-    None are there of a thread that has ended or runs. It is None if the thread sleeps, and we may
-    not read them.
-    """
-    try:
-        fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.read(fd, 512).split()
-        finally:
-            os.close(fd)
-    except PermissionError:
-        return None if processes.is_asleep(pid, thread) else []
-    except OSError as error:
-        if error.errno in processes.OUT_OF_FILES:
-            raise
-        return []
 
 
 def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
@@ -150,39 +89,6 @@ def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -
         is_for_it_alone=all(are_terminal) and not has_timeout,
         is_for_others=_DEV_PTMX in devices,
     )
-
-
-def _polled(pid: int, address: int, count: int) -> Iterator[int]:
-    """Yield the files whose input a poll(2) waits for, given its array of struct pollfd."""
-    if count > _MAX_FILES:
-        return
-    data = _memory(pid, address, count * _POLLFD.size)
-    whole_entries = len(data) // _POLLFD.size * _POLLFD.size
-    for number, events, _ in _POLLFD.iter_unpack(data[:whole_entries]):
-        if number >= 0 and events & _POLL_INPUT:
-            yield number
-
-
-def _selected(pid: int, count: int, address: int) -> Iterator[int]:
-    """Yield the files whose input a select(2) waits for, given its fd_set, a bit for each file."""
-    if not address or count > _MAX_FILES:
-        return
-    bits = int.from_bytes(_memory(pid, address, (count + 7) // 8), "little")
-    for number in range(count):
-        if bits >> number & 1:
-            yield number
-
-
-def _epolled(files_of: str, fd: int) -> Iterator[int]:
-    """Yield the files whose input an epoll instance waits for.
-
-    Source: proc(5), /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal
-    except the first number.
-    """
-    for line in processes.read(f"{files_of}/fdinfo/{fd}").splitlines():
-        words = line.split()
-        if words[:1] == [b"tfd:"] and int(words[3], 16) & _EPOLL_INPUT:
-            yield int(words[1])
 
 
 def _is_device_of(device: int, tty: int) -> bool:
@@ -198,20 +104,6 @@ def _device(files_of: str, fd: int) -> int:
         return os.stat(f"{files_of}/fd/{fd}").st_rdev
     except OSError:
         return 0
-
-
-def _memory(pid: int, address: int, size: int) -> bytes:
-    """Return bytes of a process's memory; fewer or none where we can't read it."""
-    try:
-        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.pread(fd, size, address)
-    except (OSError, OverflowError):
-        return b""
-    finally:
-        os.close(fd)
 
 
 class HiddenWaits:

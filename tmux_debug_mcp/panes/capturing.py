@@ -11,7 +11,7 @@ from typing import NamedTuple
 import anyio
 import anyio.to_thread
 
-from tmux_debug_mcp.errors import CommandError, StorageError
+from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.control_mode import is_at_least
@@ -170,7 +170,11 @@ async def _capture(
     The other command is for the alternate screen, which has no history.
     """
     buffer = f"capture-{secrets.token_hex(8)}"
-    file = pane.client.file(buffer)
+    try:
+        file = pane.client.file(buffer)
+    except TmuxGoneError:
+        await pane.flush()  # raises that the pane is lost
+        raise
     formats = " ".join(f"#{{{name}}}" for name in _FACTS)
     ask_facts = ("display-message", "-p", "-t", pane.target, formats)
     into_buffer = ("-b", buffer, "-t", pane.target)

@@ -8,11 +8,13 @@ import contextlib
 import errno
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
@@ -21,6 +23,8 @@ from tmux_debug_mcp.errors import (
     PaneNotFoundError,
     StorageError,
 )
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.logs.archive import Archive, Entry
 from tmux_debug_mcp.logs.growth import LogEvents, Retention
 from tmux_debug_mcp.logs.log import Log, nonce_digest
@@ -28,13 +32,15 @@ from tmux_debug_mcp.logs.pacing import TURN_WORK, Turns
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
 from tmux_debug_mcp.tmux.host import TmuxHost
-from tmux_debug_mcp.tmux.supervisor import runtime_directories
+from tmux_debug_mcp.tmux.supervisor import temporary_directory
 from tmux_debug_mcp.tmux.users_server import UsersServer
+from tmux_debug_mcp.vt.printable import plain_name
 
 from .creation import NewPane, check_size, directory, remove, start
 from .looking.state import State
 from .pane import Pane
 from .place import PaneId
+from .ports import Listeners, Ports, complaint, holder_elsewhere, numbers
 from .readable import KeptPane, Readable
 
 MAX_PANES = 512
@@ -55,6 +61,7 @@ class Engine:
         host: Our tmux server.
         users_server: The user's own tmux server, None without a socket to it.
         naming: Lock from the check of a new pane's name until the pane is made.
+        listeners: The sockets of this machine that listen.
         arranging: Lock while panes of a window change places, or a person gets a keyboard.
     """
 
@@ -77,6 +84,7 @@ class Engine:
         self._panes: dict[PaneId, Pane] = {}
         self._made = 0
         self._in_making = 0
+        self.listeners = Listeners()
         self._events = LogEvents(clock)
         self._retention = Retention(clock)
         self._at_end: list[Callable[[], None]] = []
@@ -91,15 +99,61 @@ class Engine:
     async def states(self) -> list[tuple[Pane, State]]:
         """Return all panes with their present states, oldest first; other calls run meanwhile."""
         turns = Turns()
+        listening = self.listeners.read()
         states = []
         for pane in self.panes:
             await turns.take(_LOOK_WORK)
-            states.append((pane, await pane.state()))
+            states.append((pane, await pane.state(listening)))
         return states
 
     def panes_in(self, window: str) -> list[Pane]:
         """Return the panes of a window, our id `@N`, oldest first. Only a split one has several."""
         return [pane for pane in self.panes if pane.window == window]
+
+    async def taken_port(
+        self, pane: Pane, state: State, text: str, asked: int | None
+    ) -> str | None:
+        """Return which port a program could not get, and who has it: `port 80: held by …`.
+
+        None if the program does not say so and has not failed, or if no process of our user, nor
+        of a pane, has such a port.
+
+        Args:
+            pane: The pane of the program.
+            state: Its state.
+            text: What the program has printed.
+            asked: The port that the call has named, if any.
+        """
+        named = complaint(text)
+        has_failed = bool(state.exit_code or state.signal)
+        if named is None and not (asked and has_failed):
+            return None
+        ports = [asked] if asked else []
+        ports += (named or []) + ([] if named is None else numbers(pane.command))
+        listening = self.listeners.read()
+        taken = {end.port for end in listening}
+        for port in dict.fromkeys(port for port in ports if port in taken):
+            holder = await self._holder(pane, state, port, listening)
+            if holder:
+                return f"port {port}: held by {holder}"
+        return None
+
+    async def _holder(
+        self, asker: Pane, state: State, port: int, listening: Sequence[End]
+    ) -> str | None:
+        """Return who listens on a port, None if that is the program that asks, or not known."""
+        for pane in self.panes:
+            pid = pane.ports.holder(port, listening)
+            if pid is None:
+                continue
+            if pane is not asker:
+                return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
+            process = processes.read_stat(pid)
+            if process is None or (state.is_running and process.pgrp == state.pid):
+                return None
+            return f"{plain_name(process.comm)} (pid {pid}) of this pane"
+        process = await anyio.to_thread.run_sync(holder_elsewhere, port, listening)
+        return f"{plain_name(process.comm)} (pid {process.pid})" if process else None
 
     async def create(self, new: NewPane) -> Pane:
         """Start a command in a new pane.
@@ -130,11 +184,14 @@ class Engine:
         pane_id = PaneId(f"debug-{self._made}")
         nonce = secrets.token_hex(8)
         log = self._new_log(client, pane_id, nonce)
+        self.listeners.read()
+        before = self.listeners.version
         try:
             started = await start(client, self.settings, pane_id, new, log, nonce)
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
-            pane = Pane(pane_id, new, started.place, log, self._events, self.clock)
+            ports = Ports(started.place, self.listeners, before, self.clock)
+            pane = Pane(pane_id, new, started.place, log, self._events, ports, self.clock)
             if self.archive:
                 await self._record(self.archive, pane, nonce)
         except BaseException:
@@ -170,7 +227,7 @@ class Engine:
         """
         if self.archive:
             return self.archive.new_log(pane_id, nonce, self.clock)
-        temporary = runtime_directories(self.settings.runtime_dir)[-1]
+        temporary = Path(temporary_directory())
         try:
             return Log.unnamed(temporary, nonce, self.clock)
         except OSError as error:
@@ -228,7 +285,7 @@ class Engine:
 
     async def _running_panes(self, name: str) -> list[Pane]:
         named = [pane for pane in self.panes if pane.name == name]
-        return [pane for pane in named if (await pane.state()).is_running]
+        return [pane for pane in named if await pane.ending() is None]
 
     @asynccontextmanager
     async def open_readable(self, target: str) -> AsyncIterator[Readable]:

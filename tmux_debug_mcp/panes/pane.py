@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
@@ -22,6 +23,7 @@ from tmux_debug_mcp.errors import (
     ToolError,
 )
 from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import drawing_at
@@ -30,10 +32,11 @@ from tmux_debug_mcp.vt.drawing import Drawing
 
 from .creation import NewPane
 from .keyboard import Keyboard
-from .looking.activity import Awaits, Snapshot, awaited
+from .looking.activity import Activity, Awaits, awaited
 from .looking.state import State, ended_state
 from .looking.terminal import Terminal
-from .place import PaneId, Place, end_processes, wait_for_exit, writes_log
+from .place import PaneId, Place, end_processes, members, wait_for_exit, writes_log
+from .ports import Ports
 from .shells.dialects import Shell
 from .shells.jobs import Jobs
 
@@ -72,6 +75,7 @@ class Pane:
         window: Our id of the window that the pane was made in, `@N`.
         leader: pane.sh, the session leader of its terminal.
         jobs: The jobs that the shell in the pane was given.
+        ports: The ports on which the pane's processes listen.
         shown: The screen that a result showed last; None if none did.
         subscribers: How many wait for its log to grow.
         viewers: The tmux sessions of the people to whom it is shown.
@@ -85,6 +89,7 @@ class Pane:
         place: Place,
         log: Log,
         events: LogEvents,
+        ports: Ports,
         clock: Clock,
     ) -> None:
         self.id = pane_id
@@ -100,7 +105,8 @@ class Pane:
         self.log = log
         self.events = events
         self.clock = clock
-        self.terminal = Terminal(place.leader, log, clock, self.flush)
+        self.terminal = Terminal(place.leader, log, clock, self.flush, partial(members, place))
+        self.ports = ports
         self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
         self.jobs = Jobs()
         self.shown: Shown | None = None
@@ -117,8 +123,11 @@ class Pane:
         # The process that writes the log, once it was looked for.
         self._log_writer: int | None = None
 
-    async def state(self) -> State:
-        """Return the present state. If the program has ended, its output is complete."""
+    async def state(self, listening: Sequence[End] | None = None) -> State:
+        """Return the present state. If the program has ended, its output is complete.
+
+        `listening` has all sockets that listen, for whoever asks for the states of many panes.
+        """
         activity = None if self._ended else self.terminal.unchanged()
         if activity is None:
             ending = await self.ending()
@@ -126,19 +135,28 @@ class Pane:
                 return ending
             activity = self.terminal.glance()
         awaits = activity.awaits
-        is_active = self.has_just_printed or self.terminal.typed_s < self.clock.times.typed_s
-        if awaits is None and not is_active:
+        if awaits is None and self.terminal.typed_s >= self.clock.times.typed_s:
             # One snapshot is enough if nothing can be on its way to the program or from it.
-            awaits = awaited(activity.snapshot)
-        return self.running(activity.snapshot, awaits)
+            awaits = None if self.has_just_printed else awaited(activity.snapshot)
+        return self.running(activity, awaits, listening)
 
     @property
     def has_just_printed(self) -> bool:
         """Whether the program has printed just now, so that more may be on its way to the log."""
         return self.log.quiet_s() < self.clock.times.printed_s
 
-    def running(self, snapshot: Snapshot, awaits: Awaits | None) -> State:
-        """Return the state of the running program, as a snapshot shows it."""
+    def running(
+        self,
+        activity: Activity,
+        awaits: Awaits | None = None,
+        listening: Sequence[End] | None = None,
+    ) -> State:
+        """Return the state of the running program, given what it is doing.
+
+        `awaits` is what it seems to await, where two looks have not confirmed that.
+        """
+        snapshot = activity.snapshot
+        awaits = awaits or activity.awaits
         return State(
             is_running=True,
             runtime_s=self.clock.now() - self.started_at,
@@ -146,6 +164,8 @@ class Pane:
             foreground=snapshot.foreground,
             pid=snapshot.pid,
             awaits=awaits,
+            blocked_on=None if awaits else self.terminal.blocked_on(activity),
+            listens=tuple(dict.fromkeys(end.address for end in self.ports.ends(listening))),
         )
 
     async def ending(self) -> State | None:
@@ -374,11 +394,10 @@ class Pane:
                 state = await self.state()
                 self._ended = state
             # In a split window, a viewer's keyboard would go to the next pane.
-            viewers = [("kill-session", "-t", f"={name}") for name in self.viewers]
-            for command in (*viewers, ("kill-pane", "-t", self.target)):
-                # The session or the pane may be gone already.
-                with contextlib.suppress(CommandError, TmuxGoneError):
-                    await self.client.run(command)
+            for name in self.viewers:
+                self.client.begin(("kill-session", "-t", f"={name}"))
+            # tmux takes a millisecond to run a program for this, which removes a record from utmp.
+            self.client.begin(("kill-pane", "-t", self.target))
             await wait_for_exit(clock, killed, times.kill_s)
             # Orphans of pane.sh, and what others have started meanwhile.
             await end_processes(self.place, clock, (signal.SIGKILL,), 0.0)

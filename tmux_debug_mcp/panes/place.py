@@ -55,7 +55,7 @@ async def end_processes(
     if place.living_leader():
         processes.send_signals([place.leader.pid], signal.SIGCONT)
     while clock.now() < begin + times.kill_s:
-        living = _living(place)
+        living = members(place)
         if not living:
             return
         grace_left_s = begin + grace_s - clock.now()
@@ -69,8 +69,8 @@ async def end_processes(
             await wait_for_exit(clock, living, times.kill_again_s)
 
 
-def _living(place: Place) -> list[int]:
-    """Return the processes that belong to a pane: descendants first, then orphans."""
+def members(place: Place) -> list[int]:
+    """Return the living processes that belong to a pane: descendants first, then orphans."""
     living: list[int] = []
     leader = place.living_leader()
     # After its command, pane.sh only runs a sleep, which lets tmux read all output.
@@ -78,6 +78,8 @@ def _living(place: Place) -> list[int]:
         living += processes.descendants(leader.pid)
 
     def is_orphan(stat: processes.Stat) -> bool:
+        if stat.starttime < place.leader.starttime:
+            return False
         return stat.session == place.leader.pid or processes.tag(stat.pid) == place.tag
 
     # Orphans last: a process that leaves the tree meanwhile is among them then.

@@ -53,6 +53,7 @@ class Reason(StrEnum):
         IDLE: The pane was idle for `idle_s`.
         REST: The pane is at rest.
         INPUT: The program awaits something; no pattern can match before it gets it.
+        LISTENS: A process of the pane listens on `port`.
         EXITED: The program has ended, or the pane is gone.
         FLOODED: More was printed than the log keeps, and no pattern was given.
         TIMED_OUT: The time is over.
@@ -63,6 +64,7 @@ class Reason(StrEnum):
     IDLE = "idle"
     REST = "rest"
     INPUT = "input"
+    LISTENS = "listens"
     EXITED = "exited"
     FLOODED = "flooded"
     TIMED_OUT = "timed_out"
@@ -186,7 +188,7 @@ async def _screen(observation: Observation) -> ScreenRows | None:
 async def _state(pane: Pane, activity: Activity | None) -> State:
     """Return the state of a running pane, as the last look has it if nothing was printed since."""
     if activity and activity.snapshot.printed_bytes == pane.log.size and not await pane.ending():
-        return pane.running(activity.snapshot, activity.awaits)
+        return pane.running(activity)
     return await pane.state()
 
 

@@ -149,7 +149,7 @@ async def _send_one(
             sent = keyboard.begin(step, rows)
             if matcher and is_first:
                 sending.observation = await since_keys(pane, matcher, sent)
-            elif sending.observation:
+            elif sending.observation and not step.interrupts:
                 await sending.observation.step(sent)
             if step.signal:
                 sending.signalled = _send_signal(pane, sent.before, step.signal)
@@ -157,6 +157,9 @@ async def _send_one(
                 keyboard.use_line(step)
                 await keyboard.type(step)
     sending.done += 1
+    # To read a flood takes long. What ends it can't wait for that.
+    if sending.observation and step.interrupts and not is_first:
+        await sending.observation.step(sent)
     return sent
 
 

@@ -43,6 +43,7 @@ class Conditions:
         idle_s: Nothing was printed and nothing typed for this long.
         is_for_rest: Wait until the pane is at rest.
         is_for_input: Wait until the program awaits something.
+        port: A process of the pane listens on this TCP port.
         timeout_s: The time to wait; 0 only looks at what is there.
         shows: What the report shows.
     """
@@ -52,6 +53,7 @@ class Conditions:
     idle_s: float | None = None
     is_for_rest: bool = False
     is_for_input: bool = False
+    port: int | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
     shows: Shows = field(default_factory=Shows)
 
@@ -196,10 +198,15 @@ class _Wait:
 
     async def _reason_of_activity(self) -> Reason | None:
         """Look at the pane, if a condition depends on what it is doing."""
-        conditions, early = self._conditions, self._observation.early
-        if not conditions.is_for_rest and not conditions.is_for_input and early is None:
+        conditions, early, port = self._conditions, self._observation.early, self._conditions.port
+        needs_looks = conditions.is_for_rest or conditions.is_for_input or early is not None
+        if not needs_looks and port is None:
             return None
         moment = await self._watch.moment()
+        if port is not None and self._pane.ports.listens_on(port):
+            return Reason.LISTENS
+        if not needs_looks:
+            return None
         reason = self._reason_of(moment.activity)
         if reason:
             await self._pane.drain()

@@ -161,6 +161,15 @@ class ControlClient:
             processes.send_signals(tmux, signal.SIGCONT)
         raise TmuxStuckError(f"{self.directory}/tmux", f"no answer in {_MAX_WAKES * wake_s:g} s")
 
+    def begin(self, *commands: Command) -> None:
+        """Run tmux commands before those of later calls, and don't wait for them.
+
+        It does not matter whether one fails.
+        """
+        if not self.gone.is_set():
+            self._requests.append(_Request(commands))
+            self._send(command_line(commands))
+
     def _send(self, line: bytes) -> None:
         """Write as much of a line as the pipe takes now; `_send_unsent` writes the rest."""
         if not self._unsent:

@@ -198,10 +198,15 @@ def runtime_directories(runtime: str) -> list[Path]:
         is_plain = _USABLE_DIRECTORY.fullmatch(path) and is_private(os.path.realpath(path))
         if is_plain and os.access(path, os.W_OK | os.X_OK):
             usable.append(path)
+    return [Path(base) for base in dict.fromkeys([*usable, temporary_directory()])]
+
+
+def temporary_directory() -> str:
+    """Return the directory for temporary files."""
     temporary = tempfile.gettempdir()
     if not _USABLE_DIRECTORY.fullmatch(temporary):
-        temporary = "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
-    return [Path(base) for base in dict.fromkeys([*usable, temporary])]
+        return "/tmp"  # noqa: S108  our directories in it have random names and mode 0700
+    return temporary
 
 
 def _is_own_directory(status: os.stat_result) -> bool:

@@ -1,5 +1,6 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -25,6 +26,7 @@ from tmux_debug_mcp.panes.reports import (
     MAX_UNASKED_CHARACTERS,
     STEP_CHARACTERS,
     Reason,
+    Report,
     Shows,
     report,
 )
@@ -65,15 +67,19 @@ TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
 @TOOLSET.tool(
     "tmux_create_pane",
     "Start a command in a new terminal pane: a server, a test run, a debugger, or a shell such "
-    "as 'bash'. Returns its output so far (2,000 characters) once it is at rest (ended, "
-    "awaiting something or quiet), after timeout_s at the latest; it keeps running.",
+    "as 'bash'. Returns what it printed, or its screen, once it is at rest (ended, awaiting "
+    "something or quiet), after timeout_s at the latest; it keeps running.",
     CREATES,
     may_take_long=True,
 )
 async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     given = arguments
     conditions = _conditions(
-        engine.clock.times, given.timeout_s, wait_for=given.wait_for, show=given.show
+        engine.clock.times,
+        given.timeout_s,
+        wait_for=given.wait_for,
+        port=given.port,
+        show=given.show,
     )
     columns, rows = given_size(given.size) if given.size else (COLUMNS, ROWS)
     new = NewPane(
@@ -90,7 +96,7 @@ async def create_pane(engine: Engine, arguments: CreatePane) -> Answer:
     if conditions is None:
         return await _confirmed(pane, confirmed)
     observation = await since_start(pane, conditions.matcher())
-    return await _observed(observation, conditions, confirmed)
+    return await _observed(engine, observation, conditions, confirmed)
 
 
 async def _create(engine: Engine, new: NewPane) -> Pane:
@@ -105,12 +111,11 @@ async def _create(engine: Engine, new: NewPane) -> Pane:
 
 @TOOLSET.tool(
     "tmux_send_keys",
-    "Type into a pane, and return the output that follows, or the screen of a full-screen "
-    "program, once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', "
-    "'Escape', 'F5'), a signal for all processes of the program ('SIGTERM'), or text, which "
-    "ends with ' Enter' or a line feed to press Enter: 'ls -la Enter'. An array is steps, and "
-    "so is each line of a text: ['break main Enter', 'run Enter', 'C-c']. A step waits until "
-    "the program reads the terminal.",
+    "Type into a pane, and return the output that follows, or what has changed on the screen, "
+    "once the pane is at rest. A string is key names alone ('C-c', 'Up Up Enter', 'F5'), a "
+    "signal ('SIGTERM'), or text, which ends with ' Enter' or a line feed to press Enter: "
+    "'ls -la Enter'. An array is steps, and so is each line of a text: ['break main Enter', "
+    "'run Enter', 'C-c']. A step waits until the program reads the terminal.",
     CREATES,
     may_take_long=True,
 )
@@ -151,7 +156,7 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     if sending.why_not:
         conditions = Conditions(timeout_s=0)
     conditions = replace(conditions, shows=shows)
-    answer = await _observed(sending.observation, conditions, confirmed)
+    answer = await _observed(engine, sending.observation, conditions, confirmed)
     if sending.why_not and answer.meta["reason"] != Reason.STOPPED:
         reason = {"reason": NOT_SENT}
         return replace(answer, meta={**answer.meta, **reason}, outcome={**answer.outcome, **reason})
@@ -164,6 +169,7 @@ def _conditions(
     *,
     wait_for: str | None,
     stop_pattern: str | None = None,
+    port: int | None = None,
     show: str | None,
 ) -> Conditions | None:
     """Return what a create or a send waits for, None where nothing is to be observed."""
@@ -171,15 +177,16 @@ def _conditions(
     for name, pattern in patterns.items():
         if pattern is not None:
             compiled(name, pattern)  # before anything is done
-    if timeout_s == 0 and wait_for is None:
+    is_asked = wait_for is not None or port is not None
+    if timeout_s == 0 and not is_asked:
         return None
-    is_asked = wait_for is not None
     most = MAX_ASKED_CHARACTERS if is_asked else MAX_UNASKED_CHARACTERS
     default_s = DEFAULT_TIMEOUT_S if is_asked else times.rest_s
     return Conditions(
         wait_for,
         stop_pattern,
         is_for_rest=not is_asked,
+        port=port,
         timeout_s=default_s if timeout_s is None else timeout_s,
         shows=Shows(most, _GAP_ADVICE, show),
     )
@@ -190,17 +197,30 @@ async def _confirmed(pane: Pane, confirmed: str) -> Answer:
     return Answer([confirmed, status(pane, state)], meta(pane, state), pane.id)
 
 
-async def _observed(observation: Observation, conditions: Conditions, confirmed: str) -> Answer:
+async def _observed(
+    engine: Engine, observation: Observation, conditions: Conditions, confirmed: str
+) -> Answer:
     deadline = observation.pane.clock.now() + conditions.timeout_s
-    return observed([await observe(observation, conditions, deadline)], conditions, confirmed)
+    reports = [await observe(observation, conditions, deadline)]
+    remarks = await _taken(engine, reports, conditions)
+    return observed(reports, conditions, confirmed, remarks=remarks)
+
+
+async def _taken(
+    engine: Engine, reports: Sequence[Report], conditions: Conditions
+) -> list[str | None]:
+    """Return of each report which port the program could not get, and who has it."""
+    return [
+        await engine.taken_port(one.pane, one.state, one.excerpt.text, conditions.port)
+        for one in reports
+    ]
 
 
 @TOOLSET.tool(
     "tmux_capture_pane",
     "Read a pane, running or exited: the last lines of its scrollback, or the screen of a "
     "full-screen program. With `since`, all that was printed from that cursor on. With "
-    "`pattern`, only lines of the log that match (from `since` on), with two lines around "
-    "each, behind the cursor of the first.",
+    "`pattern`, only lines of the log that match (from `since` on), behind their cursors.",
     READS,
 )
 async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
@@ -283,10 +303,9 @@ async def _check_cursor(pane: Readable, since: int) -> None:
 @TOOLSET.tool(
     "tmux_run",
     "Run a command to its end; return its output and exit code. It may be a script that drives "
-    "panes by `tmux-debug create|send|capture|wait|kill`. With pane_id it runs in the "
-    "shell at its prompt there, which keeps directory and variables; without, in a pane of "
-    "its own. If it awaits input, the call returns: answer with tmux_send_keys. On timeout it "
-    "is interrupted with C-c.",
+    "panes: `tmux-debug create|send|wait|capture|kill`. With pane_id it runs in the shell at "
+    "its prompt there, which keeps directory and variables; without, in a pane of its own. If "
+    "it awaits input, the call returns: answer with tmux_send_keys. On timeout it gets C-c.",
     DESTROYS,
     may_take_long=True,
 )
@@ -307,11 +326,12 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
         pane = await engine.create(new)
         outcome = await run_in_pane(pane, timeout_s, _output)
         await engine.retire_run_panes()
-    return await _ran(pane, outcome, arguments)
+    return await _ran(engine, pane, outcome, arguments)
 
 
-async def _ran(pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
+async def _ran(engine: Engine, pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
     """Return the answer of a run; of a command that goes on, with the screen that it draws on."""
+    taken = await engine.taken_port(pane, outcome.state, outcome.excerpt.text, None)
     size = None
     if outcome.reason.leaves_command or arguments.show is not None:
         observation = await since_cursor(pane, Matcher(None, None), outcome.start)
@@ -320,7 +340,7 @@ async def _ran(pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
         seen = await report(observation, Reason.INPUT, None, shows, outcome.end)
         outcome = replace(outcome, excerpt=seen.excerpt)
         size = seen.screen
-    return ran(pane, outcome, arguments.timeout_s, size)
+    return ran(pane, outcome, arguments.timeout_s, size, taken)
 
 
 async def _output(log: Log, start: int, end: int) -> Excerpt:
@@ -332,9 +352,9 @@ async def _output(log: Log, start: int, end: int) -> Excerpt:
 
 @TOOLSET.tool(
     "tmux_wait",
-    "Wait for a pane: until a line matches, until it is quiet, or, with neither, until its "
-    "program awaits input. Ends when the program does. Returns the output since the last keys, "
-    "or the screen of a full-screen program. Given several panes, waits for the first.",
+    "Wait for a pane: until a line matches, it is quiet or listens, or, with none of these, "
+    "until its program awaits input; or ends. Returns the output since the last keys, or the "
+    "screen. Given several panes, waits for the first.",
     READS,
     may_take_long=True,
 )
@@ -345,12 +365,13 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
             "Parameter 'since' is a cursor of one pane. Give one pane, or leave it out."
         )
     given = (arguments.pattern, arguments.stop_pattern, arguments.idle_s)
-    names_no_condition = given == (None, None, None)
+    names_no_condition = given == (None, None, None) and arguments.port is None
     if arguments.show is not None:
         compiled("show", arguments.show)
     conditions = Conditions(
         *given,
         is_for_input=names_no_condition,
+        port=arguments.port,
         timeout_s=arguments.timeout_s,
         shows=Shows(MAX_ASKED_CHARACTERS, _GAP_ADVICE, arguments.show),
     )
@@ -359,7 +380,8 @@ async def wait_for_panes(engine: Engine, arguments: Wait) -> Answer:
     if arguments.since is not None:
         await _check_cursor(panes[0], arguments.since)
         begin = partial(since_cursor, cursor=arguments.since)
-    return observed(await wait(panes, conditions, begin), conditions)
+    reports = await wait(panes, conditions, begin)
+    return observed(reports, conditions, remarks=await _taken(engine, reports, conditions))
 
 
 @TOOLSET.tool(
@@ -379,7 +401,7 @@ async def kill_pane(engine: Engine, arguments: KillPane) -> Answer:
 
 @TOOLSET.tool(
     "tmux_list_panes",
-    "List all panes as JSON: id, name, status, what the program awaits, pid, command, exit "
+    "List all panes as JSON: status, what is awaited, what blocks the program, ports, pid, exit "
     "code or signal.",
     READS,
 )

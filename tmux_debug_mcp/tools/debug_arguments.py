@@ -31,13 +31,16 @@ def _timeout(description: str) -> Declaration:
 def _one_or_several(description: str, max_items: int, min_items: int, **rules: int) -> Declaration:
     item = {"type": "string", **rules}
     several = {"type": "array", "items": item, "minItems": min_items, "maxItems": max_items}
+    if not min_items:
+        del several["minItems"]
     return argument(description, anyOf=[item, several])
 
 
 _PaneId = Annotated[str, string("Pane id or name")]
-_WaitFor = Annotated[str | None, string("Regular expression to wait for, in a new line or row")]
-_StopPattern = Annotated[str | None, string("Another that ends it, such as 'error|panic'")]
-_Show = Annotated[str | None, string("Return only lines that match this")]
+_WaitFor = Annotated[str | None, string("Regular expression to wait for")]
+_StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'error|panic'")]
+_Port = Annotated[int | None, argument("Wait until it listens there", minimum=1, maximum=65535)]
+_Show = Annotated[str | None, string("Return only lines that match")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,11 @@ class CreatePane:
     env: Variables = None
     size: Annotated[str | None, string("Terminal size (default 200x50)")] = None
     wait_for: _WaitFor = None
+    port: _Port = None
     show: _Show = None
     timeout_s: Annotated[
         float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for 30); 0 returns at once"),
+        _timeout("Most seconds to wait (default 1, with wait_for or port 30)"),
     ] = None
 
 
@@ -64,18 +68,13 @@ class SendKeys:
     literal: Annotated[bool, argument("Text only, no key names; a line feed is Enter")] = False
     paste: Annotated[bool, argument("Paste it in one piece, not line by line")] = False
     secret: Annotated[bool, argument("Keep the keys out of the audit log")] = False
-    size: Annotated[
-        str | None, string("Resize the terminal first, e.g. '80x24'; keys may be ''")
-    ] = None
+    size: Annotated[str | None, string("Resize it first, e.g. '80x24'; keys may be ''")] = None
     wait_for: _WaitFor = None
     stop_pattern: _StopPattern = None
     show: _Show = None
     timeout_s: Annotated[
         float | None,
-        _timeout(
-            "Most seconds to wait (default 1, with wait_for and for each step 30); 0 returns at "
-            "once"
-        ),
+        _timeout("Most seconds to wait (default 1, with wait_for and for each step 30)"),
     ] = None
 
 
@@ -111,13 +110,12 @@ class Wait:
     idle_s: Annotated[
         float | None, argument("Until nothing is printed for so many seconds", minimum=0)
     ] = None
+    port: _Port = None
     since: Annotated[
         int | None, argument("Cursor to begin at (default: the last keys sent)", minimum=0)
     ] = None
     show: _Show = None
-    timeout_s: Annotated[float, _timeout("Most seconds to wait (default 30); 0 looks now")] = (
-        DEFAULT_TIMEOUT_S
-    )
+    timeout_s: Annotated[float, _timeout("Most seconds to wait (default 30)")] = DEFAULT_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

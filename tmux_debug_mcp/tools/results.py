@@ -25,6 +25,7 @@ from .toolset import Answer, ask_a_person, came_out
 NOT_SENT = "not_sent"
 _MAX_COMMAND_CHARACTERS = 100
 _NO_MATCH = "no line matches"
+_MAX_ADDRESSES = 4
 _REASON_REMARKS = {
     Reason.MATCHED: "matched",
     Reason.STOPPED: "stop_pattern matched",
@@ -40,6 +41,8 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
         "name": pane.name,
         "status": "running" if state.is_running else "exited",
         "awaits": state.awaits.value if state.awaits else None,
+        "blocked_on": state.blocked_on,
+        "listens": list(state.listens) or None,
         "pid": state.pid,
         "command": shown_command(pane.command),
         "exit_code": state.exit_code,
@@ -84,8 +87,25 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
     if state.awaits:
         facts.append(f"awaits {state.awaits.value}")
+    if state.listens:
+        facts.append(f"listens {_some(state.listens)}")
+    if state.blocked_on and not _only_accepts(state):
+        facts.append(f"blocked: {state.blocked_on}")
     parts = [", ".join(facts), *remarks, *pane.take_notices(), f"cursor {cursor}"]
     return f"[{'; '.join(parts)}]"
+
+
+def _some(addresses: Sequence[str]) -> str:
+    """Return addresses for a status line, without most of many."""
+    more = len(addresses) - _MAX_ADDRESSES
+    shown = " ".join(addresses[:_MAX_ADDRESSES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _only_accepts(state: State) -> bool:
+    """Tell whether a program waits for nothing but connections to where it listens."""
+    accepts = {f"accepts on {address}" for address in state.listens}
+    return set((state.blocked_on or "").split(" or ")) <= accepts
 
 
 def shown_name(pane: Readable) -> str:
@@ -93,14 +113,23 @@ def shown_name(pane: Readable) -> str:
     return str(pane.id) if pane.name == pane.id else f"{pane.id} {pane.name}"
 
 
-def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: str) -> Answer:
+def observed(
+    reports: Sequence[Report],
+    conditions: Conditions,
+    *confirmation: str,
+    remarks: Sequence[str | None],
+) -> Answer:
     """Return the answer of a call that observed: in one pane, or in each when nothing happened.
 
-    `confirmation` is what the call did before, as the first block.
+    `confirmation` is what the call did before, as the first block. `remarks` has one for each
+    report, if there is something more to say.
     """
     first = reports[0]
     excerpts = [one.excerpt for one in reports]
-    statuses = [_observed_status(one, conditions) for one in reports]
+    statuses = [
+        _observed_status(one, conditions, remark)
+        for one, remark in zip(reports, remarks, strict=True)
+    ]
     texts = [excerpt.text for excerpt in excerpts]
     shown_texts = texts
     if confirmation:  # an empty block beside it says nothing
@@ -123,7 +152,7 @@ def observed(reports: Sequence[Report], conditions: Conditions, *confirmation: s
     )
 
 
-def _observed_status(report: Report, conditions: Conditions) -> str:
+def _observed_status(report: Report, conditions: Conditions, remark: str | None) -> str:
     remarks = []
     reason_remark = _reason_remark(report.reason, conditions)
     if report.reason is Reason.INPUT and report.was_for_match:
@@ -136,6 +165,8 @@ def _observed_status(report: Report, conditions: Conditions) -> str:
         remarks.append(_screen_remark(report.screen))
     if report.unseen_bytes:
         remarks.append(f"{report.unseen_bytes} bytes passed too fast to be matched")
+    if remark:
+        remarks.append(remark)
     return status(report.pane, report.state, *remarks, cursor=report.end)
 
 
@@ -143,6 +174,8 @@ def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
     """Return a remark on why a wait ended, None where the state says it or a call only looked."""
     if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
+    if reason is Reason.LISTENS:
+        return f"listens on {conditions.port}"
     if reason is not Reason.TIMED_OUT:
         return _REASON_REMARKS.get(reason)
     if conditions.is_look:
@@ -157,7 +190,11 @@ def _screen_remark(size: tuple[int, int]) -> str:
 
 
 def ran(
-    pane: Pane, outcome: Outcome, timeout_s: float, screen: tuple[int, int] | None = None
+    pane: Pane,
+    outcome: Outcome,
+    timeout_s: float,
+    screen: tuple[int, int] | None = None,
+    remark: str | None = None,
 ) -> Answer:
     """Return the answer of a run: the command's output, or its screen, and how it ended."""
     facts = {
@@ -174,6 +211,8 @@ def ran(
         remarks.append(_screen_remark(screen))
     if outcome.exit_code is not None and outcome.state.is_running:  # else the state has it
         remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
+    if remark:
+        remarks.append(remark)
     blocks = [output, status(pane, outcome.state, *remarks)]
     came = came_out(outcome.reason, outcome.state, outcome.exit_code)
     return Answer(blocks, facts, pane.id, output, outcome=came)

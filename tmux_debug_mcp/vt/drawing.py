@@ -148,32 +148,40 @@ class Drawing:
         elif cursor:
             self._is_cursor_hidden = cursor == b"l"
         elif row or line or home is not None:
-            if home is None or self._is_cursor_hidden or not _erases(token):
-                self._begin(start if self._cleared_at < 0 else self._cleared_at)
-                self._cleared_at = -1
-                self._is_addressed = True
-                self._moved_to = max(end, self.start)
-                self._row = int(row or line or 1)
-                self._line_feeds = 0
+            is_clearing = home is not None and not self._is_cursor_hidden and _erases(token)
+            if not is_clearing:
+                self._move(start, end, int(row or line or 1))
             elif not self.is_on:
                 self._cleared_at = start
         elif reset:
             self._cleared_at = -1
-            if not self.is_alternate:
-                self._stop(start)
+            self._stop_on_main(start)
             self._has_region = False
         elif save:
             self._was_addressed = self._is_addressed
         elif restore:
-            if not self._was_addressed and not self.is_alternate:
-                self._stop(end)
+            if not self._was_addressed:
+                self._stop_on_main(end)
         else:
             is_whole = int(top or 1) <= 1 and int(bottom or self.rows) >= self.rows
             self._has_region = not is_whole
 
+    def _move(self, start: int, end: int, row: int) -> None:
+        """Take a move to a row, which is drawing, between two cursors."""
+        self._begin(start if self._cleared_at < 0 else self._cleared_at)
+        self._cleared_at = -1
+        self._is_addressed = True
+        self._moved_to = max(end, self.start)
+        self._row = row
+        self._line_feeds = 0
+
     def _begin(self, cursor: int) -> None:
         if not self.is_on:
             self._begun_at = max(cursor, self.start)
+
+    def _stop_on_main(self, cursor: int) -> None:
+        if not self.is_alternate:
+            self._stop(cursor)
 
     def _stop(self, cursor: int) -> None:
         if self.is_on and cursor > self._begun_at:

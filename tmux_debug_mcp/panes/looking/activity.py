@@ -72,6 +72,8 @@ class Snapshot:
         relays: A reader passes keys on to a program that we can't see, as ssh does.
         readers: The threads that wait for the terminal, as process and thread id.
         reader_ns: The processor time of these threads.
+        threads: All threads that were looked at; none if some were left out.
+        threads_ns: The processor time of these threads.
         is_at_work: A process of the group wants a processor or waits for a disk.
         cpu_ns: The processor time of the group.
         printed_bytes: The size of the pane's log.
@@ -87,6 +89,8 @@ class Snapshot:
     relays: bool = False
     readers: tuple[tuple[int, str], ...] = ()
     reader_ns: int = 0
+    threads: tuple[tuple[int, str], ...] = ()
+    threads_ns: int = 0
     is_at_work: bool = False
     cpu_ns: int = 0
     printed_bytes: int = 0

@@ -133,11 +133,13 @@ def _look_at_terminal(
     group = session_leader.tpgid
     modes = terminals.modes_at(terminal)
     examined: list[_Member] = []
+    threads: list[Thread] = []
     room = _MAX_THREADS
     for process in candidates:
-        threads = processes.threads(process.pid, min(room, processes.MAX_THREADS))
-        room -= len(threads)
-        examined.append(_examine(process, threads, session_leader.tty))
+        names = processes.threads(process.pid, min(room, processes.MAX_THREADS))
+        room -= len(names)
+        threads += [(process.pid, name) for name in names]
+        examined.append(_examine(process, names, session_leader.tty))
     if modes and modes.hides_lines and not modes.unread_bytes:
         hidden = [thread for one in examined for thread in one.hidden]
         found = hidden_waits.find(hidden, terminal)
@@ -163,6 +165,8 @@ def _look_at_terminal(
         ),
         readers=tuple(readers),
         reader_ns=sum(one.threads_ns for one in members),
+        threads=tuple(threads) if room > 0 else (),
+        threads_ns=sum(one.cpu_ns for one in examined),
         is_at_work=any(one.stat.state in "RD" for one in members),
         cpu_ns=sum(one.cpu_ns for one in members),
         printed_bytes=printed_bytes,
@@ -282,5 +286,6 @@ def _look_behind(relay: Stat, snapshot: Snapshot, hidden_waits: HiddenWaits) -> 
         relays=behind.relays,
         readers=behind.readers,
         reader_ns=behind.reader_ns,
+        threads=(),
         cpu_ns=snapshot.cpu_ns + behind.cpu_ns,
     )

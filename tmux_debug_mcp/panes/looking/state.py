@@ -18,6 +18,9 @@ class State:
         foreground: The name of the program that has the terminal, None after the end.
         pid: The process id of that program, the leader of the foreground process group.
         awaits: None if that program awaits nothing or if that is not known.
+        blocked_on: What that program is blocked on, in words that follow "it", such as `sleeps`;
+            None if it runs, awaits something, or that is not known.
+        listens: The addresses on which the pane's processes listen, as ss(8) shows them.
         exit_code: The exit code, 0 to 255, of a program that exited by itself.
         signal: The name of the signal that ended the program, such as `SIGSEGV`. As in a shell,
             an exit code of 128+N counts as signal N.
@@ -31,6 +34,8 @@ class State:
     foreground: str | None = None
     pid: int | None = None
     awaits: Awaits | None = None
+    blocked_on: str | None = None
+    listens: tuple[str, ...] = ()
     exit_code: int | None = None
     signal: str | None = None
     is_lost: bool = False

@@ -1,16 +1,18 @@
 """The terminal of a pane over time: snapshots of it, and waiting for a shell's prompt."""
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.waits import HiddenWaits
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.panes.shells.dialects import Shell, foreground_shell
+from tmux_debug_mcp.vt.printable import plain_name
 
-from .activity import Activity, ActivityTracker, PromptWait, Snapshot, prompting
+from .activity import Activity, ActivityTracker, PromptWait, Snapshot, Waiting, prompting
 from .snapshot import look
 
 
@@ -18,7 +20,7 @@ class Terminal:
     """The terminal of a pane, whose session leader is its pane.sh.
 
     `flush` waits until tmux has read what was printed so far, and has answered the queries that
-    programs sent to their terminal.
+    programs sent to their terminal. `members` returns all processes of the pane.
 
     Attributes:
         before_typing: The last snapshot before something was typed, None if nothing was.
@@ -27,7 +29,12 @@ class Terminal:
     """
 
     def __init__(
-        self, leader: Stat, log: Log, clock: Clock, flush: Callable[[], Awaitable[object]]
+        self,
+        leader: Stat,
+        log: Log,
+        clock: Clock,
+        flush: Callable[[], Awaitable[object]],
+        members: Callable[[], Iterable[int]],
     ) -> None:
         self._leader = leader
         self._pane_pid = leader.pid
@@ -35,6 +42,12 @@ class Terminal:
         self._clock = clock
         self._times = clock.times
         self._flush = flush
+        self._members = members
+        # What the foreground was blocked on at the last look, the key of the snapshot then, and
+        # since when that has been so.
+        self._blocked: Blocked | None = None
+        self._blocked_key: object = None
+        self._blocked_since = -math.inf
         # The shells that were at their prompt before, by `Shell.start`.
         self._known_shells: set[tuple[int, int]] = set()
         self._made_at = self._clock.now()
@@ -65,15 +78,21 @@ class Terminal:
     def unchanged(self) -> Activity | None:
         """Return what the pane is doing; None if something may have happened since the last look.
 
-        Nothing has while pane.sh lives and the threads that wait for the terminal have not run.
+        Nothing has while pane.sh lives and the threads that wait for the terminal have not run;
+        where none does, all threads count that could begin to.
         """
         last = self._last
-        if last is None or not last.readers or last.printed_bytes != self._log.size:
+        if last is None or last.printed_bytes != self._log.size:
+            return None
+        threads, spent_ns = last.readers, last.reader_ns
+        if not threads and not last.is_at_work:
+            threads, spent_ns = last.threads, last.threads_ns
+        if not threads:
             return None
         leader = processes.read_living(self._leader.pid, self._leader.starttime)
         if leader is None or leader.reaped or leader.tpgid != last.group:
             return None
-        if sum(processes.cpu_ns(*reader) for reader in last.readers) != last.reader_ns:
+        if sum(processes.cpu_ns(*thread) for thread in threads) != spent_ns:
             return None
         return self._tracker.step(last, self._clock.now())
 
@@ -82,6 +101,32 @@ class Terminal:
         before = self.look()
         self.typed(before)
         return before
+
+    def blocked_on(self, activity: Activity) -> str | None:
+        """Return what the program is blocked on that has the terminal, at rest.
+
+        None if it is not at rest, may await something of the terminal, or the kernel does not tell.
+        """
+        snapshot = activity.snapshot
+        may_await = activity.is_awaiting or snapshot.waiting is not Waiting.NONE
+        if snapshot.is_over or snapshot.pid is None or may_await or not activity.is_at_rest:
+            return None
+        found = self._blocked
+        is_same = found is not None and snapshot.change_key == self._blocked_key
+        if found and is_same and found.groups != {snapshot.group}:
+            is_same = found.is_still_so()
+        if not is_same:
+            found = blocked_on(snapshot.pid, plain_name, self._members)
+            if found != self._blocked:
+                self._blocked_since = self._clock.now()
+            self._blocked, self._blocked_key = found, snapshot.change_key
+        if found is None:
+            return None
+        # That the foreground group is at rest says nothing about other groups.
+        is_of_group = found.groups == {snapshot.group}
+        if not is_of_group and self._clock.now() < self._blocked_since + self._times.quiet_s:
+            return None
+        return found.text
 
     def typed(self, before: Snapshot) -> None:
         """Note that something is typed now, given the snapshot from just before."""

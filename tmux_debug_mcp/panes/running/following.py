@@ -99,7 +99,7 @@ class Follower:
     async def _state(self, reason: RunReason) -> State:
         pane, activity = self._pane, self._watch.activity
         if reason is RunReason.INPUT and activity and not await pane.ending():
-            return pane.running(activity.snapshot, activity.awaits)
+            return pane.running(activity)
         return await pane.state()
 
 

@@ -1,0 +1,191 @@
+"""What the kernel tells of panes: what their programs are blocked on, and where they listen."""
+
+import json
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+from support import Gate, Tools, python, until
+
+READS_ITSELF = python("import os; os.read(os.pipe()[0], 1)")
+SERVE = """import socket, sys, time
+server = socket.create_server(('127.0.0.1', int(sys.argv[1])))
+print('port', server.getsockname()[1], flush=True)
+time.sleep(1000)
+"""
+# Serves once it is let to, and tells nobody.
+SERVE_LATER = """import socket, sys, time
+open(sys.argv[2]).read()
+server = socket.create_server(('127.0.0.1', int(sys.argv[1])))
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def port() -> int:
+    """Return a port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """Return a port on which a process listens that is in no pane."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield int(server.getsockname()[1])
+
+
+async def listed(tools: Tools, pane_id: str) -> Mapping[str, Any]:
+    rows = await tools.json("list_panes")
+    return next(row for row in rows if row["id"] == pane_id)
+
+
+async def serve(tools: Tools, port: int, **arguments: Any) -> str:  # noqa: ANN401
+    return await tools.create(f"{python(SERVE)} {port}", wait_for="port", **arguments)
+
+
+async def test_blocked_program_is_told_by_status_list_and_facts(tools: Tools) -> None:
+    blocks, facts = await tools.answer("create_pane", command=READS_ITSELF, timeout_s=30)
+    said = r"reads a pipe that only it writes \(fd \d+\)"
+
+    assert re.search(rf", foreground \S+ \(pid \d+\), blocked: {said}; at rest;", blocks[-1])
+    assert re.fullmatch(said, facts["blocked_on"])
+    assert (await listed(tools, facts["pane_id"]))["blocked_on"] == facts["blocked_on"]
+
+
+async def test_child_that_a_script_waits_for_is_named(tools: Tools) -> None:
+    script = "bash --norc -c 'sleep 1000; :'; :"
+    _, facts = await tools.answer("create_pane", command=script, timeout_s=30)
+
+    assert re.fullmatch(r"sleep \(pid \d+\) sleeps", facts["blocked_on"])
+
+
+async def test_group_of_its_own_is_told_once_it_was_quiet(tools: Tools) -> None:
+    pane_id = await tools.create("timeout 1000 sleep 1000; :")
+
+    facts = await until(partial(tools.state, pane_id), lambda state: "blocked_on" in state)
+
+    assert re.fullmatch(r"sleep \(pid \d+\) sleeps", facts["blocked_on"])
+
+
+@pytest.mark.parametrize("command", ["bash --norc", "cat", "bash --norc -c 'read -s x'"])
+async def test_program_that_awaits_the_terminal_is_not_blocked(tools: Tools, command: str) -> None:
+    _, facts = await tools.answer("create_pane", command=command, timeout_s=30)
+
+    assert facts["reason"] == "input"
+    assert "blocked_on" not in facts
+
+
+async def test_program_that_runs_is_not_blocked(tools: Tools) -> None:
+    command = "timeout 1000 sh -c 'while :; do :; done'; :"
+    _, facts = await tools.answer("create_pane", command=command, timeout_s=1)
+
+    assert facts["status"] == "running"
+    assert "blocked_on" not in facts
+
+
+async def test_what_a_pane_listens_on_is_told_while_it_does(tools: Tools, port: int) -> None:
+    shell = await tools.create("bash --norc", wait_for="[$#] $")
+    assert "listens" not in await tools.state(shell)
+
+    await tools.send(shell, f"{python(SERVE)} {port} & Enter", wait_for=f"port {port}")
+    blocks, facts = await tools.answer("wait", pane_id=shell, pattern=f"port {port}")
+    assert facts["listens"] == [f"127.0.0.1:{port}"]
+    assert f", awaits keys, listens 127.0.0.1:{port};" in blocks[-1]
+    assert (await listed(tools, shell))["listens"] == facts["listens"]
+
+    await tools.send(shell, "kill %1; wait Enter", wait_for="Terminated")
+    assert "listens" not in await tools.state(shell)
+
+
+async def test_status_tells_only_where_a_server_listens_that_accepts(tools: Tools) -> None:
+    accepts = python(
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s); s.accept()"
+    )
+    blocks, facts = await tools.answer("create_pane", command=accepts, timeout_s=30)
+    [address] = facts["listens"]
+
+    assert facts["blocked_on"] == f"accepts on {address}"
+    assert f", listens {address}; at rest;" in blocks[-1]
+
+
+async def test_port_of_another_pane_is_not_told(tools: Tools, port: int) -> None:
+    before = await tools.create("sleep 1000")
+    server = await serve(tools, port)
+    after = await tools.create("sleep 1000")
+
+    rows = {row["id"]: row.get("listens") for row in await tools.json("list_panes")}
+
+    assert rows == {before: None, server: [f"127.0.0.1:{port}"], after: None}
+
+
+async def test_create_returns_once_its_program_listens(tools: Tools, port: int, gate: Gate) -> None:
+    command = f"{python(SERVE_LATER)} {port} {gate} & wait"
+    pane_id = await tools.create(command)
+    assert (await tools.answer("wait", pane_id=pane_id, port=port, timeout_s=0))[1][
+        "reason"
+    ] == "timed_out"
+    await gate.open()
+
+    blocks, facts = await tools.answer("wait", pane_id=pane_id, port=port)
+
+    assert facts["reason"] == "listens"
+    assert f"; listens on {port}; cursor" in blocks[-1]
+    assert facts["listens"] == [f"127.0.0.1:{port}"]
+
+
+async def test_wait_of_a_new_pane_for_its_port_ends(tools: Tools, port: int) -> None:
+    command = f"{python(SERVE)} {port}"
+    _, facts = await tools.answer("create_pane", command=command, port=port)
+
+    assert facts["reason"] == "listens"
+
+
+async def test_wait_for_a_port_ends_with_its_program(tools: Tools, port: int) -> None:
+    _, facts = await tools.answer("create_pane", command="exit 3", port=port)
+
+    assert (facts["reason"], facts["exit_code"]) == ("exited", 3)
+
+
+async def test_port_that_another_pane_has_is_named(tools: Tools, port: int) -> None:
+    server = await serve(tools, port, name="web")
+    blocks, facts = await tools.answer(
+        "create_pane", command=f"{python(SERVE)} {port}", timeout_s=30
+    )
+
+    assert facts["exit_code"] == 1
+    assert f"; port {port}: held by {server} web; cursor" in blocks[-1]
+
+
+async def test_port_that_a_process_elsewhere_has_is_named(tools: Tools, taken: int) -> None:
+    blocks, facts = await tools.answer("create_pane", command="exit 1", port=taken)
+
+    assert facts["reason"] == "exited"
+    assert re.search(rf"; port {taken}: held by \S+ \(pid \d+\); cursor", blocks[-1])
+
+
+async def test_run_names_who_has_its_port(tools: Tools, taken: int) -> None:
+    message = f"Error: listen EADDRINUSE: address already in use :::{taken}"
+    blocks, _ = await tools.answer("run", command=f"echo '{message}'; exit 1")
+
+    assert re.search(rf"; port {taken}: held by \S+ \(pid \d+\); cursor", blocks[-1])
+
+
+async def test_port_that_was_left_by_the_pane_itself_is_named(tools: Tools, port: int) -> None:
+    shell = await tools.create("bash --norc", wait_for="[$#] $")
+    line = f"{python(SERVE)} {port}"
+    await tools.send(shell, f"{line} & Enter", wait_for=f"port {port}")
+
+    blocks = await tools.send(shell, f"{line} Enter", wait_for="already in use")
+
+    assert re.search(rf"; port {port}: held by \S+ \(pid \d+\) of this pane;", blocks[-1])
+
+
+async def test_port_that_nobody_has_is_not_named(tools: Tools, port: int) -> None:
+    message = json.dumps(f"bind: address already in use: 127.0.0.1:{port}")
+    blocks, _ = await tools.answer("run", command=f"echo {message}; exit 1")
+
+    assert "held by" not in blocks[-1]

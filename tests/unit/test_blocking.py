@@ -1,0 +1,397 @@
+"""What programs are blocked on: real ones in real situations, all started together.
+
+Each situation comes to its wait by itself, and stays there until it is killed. Those that run, or
+whose wait is not clear, must have no words at any look.
+"""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import PATIENCE_S, ask_until, wait_until
+
+from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.linux.blocking import Blocked, blocked_on
+
+# All programs are started once, beside each other.
+pytestmark = pytest.mark.xdist_group("blocking")
+
+PYTHON = [sys.executable, "-S", "-E", "-c"]
+LOOKS, LOOK_S = 6, 0.01
+PREPARE = """import ctypes, fcntl, os, select, signal, socket, subprocess, sys, threading, time
+def pair():
+    server = socket.create_server(('127.0.0.1', 0))
+    client = socket.create_connection(server.getsockname())
+    return server, client, server.accept()[0]
+"""
+
+
+def python(program: str) -> list[str]:
+    return [*PYTHON, PREPARE + program]
+
+
+def sh(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+def bash(script: str) -> list[str]:
+    return ["bash", "--norc", "-c", script]
+
+
+PORT = r"127\.0\.0\.1:\d+"
+ASYNC = "import asyncio\nasync def main():\n {}\nasyncio.run(main())"
+
+# A command, and the pattern for what it is blocked on.
+BLOCKED = {
+    # Pipes and FIFOs.
+    "reads its own pipe": (
+        python("r, w = os.pipe(); os.read(r, 1)"),
+        r"reads a pipe that only it writes \(fd \d+\)",
+    ),
+    "writes to its own pipe": (
+        python("r, w = os.pipe(); os.write(w, bytes(1 << 20))"),
+        r"writes to a pipe that only it reads \(fd \d+\)",
+    ),
+    "reads another's pipe": (["cat"], r"reads a pipe \(fd 0\)"),
+    "reads a pipe that a child has, too": (
+        python("r, w = os.pipe(); os.fork() or time.sleep(1000); os.read(r, 1)"),
+        r"reads a pipe \(fd \d+\)",
+    ),
+    "writes to a pipe that a child reads no more": (
+        python(
+            "c = subprocess.Popen(['sleep', '1000'], stdin=subprocess.PIPE)\n"
+            "c.stdin.write(bytes(1 << 20))"
+        ),
+        r"writes to a pipe \(fd \d+\)",
+    ),
+    "opens a FIFO to read": (
+        sh("mkfifo fifo1; exec cat fifo1"),
+        r"opens the FIFO fifo1, which nobody writes",
+    ),
+    "opens a FIFO to write": (
+        python("os.mkfifo('fifo2'); open('fifo2', 'w')"),
+        r"opens the FIFO fifo2, which nobody reads",
+    ),
+    "opens a FIFO by its full path": (
+        python("os.mkfifo('fifo3'); open(os.path.abspath('fifo3'))"),
+        r"opens the FIFO /\S+/fifo3, which nobody writes",
+    ),
+    "reads its own FIFO": (
+        python("os.mkfifo('fifo4'); os.read(os.open('fifo4', os.O_RDWR), 1)"),
+        r"reads the FIFO /\S+/fifo4 that only it writes \(fd \d+\)",
+    ),
+    "selects a pipe that a child has": (
+        python(
+            "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE)\n"
+            "select.select([c.stdout], [], [])"
+        ),
+        r"reads a pipe \(fd \d+\)",
+    ),
+    "communicates with a child": (
+        python("subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)"),
+        r"reads a pipe \(fd \d+\) or a pipe \(fd \d+\)",
+    ),
+    # Sockets.
+    "accepts": (
+        python("s = socket.create_server(('127.0.0.1', 0)); s.accept()"),
+        rf"accepts on {PORT}",
+    ),
+    "accepts on all addresses": (
+        python("s = socket.create_server(('', 0)); s.accept()"),
+        r"accepts on 0\.0\.0\.0:\d+",
+    ),
+    "accepts on all addresses of both kinds": (
+        python(
+            "s = socket.create_server(('', 0), family=socket.AF_INET6, dualstack_ipv6=True)\n"
+            "s.accept()"
+        ),
+        r"accepts on \*:\d+",
+    ),
+    "serves HTTP": (
+        [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1"],
+        rf"accepts on {PORT}",
+    ),
+    "serves in an event loop": (
+        python(
+            ASYNC.format("await (await asyncio.start_server(print, '127.0.0.1')).serve_forever()")
+        ),
+        rf"accepts on {PORT}",
+    ),
+    "reads a server that has not accepted": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0)); os.fork() or time.sleep(1000)\n"
+            "socket.create_connection(s.getsockname()).recv(1)"
+        ),
+        rf"reads {PORT}, which has not accepted it \(fd \d+\)",
+    ),
+    "reads itself": (
+        python("s, c, a = pair(); c.recv(1)"),
+        rf"reads {PORT}, whose other end it has itself \(fd \d+\)",
+    ),
+    "writes to itself": (
+        python("s, c, a = pair(); c.sendall(bytes(1 << 26))"),
+        rf"writes to {PORT}, whose other end it has itself \(fd \d+\)",
+    ),
+    "reads a server elsewhere": (
+        python("s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER']))); s.recv(1)"),
+        rf"reads {PORT} \(fd \d+\)",
+    ),
+    "polls a server elsewhere": (
+        python(
+            "s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "s.settimeout(1000); s.recv(1)"
+        ),
+        rf"reads {PORT} \(fd \d+\)",
+    ),
+    "selects a server for urgent data as well": (
+        python(
+            "s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "select.select([s], [], [s])"
+        ),
+        rf"reads {PORT} \(fd \d+\)",
+    ),
+    "waits for all events of a server": (
+        python(
+            "s = socket.create_connection(('127.0.0.1', int(os.environ['SERVER'])))\n"
+            "e = select.epoll(); e.register(s, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)\n"
+            "e.poll(); e.poll()"
+        ),
+        rf"waits for {PORT} \(fd \d+\)",
+    ),
+    "waits for all events of a pipe and a listener": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0)); both = select.EPOLLIN | select.EPOLLOUT\n"
+            "e = select.epoll(); e.register(s, both); e.register(0, both); e.poll()"
+        ),
+        rf"accepts on {PORT} or reads a pipe \(fd 0\)",
+    ),
+    "reads a pair that it has": (
+        python("a, b = socket.socketpair(); a.recv(1)"),
+        r"reads a socket whose other end it has itself \(fd \d+\)",
+    ),
+    "reads a pair of which a child has one": (
+        python(
+            "a, b = socket.socketpair()\n"
+            "if os.fork(): b.close(); a.recv(1)\n"
+            "else: a.close(); time.sleep(1000)"
+        ),
+        r"reads a socket \(fd \d+\)",
+    ),
+    "accepts on a path": (
+        python("s = socket.socket(socket.AF_UNIX); s.bind('sock'); s.listen(); s.accept()"),
+        r"accepts on sock",
+    ),
+    "reads UDP": (
+        python("s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 0)); s.recv(1)"),
+        rf"reads UDP {PORT} \(fd \d+\)",
+    ),
+    # Locks.
+    "waits for its own lock": (
+        python("lock = threading.Lock(); lock.acquire(); lock.acquire()"),
+        r"waits for a lock that only it can release \(futex\)",
+    ),
+    "waits for a lock with a timeout": (
+        python("threading.Event().wait(1000)"),
+        r"waits for a lock \(futex\)",
+    ),
+    "waits for two threads in a deadlock": (
+        python(
+            "a, b, met = threading.Lock(), threading.Lock(), threading.Barrier(2)\n"
+            "def take(one, other):\n"
+            " with one:\n"
+            "  met.wait()\n"
+            "  with other: pass\n"
+            "threads = [threading.Thread(target=take, args=x) for x in ((a, b), (b, a))]\n"
+            "for t in threads: t.start()\n"
+            "for t in threads: t.join()"
+        ),
+        r"waits for locks in all 3 threads \(futex\)",
+    ),
+    "joins a thread that accepts": (
+        python(
+            "s = socket.create_server(('127.0.0.1', 0))\n"
+            "t = threading.Thread(target=s.accept); t.start(); t.join()"
+        ),
+        rf"a thread accepts on {PORT}",
+    ),
+    "flocks what another has": (
+        sh("exec 9>lock1; flock 9; flock lock1 true; :"),
+        r"flock \(pid \d+\) waits for a lock on /\S+/lock1 \(fd \d+\)",
+    ),
+    "flocks what it has itself": (
+        python(
+            "a, b = open('lock2', 'w'), open('lock2'); fcntl.flock(a, fcntl.LOCK_EX)\n"
+            "fcntl.flock(b, fcntl.LOCK_EX)"
+        ),
+        r"waits for a lock on /\S+/lock2 that it holds itself \(fd \d+\)",
+    ),
+    "locks what its child has": (
+        python(
+            "f = open('lock3', 'w'); r, w = os.pipe()\n"
+            "if os.fork(): os.read(r, 1); fcntl.lockf(f, fcntl.LOCK_EX)\n"
+            "else: fcntl.lockf(f, fcntl.LOCK_EX); os.write(w, b'x'); time.sleep(1000)"
+        ),
+        r"waits for a lock on /\S+/lock3 that pid \d+ holds \(fd \d+\)",
+    ),
+    "waits in an event loop for a thread": (
+        python(ASYNC.format("await asyncio.to_thread(signal.pause)")),
+        r"a thread waits for a signal",
+    ),
+    # Children.
+    "waits for a child": (sh("sleep 1000; :"), r"sleep \(pid \d+\) sleeps"),
+    "waits for a child of a child": (
+        bash("bash --norc -c 'sleep 1000; :'; :"),
+        r"sleep \(pid \d+\) sleeps",
+    ),
+    "runs a child": (
+        python("subprocess.run(['sleep', '1000'])"),
+        r"sleep \(pid \d+\) sleeps",
+    ),
+    "waits for a child by timeout": (
+        ["timeout", "1000", *python("socket.create_server(('127.0.0.1', 0)).accept()")],
+        rf"\S+ \(pid \d+\) accepts on {PORT}",
+    ),
+    "waits for two children": (
+        bash("sleep 1000 & sleep 1001 & wait"),
+        r"waits for pids \d+, \d+",
+    ),
+    "waits for a pipeline": (
+        sh("sleep 1000 | cat | cat; :"),
+        r"sleep \(pid \d+\) sleeps",
+    ),
+    "waits for a reader of a pipeline": (
+        sh("cat /dev/zero | sleep 1000; :"),
+        r"sleep \(pid \d+\) sleeps",
+    ),
+    "waits for a pidfd": (
+        python(
+            "c = subprocess.Popen(['sleep', '1000']); p = select.poll()\n"
+            "p.register(os.pidfd_open(c.pid), 1); p.poll()"
+        ),
+        r"waits for pid \d+",
+    ),
+    # Time, signals and events.
+    "sleeps": (["sleep", "1000"], r"sleeps"),
+    "sleeps in Python": (python("time.sleep(1000)"), r"sleeps"),
+    "sleeps by select": (python("select.select([], [], [], 1000)"), r"sleeps"),
+    "sleeps in an event loop": (python(ASYNC.format("await asyncio.sleep(1000)")), r"sleeps"),
+    "awaits what never comes in an event loop": (
+        python(ASYNC.format("await asyncio.Event().wait()")),
+        r"waits for an event of its own",
+    ),
+    "pauses": (python("signal.pause()"), r"waits for a signal"),
+    "waits for a signal": (
+        python("signal.sigwait([signal.SIGUSR1])"),
+        r"waits for a signal",
+    ),
+    "is stopped": (sh("kill -STOP $$; :"), r"is stopped"),
+    "is stopped as a child": (sh("sh -c 'kill -STOP $$'; :"), r"sh \(pid \d+\) is stopped"),
+    "follows a file": (sh("touch log; exec tail -f log"), r"waits for changes of files|sleeps"),
+}
+
+READY = "open('ready', 'w').close()\n"
+LOOP = READY + "while True: pass"
+# What runs, or is not clear.
+UNBLOCKED = {
+    "polls for a hang-up": python(
+        READY + "r, w = os.pipe(); p = select.poll(); p.register(r, 0); p.poll()"
+    ),
+    "selects for urgent data": python(READY + "s, c, a = pair(); select.select([], [], [c])"),
+    "runs": python(LOOP),
+    "runs in a thread": python(f"threading.Thread(target=lambda: exec({LOOP!r})).start()"),
+    "runs in a child": ["sh", "-c", f"{shlex.join(python(LOOP))}; :"],
+    "runs in one of two children": bash(f"sleep 1000 & {shlex.join(python(LOOP))} & wait"),
+    "runs in a child with a group of its own": ["timeout", "1000", *python(LOOP)],
+    "runs below a child that waits": sh(
+        shlex.join(["timeout", "1000", "sh", "-c", f"{shlex.join(python(LOOP))}; :"]) + "; :"
+    ),
+    "joins two threads that do different things": python(
+        "s = socket.create_server(('127.0.0.1', 0))\n"
+        "for t in (s.accept, signal.pause): threading.Thread(target=t).start()\n" + READY
+    ),
+}
+
+
+def nice(command: list[str]) -> list[str]:
+    """Let others have the processor."""
+    return ["nice", "-n", "19", *command]
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+    """Start all programs, and return their pids."""
+    directory = tmp_path_factory.mktemp("blocking")
+    commands = {name: command for name, (command, _) in BLOCKED.items()}
+    server = socket.create_server(("127.0.0.1", 0))
+    env = {**os.environ, "SERVER": str(server.getsockname()[1])}
+    with ExitStack() as stack:
+        stack.enter_context(server)
+        started = {}
+        for name, command in commands.items():
+            started[name] = subprocess.Popen(
+                command,
+                cwd=directory,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        server.settimeout(PATIENCE_S)
+        accepted = [server.accept() for _ in range(4)]
+        yield {name: process.pid for name, process in started.items()}
+        for connection, _ in accepted:
+            connection.close()
+        for process in started.values():
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    below = processes.descendants(process.pid)
+    processes.send_signals([process.pid, *below], signal.SIGKILL)
+    process.wait()
+    if process.stdin:
+        process.stdin.close()
+
+
+def look(pid: int) -> Blocked | None:
+    return blocked_on(pid, str, partial(processes.descendants, os.getpid()))
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
+    pattern = re.compile(BLOCKED[name][1])
+
+    def is_so(blocked: Blocked | None) -> bool:
+        return blocked is not None and bool(pattern.fullmatch(blocked.text))
+
+    blocked = ask_until(lambda: look(programs[name]), is_so)
+
+    assert blocked
+    assert blocked.is_still_so() or name == "serves HTTP"  # which looks at a clock
+
+
+@pytest.mark.parametrize("name", UNBLOCKED)
+def test_program_that_runs_is_not_blocked(name: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        nice(UNBLOCKED[name]), cwd=tmp_path, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        wait_until((tmp_path / "ready").exists)
+        seen = []
+        for _ in range(LOOKS):
+            seen.append(look(process.pid))
+            time.sleep(LOOK_S)
+        assert not any(seen)
+    finally:
+        end(process)

@@ -1,0 +1,136 @@
+"""How a report shows a screen: whole, or what has changed since a result showed it."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, Excerpt, folded
+from tmux_debug_mcp.panes.capturing import ScreenRows
+from tmux_debug_mcp.panes.pane import Shown
+from tmux_debug_mcp.panes.reports import screen_excerpt
+
+MENU = ["Menu", "", "  first item", "  second item", "  third item", "", "Enter chooses"]
+
+
+def screen(rows: Sequence[str], highlighted: int | None = None) -> ScreenRows:
+    return ScreenRows(list(rows), (80, 24), is_alternate=True, highlighted=highlighted)
+
+
+def shown(rows: Sequence[str], highlighted: int | None = None, *, is_whole: bool = True) -> Shown:
+    return Shown(100, list(rows), highlighted, is_whole)
+
+
+def with_row(number: int, row: str) -> list[str]:
+    return [*MENU[:number], row, *MENU[number + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "lines", "notes"),
+    [
+        (screen(MENU), None, MENU, []),
+        (screen(MENU), shown(MENU), ["[screen unchanged]"], [0]),
+        (screen(MENU), shown(MENU, is_whole=False), MENU, []),
+        (screen(with_row(3, "  2nd")), shown(MENU), ["[row 4]", "  2nd"], [0]),
+        (screen(with_row(3, "")), shown(MENU), ["[row 4 blank]"], [0]),
+        (
+            screen([*with_row(3, "  2nd")[:4], "  3rd", *MENU[5:]]),
+            shown(MENU),
+            ["[rows 4-5]", "  2nd", "  3rd"],
+            [0],
+        ),
+        (
+            screen(["New", *MENU[1:4], "  3rd", *MENU[5:]]),
+            shown(MENU),
+            ["[row 1]", "New", "[row 5]", "  3rd"],
+            [0, 2],
+        ),
+        (screen(MENU[:-1]), shown(MENU), ["[row 7 blank]"], [0]),
+        (screen(MENU[:-3]), shown([*MENU[:-3], "x", "y"]), ["[rows 5-6 blank]"], [0]),
+        (screen([*MENU, "", "Help"]), shown(MENU), ["[row 9]", "Help"], [0]),
+        # A row that is blank among others that are not, in one group.
+        (
+            screen([*MENU[:2], "  1st", "", "  3rd", *MENU[5:]]),
+            shown(MENU),
+            ["[rows 3-5]", "  1st", "", "  3rd"],
+            [0],
+        ),
+        # All has changed: it is cheaper whole.
+        (screen(["a", "b"]), shown(["c", "d"]), ["a", "b"], []),
+    ],
+)
+def test_rows_that_have_changed_come_with_their_numbers(
+    now: ScreenRows, before: Shown | None, lines: list[str], notes: list[int]
+) -> None:
+    assert screen_excerpt(now, before, None, 1000) == Excerpt(lines, notes)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "lines"),
+    [
+        (screen(MENU, 2), None, [*MENU, "[row 3 is highlighted]"]),
+        (screen(MENU, 3), shown(MENU, 2), ["[row 4 is highlighted]"]),
+        (screen(MENU, 3), shown(MENU), ["[row 4 is highlighted]"]),
+        (screen(MENU), shown(MENU, 2), ["[no row is highlighted]"]),
+        (screen(MENU, 2), shown(MENU, 2), ["[screen unchanged]"]),
+        (screen(MENU, 2), shown(MENU, 2, is_whole=False), [*MENU, "[row 3 is highlighted]"]),
+        (screen(with_row(3, "  2nd"), 3), shown(MENU, 3), ["[row 4]", "  2nd"]),
+        (
+            screen(with_row(3, "  2nd"), 3),
+            shown(MENU, 2),
+            ["[row 4]", "  2nd", "[row 4 is highlighted]"],
+        ),
+    ],
+)
+def test_row_that_is_highlighted_is_named_when_it_is_new(
+    now: ScreenRows, before: Shown | None, lines: list[str]
+) -> None:
+    excerpt = screen_excerpt(now, before, None, 1000)
+    assert excerpt.lines == lines
+    assert excerpt.notes == [n for n, line in enumerate(lines) if line.startswith("[")]
+
+
+@pytest.mark.parametrize("number", range(50))
+@pytest.mark.parametrize("is_match", [True, False])
+def test_row_that_matches_or_is_highlighted_stays_of_a_screen_that_is_cut(
+    number: int, *, is_match: bool
+) -> None:
+    rows = [f"row {row} ".ljust(90, "x") for row in range(50)]
+    now = screen(rows, 49 - number if is_match else number)
+    excerpt = screen_excerpt(now, None, number if is_match else None, 1000)
+
+    assert rows[number] in excerpt.lines
+    assert excerpt.cut_bytes
+    assert len(excerpt.text) <= 1000 + GAP_CHARACTERS
+
+
+ROWS = st.lists(st.sampled_from(["", "a", "bb", "  c", "dddd"]), max_size=12)
+
+
+@given(ROWS, ROWS, st.integers(0, 3))
+def test_screen_can_be_told_from_the_one_before_and_the_changes(
+    before: list[str], now: list[str], blanks: int
+) -> None:
+    """Whoever has the screen that was shown, and applies what comes now, has the screen."""
+    before = [*before, *["x"] * bool(before)]
+    now = [*now, *[""] * blanks, *["x"] * bool(now)]
+    excerpt = screen_excerpt(screen(now), shown(before), None, 1000)
+    if excerpt.lines == ["[screen unchanged]"]:
+        assert now == before
+        return
+    if not excerpt.lines[:1] or not excerpt.lines[0].startswith("[row"):
+        assert excerpt == folded(Excerpt(now, []))
+        return
+    rows = [*before, *[""] * (len(now) - len(before))]
+    lines = iter(excerpt.lines)
+    for line in lines:
+        found = re.fullmatch(r"\[rows? (\d+)(?:-(\d+))?( blank)?\]", line)
+        assert found
+        first, last = int(found[1]), int(found[2] or found[1])
+        for number in range(first - 1, last):
+            rows[number] = "" if found[3] else next(lines)
+    while rows and not rows[-1]:
+        rows.pop()
+    assert rows == now

@@ -1,0 +1,668 @@
+"""What a program is blocked on: the call that it is in, and what the call is about.
+
+Told in words that follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. A pipe or
+a socket whose other end only the same process has is named as that, since nobody else can end such
+a wait. Nothing is guessed: what runs, what is hidden from us and what we don't know has no words.
+
+- A program that waits for its only child is blocked on what the child is.
+- Of several threads the main one tells. While that waits for others, which it does by a lock, the
+  others tell, where all that do something else do the same.
+- What is read here can change meanwhile. So the calls of all threads are read again at the end.
+
+Sources: proc(5), syscalls(2), futex(2), epoll(7), fifo(7), pidfd_open(2).
+"""
+
+import os
+import re
+import signal
+import socket
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from . import calls, processes, sockets, terminals
+from .waits import Thread
+
+# Bounds for the time that this takes: processes on the way down, threads of each, files of all
+# processes that may have the other end of a pipe.
+_MAX_DEPTH = 16
+_MAX_THREADS = 64
+_MAX_FILES = 4096
+# So many things that one call waits for are named.
+_MAX_NAMED = 3
+_MAX_PATH_BYTES = 4096
+
+_READS = {"read", "readv", "pread64", "preadv", "recvfrom", "recvmsg", "recvmmsg"}
+_ACCEPTS = {"accept", "accept4"}
+_WRITES = {"write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"}
+_POLLS = {"poll", "ppoll", "restarted_poll"}
+_EPOLLS = {"epoll_wait", "epoll_pwait", "epoll_pwait2"}
+_SELECTS = {"select", "pselect6"}
+_OPENS = {"open", "openat"}
+_CHILD_WAITS = {"wait4", "waitid"}
+# Calls that need no further look, and what they wait for.
+_PLAIN = {
+    "nanosleep": "sleeps",
+    "clock_nanosleep": "sleeps",
+    "semop": "waits for a semaphore",
+    "semtimedop": "waits for a semaphore",
+    "msgrcv": "waits for a message",
+    "msgsnd": "waits for room for a message",
+    "mq_timedreceive": "waits for a message",
+    "mq_timedsend": "waits for room for a message",
+    "pause": "waits for a signal",
+    "rt_sigsuspend": "waits for a signal",
+    "rt_sigtimedwait": "waits for a signal",
+}
+# What files without a path are, and what it means to read them.
+_ANONYMOUS = {
+    "anon_inode:inotify": "waits for changes of files",
+    "anon_inode:[fanotify]": "waits for changes of files",
+    "anon_inode:[timerfd]": "waits for a timer",
+    "anon_inode:[signalfd]": "waits for a signal",
+    "anon_inode:[eventfd]": "waits for an event (eventfd)",
+}
+_PIDFD = re.compile(r"(anon_inode:\[pidfd\]|pidfd:)")
+# An event loop that only its own threads or signals can wake.
+_OWN_EVENT = "waits for an event of its own"
+_EVENTFD, _EPOLL = "anon_inode:[eventfd]", "anon_inode:[eventpoll]"
+
+# Events of poll(2) and epoll(7): input and output. Hang-ups and errors come without being asked.
+_IN, _OUT = 0x0001 | 0x0040, 0x0004 | 0x0100
+_FUTEX_PRIVATE = 128
+_FUTEX_COMMANDS = 0x7F
+_FUTEX_WAITS = (0, 6, 9, 11, 13)  # WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2
+_LOCKING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
+# waitid(2): which children.
+_P_PID, _P_PIDFD = 1, 3
+_AT_FDCWD = -100
+_DEV_TTY = os.makedev(5, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a program is blocked on.
+
+    Attributes:
+        text: What it does, in words that follow "it".
+        groups: The process groups of the processes that were looked at.
+        threads: The threads that this was read from, with the processor time that each had used.
+            As long as they don't run, it stays so.
+    """
+
+    text: str
+    groups: frozenset[int]
+    threads: tuple[tuple[Thread, int], ...]
+
+    def is_still_so(self) -> bool:
+        """Tell whether none of the threads has run since."""
+        return all(processes.cpu_ns(*thread) == spent for thread, spent in self.threads)
+
+
+class _UnknownError(Exception):
+    """What a process is blocked on is hidden or not clear."""
+
+
+class _RunningError(_UnknownError):
+    """A process runs, or has ended."""
+
+
+def blocked_on(
+    pid: int, plain: Callable[[str], str], others: Callable[[], Iterable[int]]
+) -> Blocked | None:
+    """Return what a process is blocked on, None if it runs or if that can't be told for sure.
+
+    Args:
+        pid: The process.
+        plain: Makes names and paths, which programs choose, safe to print.
+        others: Returns all processes that may have the other ends of its pipes.
+    """
+    look = _Look(plain, others)
+    try:
+        text = look.process(pid)
+        look.check_unchanged()
+    except _UnknownError:
+        return None
+    spent = tuple((thread, seen) for thread, (_, seen) in look.calls.items())
+    return Blocked(text, frozenset(look.groups), spent)
+
+
+class _Look:
+    """One look at a process, and at those that it waits for.
+
+    Attributes:
+        calls: The call of each thread, and the processor time that it had used before.
+        groups: The process groups of the processes.
+    """
+
+    def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
+        self._plain = plain
+        self._others = others
+        self.calls: dict[Thread, tuple[calls.Call, int]] = {}
+        self.groups: set[int] = set()
+
+    def check_unchanged(self) -> None:
+        for (pid, thread), (call, spent) in self.calls.items():
+            if calls.call_of(pid, thread) != call or processes.cpu_ns(pid, thread) != spent:
+                raise _RunningError
+
+    def process(self, pid: int, depth: int = 0) -> str:
+        """Return what a process is blocked on."""
+        about = processes.read_stat(pid)
+        if about is None or about.state in "ZX" or depth > _MAX_DEPTH:
+            raise _RunningError
+        self.groups.add(about.pgrp)
+        if about.state == "T":
+            return "is stopped"
+        if not _has_64_bits(pid):  # its calls have other numbers
+            raise _UnknownError
+        threads = self._read_calls(pid)
+        names = {one: self.calls[pid, one][0].name for one in threads}
+        if str(pid) not in names:  # the main thread may end before the others
+            raise _UnknownError
+        # What the main thread does, unless that is to wait for others.
+        text = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
+        if text not in (None, _OWN_EVENT):
+            return text
+        busy = [one for one, name in names.items() if name != "futex"]
+        texts = {self._call(pid, one, depth) for one in busy} - {_OWN_EVENT}
+        if len(texts) == 1:
+            [other] = texts
+            return other if _is_of_child(other) else f"a thread {other}"
+        if text:
+            return text
+        if texts:
+            raise _UnknownError
+        return self._locks(pid, threads)
+
+    def _read_calls(self, pid: int) -> list[str]:
+        """Read the calls of a process, and return its threads."""
+        threads = processes.threads(pid, _MAX_THREADS + 1)
+        if len(threads) > _MAX_THREADS:
+            raise _UnknownError
+        for thread in threads:
+            spent = processes.cpu_ns(pid, thread)
+            call = calls.call_of(pid, thread)
+            if call is None:
+                raise _UnknownError
+            if not call.arguments or not processes.is_asleep(pid, thread):
+                raise _RunningError
+            self.calls[pid, thread] = call, spent
+        return threads
+
+    def _locks(self, pid: int, threads: Sequence[str]) -> str:
+        """Return what a process waits for whose threads wait for locks, and none for more."""
+        ways = [self.calls[pid, one][0] for one in threads]
+        waits = [call.arguments for call in ways if call.name == "futex"]
+        if any(wait[1] & _FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
+            raise _UnknownError
+        can_end = any(wait[3] or not wait[1] & _FUTEX_PRIVATE for wait in waits)
+        if can_end or len(waits) < len(threads):  # by a timeout, a process or another thread
+            return "waits for a lock (futex)"
+        if len(threads) == 1:
+            return "waits for a lock that only it can release (futex)"
+        return f"waits for locks in all {len(threads)} threads (futex)"
+
+    def _call(self, pid: int, thread: str, depth: int) -> str:
+        """Return what a thread is blocked on."""
+        name, arguments, _ = self.calls[pid, thread][0]
+        files = _Files(pid, thread, self._plain, self._others)
+        if name in _PLAIN:
+            if name == "rt_sigsuspend":
+                return self._signal(pid, depth)
+            return _PLAIN[name]
+        if name in _CHILD_WAITS:
+            return self._children(pid, files, name, arguments, depth)
+        if name in _READS | _ACCEPTS:
+            return files.read(arguments[0])
+        if name in _WRITES:
+            return files.write(arguments[0])
+        if name == "connect":
+            return files.connect(arguments[0])
+        if name in _POLLS | _SELECTS | _EPOLLS:
+            awaited, has_timeout = self._awaited(pid, files, name, arguments)
+            return files.among(awaited, has_timeout=has_timeout)
+        if name == "flock" or (name == "fcntl" and arguments[1] in _LOCKING):
+            return files.lock(arguments[0])
+        if name in _OPENS:
+            return files.open(name, arguments)
+        raise _UnknownError
+
+    @staticmethod
+    def _awaited(
+        pid: int, files: "_Files", name: str, arguments: Sequence[int]
+    ) -> tuple[list[tuple[int, int]], bool]:
+        """Return the files that a call waits for, with events, and whether it has a timeout."""
+        if name in _POLLS:
+            has_timeout = name != "restarted_poll" and _is_timeout(name, arguments[2])
+            return list(calls.polled(pid, arguments[0], arguments[1])), has_timeout
+        if name in _EPOLLS:
+            awaited = calls.epolled(files.directory, _signed(arguments[0]))
+            return list(awaited), _is_timeout(name, arguments[3])
+        count, reading, writing, failing, timeout, *_ = arguments
+        sets = ((reading, _IN), (writing, _OUT), (failing, 0))
+        selected = [
+            (fd, mask) for address, mask in sets for fd in calls.selected(pid, count, address)
+        ]
+        return selected, bool(timeout)
+
+    def _signal(self, pid: int, depth: int) -> str:
+        """Return what a process waits for that waits for a signal: the end of its only child?"""
+        status = processes.read(f"/proc/{pid}/status")
+        masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
+        bit = 1 << (signal.SIGCHLD - 1)
+        catches = int(masks.get(b"Cgt", b"0"), 16) & bit
+        blocks = int(masks.get(b"Blk", b"0"), 16) & bit
+        children = _living_children(pid)
+        if catches and not blocks and len(children) == 1:
+            return self._child(children[0], depth)
+        return _PLAIN["rt_sigsuspend"]
+
+    def _children(
+        self, pid: int, files: "_Files", name: str, arguments: Sequence[int], depth: int
+    ) -> str:
+        """Return what a process waits for that waits for a child."""
+        if name == "waitid":
+            kind, number = arguments[0], arguments[1]
+            if kind == _P_PIDFD:
+                number = files.pid_of(_signed(number))
+            wanted = number if kind in (_P_PID, _P_PIDFD) else -1
+        else:
+            wanted = _signed(arguments[0])
+        children = _living_children(pid)
+        if wanted > 0:
+            children = [child for child in children if child == wanted]
+        elif wanted != -1:
+            raise _UnknownError  # children of a process group
+        if not children:
+            raise _UnknownError
+        if len(children) == 1:
+            return self._child(children[0], depth)
+        texts = [self._child(child, depth) for child in children]  # none may run
+        # Of a pipeline, the one for which the others wait.
+        first = [text for text in texts if not _PIPE_WAIT.search(text)]
+        if len(first) == 1:
+            return first[0]
+        if len(children) > _MAX_NAMED:
+            return f"waits for {len(children)} children"
+        return f"waits for pids {', '.join(map(str, children))}"
+
+    def _child(self, pid: int, depth: int) -> str:
+        """Return what the child is blocked on for which a process waits."""
+        before = dict(self.calls)
+        try:
+            text = self.process(pid, depth + 1)
+        except _RunningError:
+            raise
+        except _UnknownError:
+            # It sleeps all the same, perhaps in a call that we don't know.
+            self.calls = before
+            self._read_calls(pid)
+            return f"waits for pid {pid}"
+        if _is_of_child(text):
+            return text
+        child = processes.read_stat(pid)
+        if child is None:
+            raise _UnknownError
+        return f"{self._plain(child.comm)} (pid {pid}) {text}"
+
+
+_NAMES_CHILD = re.compile(r"^(.{1,16} \(pid \d+\) |waits for pids? )")
+_PIPE_WAIT = re.compile(r"\(pid \d+\) (reads|writes to) a pipe ")
+
+
+def _is_of_child(text: str) -> bool:
+    """Tell whether words are about a child already, which they name."""
+    return bool(_NAMES_CHILD.search(text))
+
+
+def _living_children(pid: int) -> list[int]:
+    return [child for child in processes.children(pid) if processes.is_alive(child)]
+
+
+def _has_64_bits(pid: int) -> bool:
+    """Tell whether a process runs a program of 64 bits. Source: elf(5), EI_CLASS."""
+    try:
+        fd = os.open(f"/proc/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(fd, 5) == b"\x7fELF\x02"
+    finally:
+        os.close(fd)
+
+
+def _signed(word: int) -> int:
+    """Return a C int that is an argument."""
+    word &= 0xFFFFFFFF
+    return word - (1 << 32) if word >> 31 else word
+
+
+def _is_timeout(name: str, argument: int) -> bool:
+    """Tell whether a call ends by a timeout: a pointer, or milliseconds, of which -1 means none."""
+    if name in ("poll", "epoll_wait", "epoll_pwait"):
+        return _signed(argument) >= 0
+    return argument != 0
+
+
+class _Files:
+    """The open files of a thread, and what it means to wait for one."""
+
+    def __init__(
+        self,
+        pid: int,
+        thread: str,
+        plain: Callable[[str], str],
+        others: Callable[[], Iterable[int]],
+    ) -> None:
+        self._pid = pid
+        self._plain = plain
+        self._others = others
+        # A thread may have a table of files of its own.
+        self.directory = f"/proc/{pid}/task/{thread}"
+
+    def read(self, fd: int) -> str:
+        """Return what it means to read a file, or to accept from it."""
+        fd = _signed(fd)
+        link = self._link(fd)
+        if link in _ANONYMOUS:
+            return _ANONYMOUS[link]
+        if _PIDFD.match(link):
+            return f"waits for pid {self.pid_of(fd)}"
+        if link.startswith("socket:"):
+            return self._socket(fd, "reads")
+        return f"reads {self._file(fd, link, is_read=True)} (fd {fd})"
+
+    def write(self, fd: int) -> str:
+        """Return what it means to write a file."""
+        fd = _signed(fd)
+        link = self._link(fd)
+        if link.startswith("socket:"):
+            return self._socket(fd, "writes to")
+        return f"writes to {self._file(fd, link, is_read=False)} (fd {fd})"
+
+    def connect(self, fd: int) -> str:
+        """Return what it means to connect a socket."""
+        return self._socket(_signed(fd), "connects to")
+
+    def among(self, files: list[tuple[int, int]], *, has_timeout: bool) -> str:
+        """Return what it means to wait for one of several files, given the events of each."""
+        texts: list[str] = []
+        is_for_itself = False
+        plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
+        for fd, mask in files:  # which grows meanwhile
+            is_for_more = not mask & (_IN | _OUT) and fd not in plain
+            if is_for_more or len(files) > _MAX_FILES:  # such as for a hang-up
+                raise _UnknownError
+            if self._link(fd) == _EPOLL:
+                files += calls.epolled(self.directory, fd)
+            elif mask & _IN and self._wakes_itself(fd):
+                is_for_itself = True
+            else:
+                texts.append(self._either(fd, mask))
+        texts = sorted(dict.fromkeys(texts))
+        if not texts:
+            if has_timeout:
+                return "sleeps"
+            return _OWN_EVENT if is_for_itself else "waits for a signal"
+        if len(texts) > _MAX_NAMED:
+            more = len(texts) - _MAX_NAMED + 1
+            texts = [*texts[: _MAX_NAMED - 1], f"{more} more"]
+        joined = " or ".join(texts)
+        # Words that all begin alike.
+        do_all_read = all(text.startswith("reads ") for text in texts)
+        return joined.replace(" or reads ", " or ") if do_all_read else joined
+
+    def _either(self, fd: int, mask: int) -> str:
+        """Return what it means to wait until a file can be read, written, or one of both."""
+        if not mask & _OUT:
+            return self.read(fd)
+        end = self._end(fd)
+        if end and end.state == sockets.TCP_SYN_SENT:
+            return self.connect(fd)
+        if not mask & _IN:
+            return self.write(fd)
+        # Event loops such as Go's ask for both, of files that can only be read, too.
+        if self._link(fd).startswith("socket:"):
+            return self._socket(fd, "waits for")
+        try:
+            mode = os.lstat(f"{self.directory}/fd/{fd}").st_mode
+        except OSError:
+            raise _UnknownError from None
+        if mode & 0o600 == 0o600:  # noqa: PLR2004  open for both
+            raise _UnknownError
+        return self.read(fd) if mode & 0o400 else self.write(fd)
+
+    def lock(self, fd: int) -> str:
+        """Return what it means to wait for the lock of a file. Source: proc(5), /proc/locks."""
+        fd = _signed(fd)
+        link = self._link(fd)
+        file = self._stat(fd)
+        inode = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}".encode()
+        kind, holders, waits = "", [], False
+        for line in processes.read("/proc/locks").splitlines():
+            words = line.split()
+            is_waiting = words[1] == b"->"
+            words = words[2:] if is_waiting else words[1:]
+            if words[4] != inode:
+                continue
+            if not is_waiting:
+                holders.append((words[0].decode(), int(words[3])))
+            elif int(words[3]) == self._pid:
+                kind, waits = words[0].decode(), True
+        of_kind = {holder for name, holder in holders if name == kind}
+        text = f"waits for a lock on {self._plain(link)}"
+        if waits and of_kind == {self._pid}:
+            text += " that it holds itself"
+        elif waits and len(of_kind) == 1:
+            [holder] = of_kind
+            # It may have passed the lock on to a child, and have ended.
+            if processes.has_open(holder, file):
+                text += f" that pid {holder} holds"
+        return f"{text} (fd {fd})"
+
+    def open(self, name: str, arguments: Sequence[int]) -> str:
+        """Return what it means to open a file: a FIFO waits for whoever opens its other end."""
+        directory = "cwd"
+        if name == "openat":
+            fd = _signed(arguments[0])
+            directory = "cwd" if fd == _AT_FDCWD else f"fd/{fd}"
+            arguments = arguments[1:]
+        path = os.fsdecode(self._string(arguments[0]))
+        if not path:
+            raise _UnknownError
+        base = "root" if path.startswith("/") else directory
+        try:
+            is_fifo = stat.S_ISFIFO(os.stat(f"{self.directory}/{base}/{path}").st_mode)
+        except OSError:
+            raise _UnknownError from None
+        access = arguments[1] & os.O_ACCMODE
+        if not is_fifo or access == os.O_RDWR:
+            raise _UnknownError
+        other = "writes" if access == os.O_RDONLY else "reads"
+        return f"opens the FIFO {self._plain(path)}, which nobody {other}"
+
+    def _string(self, address: int) -> bytes:
+        """Return a C string in the memory of the process; none may be unmapped behind it."""
+        room = 4096 - address % 4096
+        data = calls.memory(self._pid, address, room)
+        if b"\0" not in data:
+            data += calls.memory(self._pid, address + room, _MAX_PATH_BYTES)
+        text, end, _ = data.partition(b"\0")
+        return text if end else b""
+
+    def pid_of(self, fd: int) -> int:
+        """Return the process of a pidfd. Source: proc(5), /proc/PID/fdinfo."""
+        found = re.search(rb"^Pid:\t(\d+)$", self._info(fd), re.MULTILINE)
+        if not found:
+            raise _UnknownError
+        return int(found[1])
+
+    def _info(self, fd: int) -> bytes:
+        return processes.read(f"{self.directory}/fdinfo/{fd}")
+
+    def _link(self, fd: int) -> str:
+        try:
+            return os.readlink(f"{self.directory}/fd/{fd}")
+        except OSError:
+            raise _UnknownError from None
+
+    def _stat(self, fd: int) -> os.stat_result:
+        try:
+            return os.stat(f"{self.directory}/fd/{fd}")
+        except OSError:
+            raise _UnknownError from None
+
+    def _file(self, fd: int, link: str, *, is_read: bool) -> str:
+        """Return the name of a file that is no socket."""
+        file = self._stat(fd)
+        if not stat.S_ISFIFO(file.st_mode):
+            if not link.startswith("/"):
+                raise _UnknownError
+            return "the terminal" if self._is_terminal(file) else self._plain(link)
+        name = "a pipe" if link.startswith("pipe:") else f"the FIFO {self._plain(link)}"
+        if self._holds_other_end(file, is_read=is_read) and self._is_alone_with(file):
+            return f"{name} that only it {'writes' if is_read else 'reads'}"
+        return name
+
+    def _is_terminal(self, file: os.stat_result) -> bool:
+        """Tell whether a file is the controlling terminal of the process."""
+        process = processes.read_stat(self._pid)
+        is_device = process is not None and file.st_rdev == terminals.device(process.tty)
+        return file.st_rdev != 0 and (is_device or file.st_rdev == _DEV_TTY)
+
+    def _holds_other_end(self, file: os.stat_result, *, is_read: bool) -> bool:
+        """Tell whether the process has the other end of a pipe open itself."""
+        permission = 0o200 if is_read else 0o400
+        for number in processes.open_files(self._pid):
+            path = f"/proc/{self._pid}/fd/{number}"
+            try:
+                is_same = os.path.samestat(os.stat(path), file)
+                # The permissions of the link are the mode in which the file was opened.
+                if is_same and os.lstat(path).st_mode & permission:
+                    return True
+            except OSError:
+                continue
+        return False
+
+    def _is_alone_with(self, file: os.stat_result) -> bool:
+        """Tell whether no other process of the pane has a file open."""
+        room = _MAX_FILES
+        for pid in self._others():
+            if pid == self._pid:
+                continue
+            try:
+                numbers = os.listdir(f"/proc/{pid}/fd")
+            except PermissionError:
+                return False
+            except OSError:
+                continue
+            room -= len(numbers)
+            if room < 0:
+                return False
+            for number in numbers:
+                try:
+                    if os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), file):
+                        return False
+                except OSError:
+                    continue
+        return True
+
+    def _wakes_itself(self, fd: int) -> bool:
+        """Tell whether a file is what event loops wake themselves by."""
+        link = self._link(fd)
+        if link == _EVENTFD:
+            return True
+        if link.startswith("pipe:"):
+            return self._holds_other_end(self._stat(fd), is_read=True)
+        if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
+            end = sockets.unix_end(self._stat(fd).st_ino)
+            return bool(end and end.peer and self._has_socket(end.peer))
+        return False
+
+    def _has_socket(self, inode: int) -> bool:
+        return any(inode == one for _, one in sockets.sockets_of(self._pid))
+
+    def _protocol(self, fd: int) -> str:
+        """Return the protocol of a socket as the kernel names it: `TCP`, `UDPv6`, `UNIX-STREAM`."""
+        try:
+            name = os.getxattr(f"{self.directory}/fd/{fd}", "system.sockprotoname")
+        except OSError:
+            return ""
+        return name.rstrip(b"\0").decode(errors="replace")
+
+    def _end(self, fd: int) -> sockets.End | None:
+        """Return what is known of a socket of TCP."""
+        protocol = self._protocol(fd)
+        if not protocol.startswith("TCP"):
+            return None
+        return _find(_ends(protocol), self._stat(fd).st_ino)
+
+    def _socket(self, fd: int, verb: str) -> str:
+        """Return what it means to read, write or connect a socket."""
+        protocol = self._protocol(fd)
+        inode = self._stat(fd).st_ino
+        if protocol.startswith("UNIX"):
+            return self._unix_socket(fd, inode, verb)
+        if not protocol.startswith(("TCP", "UDP")):
+            return f"{verb} a socket (fd {fd})"
+        # The kernel finds sockets that listen at once, and all sockets in milliseconds.
+        end = _find(sockets.listening(), inode)
+        if end:
+            return f"accepts on {end.address}"
+        all_ends = _ends(protocol)
+        end = _find(all_ends, inode)
+        if end and protocol.startswith("UDP"):
+            return f"{verb} UDP {end.peer if end.peer_port else end.address} (fd {fd})"
+        if end is None or not end.peer_port:
+            return f"{verb} a socket (fd {fd})"
+        place = end.peer
+        if _is_ephemeral(end.peer_port) and not _is_ephemeral(end.port):
+            place = f"{end.peer}, which came to :{end.port}"
+        if verb == "connects to":
+            return f"connects to {end.peer} (fd {fd})"
+        other = _other_end(end, all_ends)
+        is_open = other is not None and other.state == sockets.TCP_ESTABLISHED
+        if other and is_open and not other.inode and verb != "writes to":
+            return f"{verb} {end.peer}, which has not accepted it (fd {fd})"
+        if other and self._has_socket(other.inode):
+            place += ", whose other end it has itself"
+        return f"{verb} {place} (fd {fd})"
+
+    def _unix_socket(self, fd: int, inode: int, verb: str) -> str:
+        end = sockets.unix_end(inode)
+        if end is None:
+            return f"{verb} a socket (fd {fd})"
+        if end.is_listening:
+            return f"accepts on {self._plain(end.name)}"
+        peer = sockets.unix_end(end.peer) if end.peer else None
+        name = self._plain((peer.name if peer else "") or end.name) or "a socket"
+        if end.peer and self._has_socket(end.peer):
+            name += " whose other end it has itself"
+        return f"{verb} {name} (fd {fd})"
+
+
+def _ends(protocol: str) -> list[sockets.End]:
+    """Return the sockets of a protocol that the kernel names like `TCPv6`."""
+    number = socket.IPPROTO_UDP if protocol.startswith("UDP") else socket.IPPROTO_TCP
+    family = socket.AF_INET6 if protocol.endswith("v6") else socket.AF_INET
+    return sockets.ends(family, number)
+
+
+def _find(ends: Iterable[sockets.End], inode: int) -> sockets.End | None:
+    return next((end for end in ends if end.inode == inode), None)
+
+
+def _other_end(end: sockets.End, ends: Iterable[sockets.End]) -> sockets.End | None:
+    """Return the other end of a connection, if it is on this machine."""
+    own = end.host, end.port, end.peer_host, end.peer_port
+    for other in ends:
+        if (other.peer_host, other.peer_port, other.host, other.port) == own:
+            return other
+    return None
+
+
+def _is_ephemeral(port: int) -> bool:
+    """Tell whether a port is of those that the kernel gives to who asks for none. Source: ip(7)."""
+    first, last = processes.read("/proc/sys/net/ipv4/ip_local_port_range").split() or (0, 0)
+    return int(first) <= port <= int(last)

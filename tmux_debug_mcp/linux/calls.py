@@ -1,0 +1,224 @@
+"""The system call that a thread is in, by name, and the memory and files that its arguments mean.
+
+The kernel shows us only threads of our user's programs, and none that is ending. Source: proc(5),
+/proc/PID/task/TID/syscall; syscalls(2); the kernel's asm/unistd.h of each machine.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import processes
+
+# System calls that wait for something, by their numbers on each machine.
+_CALLS_OF_MACHINES = {
+    "x86_64": {
+        0: "read",
+        1: "write",
+        2: "open",
+        7: "poll",
+        17: "pread64",
+        18: "pwrite64",
+        19: "readv",
+        20: "writev",
+        23: "select",
+        34: "pause",
+        35: "nanosleep",
+        42: "connect",
+        43: "accept",
+        44: "sendto",
+        45: "recvfrom",
+        46: "sendmsg",
+        47: "recvmsg",
+        61: "wait4",
+        65: "semop",
+        69: "msgsnd",
+        70: "msgrcv",
+        72: "fcntl",
+        73: "flock",
+        128: "rt_sigtimedwait",
+        130: "rt_sigsuspend",
+        202: "futex",
+        219: "restart_syscall",
+        220: "semtimedop",
+        230: "clock_nanosleep",
+        232: "epoll_wait",
+        242: "mq_timedsend",
+        243: "mq_timedreceive",
+        247: "waitid",
+        257: "openat",
+        270: "pselect6",
+        271: "ppoll",
+        281: "epoll_pwait",
+        288: "accept4",
+        295: "preadv",
+        296: "pwritev",
+        299: "recvmmsg",
+        307: "sendmmsg",
+        437: "openat2",
+        441: "epoll_pwait2",
+    },
+    "aarch64": {
+        22: "epoll_pwait",
+        25: "fcntl",
+        32: "flock",
+        56: "openat",
+        63: "read",
+        64: "write",
+        65: "readv",
+        66: "writev",
+        67: "pread64",
+        68: "pwrite64",
+        69: "preadv",
+        70: "pwritev",
+        72: "pselect6",
+        73: "ppoll",
+        95: "waitid",
+        98: "futex",
+        101: "nanosleep",
+        115: "clock_nanosleep",
+        128: "restart_syscall",
+        133: "rt_sigsuspend",
+        137: "rt_sigtimedwait",
+        182: "mq_timedsend",
+        183: "mq_timedreceive",
+        188: "msgrcv",
+        189: "msgsnd",
+        192: "semtimedop",
+        193: "semop",
+        202: "accept",
+        203: "connect",
+        206: "sendto",
+        207: "recvfrom",
+        211: "sendmsg",
+        212: "recvmsg",
+        242: "accept4",
+        243: "recvmmsg",
+        260: "wait4",
+        269: "sendmmsg",
+        437: "openat2",
+        441: "epoll_pwait2",
+    },
+}
+# On other machines, no call is known.
+_CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
+# Part of the name of the kernel's function in which a call sleeps that a signal has interrupted,
+# such as SIGCONT, and the call that goes on then.
+_RESTARTED = {b"poll": "restarted_poll", b"nanosleep": "nanosleep", b"futex": "futex"}
+
+# struct pollfd: fd, events, revents.
+_POLLFD = struct.Struct("<ihh")
+# A program that waits for more files than this is a server, not one that reads a terminal.
+_MAX_FILES = 1024
+
+
+class Call(NamedTuple):
+    """The system call that a thread is in.
+
+    Attributes:
+        name: The name in syscalls(2), "" for none or one that we don't know. A poll(2) that goes on
+            after a signal is `restarted_poll`.
+        arguments: Its six arguments; none if there is no call.
+        is_running: The thread uses a processor or waits for one.
+    """
+
+    name: str = ""
+    arguments: tuple[int, ...] = ()
+    is_running: bool = False
+
+
+def is_known_machine() -> bool:
+    """Tell whether the numbers of system calls are known for this machine."""
+    return bool(_CALLS)
+
+
+def call_of(pid: int, thread: str) -> Call | None:
+    """Return the call that a thread is in, or None if it sleeps and we may not see where.
+
+    A thread that has ended is in no call. Raises OSError if too many files are open.
+    """
+    words = _system_call(pid, thread)
+    if words is None:
+        return None
+    if words == [b"running"]:
+        return Call(is_running=True)
+    if len(words) < 9:  # noqa: PLR2004  "-1 SP PC", or nothing: in no system call
+        return Call()
+    number, *arguments = [int(word, 0) for word in words[:7]]
+    name = _CALLS.get(number, "")
+    if name == "restart_syscall":
+        place = processes.read(f"/proc/{pid}/task/{thread}/wchan")
+        name = next((call for part, call in _RESTARTED.items() if part in place), "")
+    return Call(name, tuple(arguments))
+
+
+def _system_call(pid: int, thread: str) -> list[bytes] | None:
+    """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
+
+    None are there of a thread that has ended. It is None if the thread sleeps, and we may not read
+    them.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, 512).split()
+        finally:
+            os.close(fd)
+    except PermissionError:
+        return None if processes.is_asleep(pid, thread) else []
+    except OSError as error:
+        if error.errno in processes.OUT_OF_FILES:
+            raise
+        return []
+
+
+def memory(pid: int, address: int, size: int) -> bytes:
+    """Return bytes of a process's memory; fewer or none where we can't read it."""
+    try:
+        fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(fd, size, address)
+    except (OSError, OverflowError):
+        return b""
+    finally:
+        os.close(fd)
+
+
+def polled(pid: int, address: int, count: int) -> Iterator[tuple[int, int]]:
+    """Yield the files that a poll(2) waits for, given its array of struct pollfd, and what for.
+
+    That is the mask of events. None are yielded if there are too many.
+    """
+    if count > _MAX_FILES:
+        return
+    data = memory(pid, address, count * _POLLFD.size)
+    whole_entries = len(data) // _POLLFD.size * _POLLFD.size
+    for number, events, _ in _POLLFD.iter_unpack(data[:whole_entries]):
+        if number >= 0:
+            yield number, events
+
+
+def selected(pid: int, count: int, address: int) -> Iterator[int]:
+    """Yield the files of one set of a select(2), given its fd_set, a bit for each file."""
+    if not address or count > _MAX_FILES:
+        return
+    bits = int.from_bytes(memory(pid, address, (count + 7) // 8), "little")
+    for number in range(count):
+        if bits >> number & 1:
+            yield number
+
+
+def epolled(files_of: str, fd: int) -> Iterator[tuple[int, int]]:
+    """Yield the files that an epoll instance waits for, and the mask of events.
+
+    `files_of` is the process or thread, as a directory of /proc. Source: proc(5),
+    /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal except the first
+    number.
+    """
+    for line in processes.read(f"{files_of}/fdinfo/{fd}").splitlines():
+        words = line.split()
+        if words[:1] == [b"tfd:"]:
+            yield int(words[1]), int(words[3], 16)

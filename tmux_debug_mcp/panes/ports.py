@@ -1,0 +1,153 @@
+"""The TCP ports on which a pane's processes listen, and complaints about ports that are taken.
+
+The kernel lists all sockets that listen at once. Whose they are is found in the files of processes,
+which takes as long for each pane. So each pane remembers which sockets are not its own: those that
+listened before it was made, and those that it was found not to have for `Times.settled_s`.
+"""
+
+import re
+from collections.abc import Sequence
+
+from tmux_debug_mcp.clock import Clock
+from tmux_debug_mcp.linux import processes, sockets
+from tmux_debug_mcp.linux.sockets import End
+
+from .place import Place, members
+
+_COMPLAINT = re.compile(
+    r"address (is )?already in use|EADDRINUSE|\bport\b.{0,20} (is|was) (already )?in use"
+    r"|connection in use",
+    re.IGNORECASE,
+)
+_PORT = re.compile(r"\bport\W{0,3}(\d{2,5})\b|:(\d{2,5})\b|', (\d{2,5})\)", re.IGNORECASE)
+# The port stands beside the complaint: in its line, or in one of so many around it.
+_LINES_AROUND = 6
+_NUMBER = re.compile(r"(?<!\d)\d{2,5}(?!\d)")
+
+
+def complaint(text: str) -> list[int] | None:
+    """Return the ports that are named where a program says that one is taken; None if it does not.
+
+    Each may be another number, such as that of a line. Those nearest to the complaint come first.
+    """
+    lowered = text.lower()
+    if "in use" not in lowered and "eaddrinuse" not in lowered:
+        return None
+    lines = text.split("\n")
+    for at in reversed(range(len(lines))):
+        if not _COMPLAINT.search(lines[at]):
+            continue
+        near = sorted(range(len(lines)), key=lambda number: abs(number - at))
+        groups = [found for one in near[: 2 * _LINES_AROUND] for found in _PORT.findall(lines[one])]
+        return list(dict.fromkeys(int("".join(group)) for group in groups))
+    return None
+
+
+def numbers(command: str) -> list[int]:
+    """Return the numbers in a command that can be ports."""
+    return [int(number) for number in _NUMBER.findall(command)]
+
+
+class Listeners:
+    """The sockets that listen on this machine.
+
+    Attributes:
+        version: Changes whenever others listen.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._since: dict[int, int] = {}
+
+    def read(self) -> Sequence[End]:
+        """Return the sockets that listen now, in the order of their ports."""
+        ends = sorted(sockets.listening(), key=lambda end: (end.port, end.address))
+        inodes = {end.inode for end in ends}
+        if inodes != self._since.keys():
+            self.version += 1
+            self._since = {inode: self._since.get(inode, self.version) for inode in inodes}
+        return ends
+
+    def since(self, inode: int) -> int:
+        """Return the version in which a socket was seen first."""
+        return self._since.get(inode, self.version)
+
+
+class Ports:
+    """The ports on which the processes of one pane listen.
+
+    Args:
+        place: Where the pane is.
+        listeners: The sockets that listen.
+        before: Their version before the pane was made.
+        clock: The clock.
+    """
+
+    def __init__(self, place: Place, listeners: Listeners, before: int, clock: Clock) -> None:
+        self._place = place
+        self._listeners = listeners
+        self._before = before
+        self._clock = clock
+        # The sockets that are the pane's: a process that has it open, and as which descriptor.
+        self._own: dict[int, tuple[int, int]] = {}
+        # When a socket was first found not to be the pane's.
+        self._missed_at: dict[int, float] = {}
+        self._settled_version = before
+
+    def ends(self, listening: Sequence[End] | None = None) -> list[End]:
+        """Return the sockets on which the pane's processes listen, in the order of their ports.
+
+        `listening` has all sockets that listen; they are read if it is not given.
+        """
+        if listening is None:
+            listening = self._listeners.read()
+        for inode, holder in list(self._own.items()):
+            if sockets.socket_at(*holder) != inode:
+                del self._own[inode]
+                self._settled_version = -1  # another process may have it
+        if self._listeners.version != self._settled_version:
+            self._find_own({end.inode for end in listening})
+        if not self._own:
+            return []
+        return [end for end in listening if end.inode in self._own]
+
+    def _find_own(self, listening: set[int]) -> None:
+        """Find which of the sockets that listen are the pane's."""
+        version, now = self._listeners.version, self._clock.now()
+        settled_before = now - self._clock.times.settled_s
+        unknown = {
+            inode
+            for inode in listening - self._own.keys()
+            if self._listeners.since(inode) > self._before
+            and self._missed_at.get(inode, now) >= settled_before
+        }
+        if unknown:
+            for pid in members(self._place):
+                for fd, inode in sockets.sockets_of(pid):
+                    if inode in unknown:
+                        self._own[inode] = (pid, fd)
+        missed = unknown - self._own.keys()
+        self._missed_at = {
+            inode: self._missed_at.get(inode, now)
+            for inode in listening - self._own.keys()
+            if inode in missed or inode in self._missed_at
+        }
+        if not missed:
+            self._settled_version = version
+
+    def holder(self, port: int, listening: Sequence[End]) -> int | None:
+        """Return the process of the pane that listens on a port, None if none does."""
+        for end in self.ends(listening):
+            if end.port == port:
+                return self._own[end.inode][0]
+        return None
+
+    def listens_on(self, port: int) -> bool:
+        """Tell whether a process of the pane listens on a port."""
+        return self.holder(port, self._listeners.read()) is not None
+
+
+def holder_elsewhere(port: int, listening: Sequence[End]) -> processes.Stat | None:
+    """Return the process of our user that listens on a port. Blocks for up to some 100 ms."""
+    pid = sockets.holder([end.inode for end in listening if end.port == port])
+    return None if pid is None else processes.read_stat(pid)
