@@ -90,10 +90,11 @@ def read_stat(pid: int) -> Stat | None:
     # The name is in parentheses and may contain any byte, even a parenthesis.
     comm, _, rest = line.partition(b"(")[2].rpartition(b")")
     fields = rest.split(None, 26)  # fields[N] is field N + 3 of proc(5)
-    *ids, flags = map(int, fields[1:7])
+    ppid, pgrp, session, tty, tpgid, flags = map(int, fields[1:7])
     is_fork, reaped = bool(flags & _PF_FORKNOEXEC), fields[8] != b"0"
     start = int(fields[19]), int(fields[25])
     name, state = comm.decode(errors="replace"), chr(fields[0][0])
+    ids = ppid, pgrp, session, tty, tpgid
     return Stat(pid, name, state, *ids, *start, is_fork=is_fork, reaped=reaped)
 
 
