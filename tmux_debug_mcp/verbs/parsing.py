@@ -27,6 +27,7 @@ _VALUES = {
     "lines": "N",
     "name": "NAME",
     "pane_id": "PANE",
+    "port": "PORT",
     "since": "CURSOR",
     "size": "SIZE",
 }

@@ -6,6 +6,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l env
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l size
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l quiet
@@ -41,6 +42,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l stop-pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l idle
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
