@@ -8,8 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import anyio.lowlevel
+
 from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
+from tmux_debug_mcp.logs.pacing import pieces
+from tmux_debug_mcp.logs.positioning import sequence_at
 
 from .capturing import ScreenRows, capture_screen_rows
 from .keyboard import Sent
@@ -18,6 +22,8 @@ from .pane import Pane
 
 # The log is matched in slices: the output that is shown after a match is at most this.
 SLICE_BYTES = 4096
+# Without patterns it is read in larger pieces.
+_PIECE_BYTES = 1 << 16
 # How much of the beginning is kept, for what a flood drives out of the log.
 _HEAD_BYTES = 4096
 
@@ -54,7 +60,8 @@ class Observation:
         self.matching_row: int | None = None
         self.head = b""
         self.matcher = matcher
-        self._scan = Scan(pane.log, cursor, pane.keyboard.sent)
+        self._scan = Scan(pane.log, cursor, pane.keyboard.sent) if matcher.has_patterns else None
+        self._position = cursor
         self._screen_matched_to = cursor  # rows were matched when this had been printed
 
     async def begin(self) -> "Observation":
@@ -65,28 +72,31 @@ class Observation:
     @property
     def position(self) -> int:
         """The cursor up to which the log was read."""
-        return self._scan.position
+        return self._scan.position if self._scan else self._position
 
     @property
     def seen_to(self) -> int:
         """The cursor before what is unfinished at the position."""
-        return self._scan.seen_to
+        if self._scan:
+            return self._scan.seen_to
+        return self._position - len(sequence_at(self.pane.log, self._position))
 
     @property
     def unseen_bytes(self) -> int:
         """How much output was trimmed from the log before it could be matched."""
-        return self._scan.unseen_bytes
+        return self._scan.unseen_bytes if self._scan else 0
 
     @property
     def is_at_line_end(self) -> bool:
         """Whether what was read last ends with a line feed."""
-        return self._scan.is_at_line_end
+        return self._scan is None or self._scan.is_at_line_end
 
     async def step(self, sent: Sent) -> None:
         """Note that a step of keys is being sent. What matched before it, matched early."""
         if self.steps:
             await self.has_stopped_at(sent.cursor)
-            self._scan.forget()
+            if self._scan:
+                self._scan.forget()
         self.steps.append(sent.cursor)
         self.before = sent.before
 
@@ -111,6 +121,9 @@ class Observation:
         pane, log = self.pane, self.pane.log
         if len(self.head) < _HEAD_BYTES and log.kept_from <= self.cursor:
             self.head = log.read(self.cursor, min(_HEAD_BYTES, end - self.cursor))
+        if self._scan is None:
+            await self._follow_drawing(end)
+            return None
         position = -1
         while position != self._scan.position:
             position = self._scan.position
@@ -123,12 +136,26 @@ class Observation:
                 return None
         return None
 
+    async def _follow_drawing(self, end: int) -> None:
+        """Read up to a cursor without patterns, which takes no terminal and little time."""
+        log = self.pane.log
+        while self._position < end:
+            self._position = max(self._position, log.kept_from)
+            data = log.read(self._position, min(_PIECE_BYTES, end - self._position))
+            if not data:
+                return
+            async with self.pane.events.reading:
+                for piece in pieces(data):
+                    self.drawing.feed(piece)
+                    await anyio.lowlevel.checkpoint()
+            self._position += len(data)
+
     async def match_screen(self, *, is_look: bool) -> MatchReason | None:
         """Match the rows of the screen that have changed, where a program draws on it.
 
         `is_look`: only what is there counts; else the program may draw the rest of its screen.
         """
-        position = self._scan.position
+        position = self.position
         if not self.drawing.is_on or self._screen_matched_to == position:
             return None
         if not self.matcher.has_patterns:

@@ -220,7 +220,7 @@ async def _shown(
         before = [part for part in parts if part[1] <= crashed_at]
         parts = parts[len(before) :]
         blocks = [*await _lines(observation, before, room // 2, shows), last_screen]
-        room -= sum(len(one.text) for one in blocks[:-1])
+        room = max(room - sum(len(one.text) for one in blocks[:-1]), STEP_CHARACTERS)
     blocks += await _lines(observation, parts, room, shows)
     if not drawn.lines:
         return joined(*blocks)

@@ -234,7 +234,7 @@ def _wanted(schema: Mapping[str, Any]) -> str:
         text += f" and at most {schema['maximum']}"
     if "items" in schema:
         items = _wanted(schema["items"])
-        text += f" of {schema['minItems']} to {schema['maxItems']}, each {items}"
+        text += f" of {schema.get('minItems', 0)} to {schema['maxItems']}, each {items}"
     if schema.get("minLength"):
         text += " that is not empty"
     if "maxLength" in schema:
