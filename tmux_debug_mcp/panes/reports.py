@@ -22,7 +22,7 @@ from tmux_debug_mcp.logs.excerpts import (
 )
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import clean_text, read_abridged, read_screen
+from tmux_debug_mcp.logs.reading import MAX_READ_BYTES, clean_text, read_abridged, read_screen
 from tmux_debug_mcp.logs.searching import matching_lines
 
 from .capturing import ScreenRows, capture_screen_rows
@@ -38,6 +38,10 @@ MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
 # Lines that match `show`.
 _MAX_SHOWN_LINES = 50
+# More parts than this are read as one.
+_MAX_PARTS = 64
+# Of more bytes than one call reads, so many are kept of the beginning.
+_HEAD_BYTES = 1 << 16
 # How far back the line begins that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
@@ -245,10 +249,10 @@ def _parts(
         line_end = log.read(begin, max(0, cursor - begin)).rfind(b"\n")
         if line_end >= 0:
             bounds.add(min(end, begin + line_end + 1))
-    for first, last in spans:
-        bounds -= {bound for bound in bounds if first < bound < last}
-        bounds |= {first, last}
-    return [part for part in pairwise(sorted(bounds)) if part not in spans]
+    drawn = set(spans)
+    bounds = {bound for bound in bounds if not any(first < bound < last for first, last in spans)}
+    bounds.update(*spans)
+    return [part for part in pairwise(sorted(bounds)) if part not in drawn]
 
 
 async def _lines(
@@ -257,6 +261,8 @@ async def _lines(
     """Return the lines of parts of the log, of which each keeps its share of the room."""
     # Shares that are smaller than a note are worth nothing.
     parts = _fewer(parts, max(1, max_characters // STEP_CHARACTERS))
+    if len(parts) > _MAX_PARTS:
+        return [await _read_together(observation, parts, max_characters)]
     excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
     room = max_characters
     if sum(len(one.text) + 1 for one in excerpts) > room:
@@ -307,6 +313,26 @@ async def _read(
     if is_ended and tail.lines:
         return joined(head, tail, Excerpt([""], []))
     return joined(head, tail)
+
+
+async def _read_together(
+    observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int
+) -> Excerpt:
+    """Return the lines of many parts of the log, which are read as if nothing was between them."""
+    log = observation.pane.log
+    data = bytearray()
+    left_out = 0
+    for start, end in parts:
+        data += log.read(start, end - start)
+        if len(data) > 2 * MAX_READ_BYTES:
+            left_out += len(data) - MAX_READ_BYTES
+            del data[_HEAD_BYTES : _HEAD_BYTES + len(data) - MAX_READ_BYTES]
+    text = await clean_text(log, bytes(data), parts[0][0], is_line=False)
+    whole = folded(excerpt_of(text))
+    shown = cut_in_the_middle(_without_blank_ends(whole), max_characters)
+    if whole.lines[-1:] == [""] and shown.lines:
+        shown = joined(shown, Excerpt([""], []))
+    return shown._replace(cut_bytes=shown.cut_bytes + left_out)
 
 
 def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
