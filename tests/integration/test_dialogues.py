@@ -1,6 +1,9 @@
 """What a result shows of several steps, of screens among lines, and of floods."""
 
+import re
+
 import pytest
+from clocks import with_times
 from support import PATIENCE_S, Tools, python
 
 SCREEN = "printf '\\033[?1049h\\033[Htitle\\033[3;1Hbody'; read -rsn1; printf '\\033[?1049l'"
@@ -34,6 +37,56 @@ async def test_lines_among_many_screens_are_all_there_once(tools: Tools) -> None
         "create_pane", command=program, wait_for="^end$", timeout_s=PATIENCE_S
     )
     assert text == "".join(f"line {number}\n" for number in range(300)) + "end\n"
+
+
+async def test_each_step_keeps_its_share_and_what_is_left_out_can_be_read(tools: Tools) -> None:
+    program = python(
+        "while True:\n n = input('? ')\n for row in range(int(n) % 3 * 40 + 2): print(n, row)"
+    )
+    await tools.create(program, wait_for=r"\? $")
+    blocks, facts = await tools.answer(
+        "send_keys",
+        pane_id="debug-1",
+        keys="".join(f"{number}\n" for number in range(31)),
+        timeout_s=PATIENCE_S,
+    )
+    text = blocks[1]
+    assert 2_000 < len(text) <= 4_500
+    lines = text.split("\n")
+    assert {line.split()[0] for line in lines if re.fullmatch(r"\d+ \d+", line)} >= {
+        str(number) for number in range(31) if number % 3
+    }
+
+    # What the notes say, followed to the letter, returns what is missing, in its place.
+    whole: list[str] = []
+    for number, line in enumerate(lines):
+        if number not in facts["marked_lines"]:
+            whole.append(line)
+            continue
+        advice = re.fullmatch(
+            r"\[[\d,]+ lines? left out: tmux_capture_pane since (\d+), lines (\d+)\]", line
+        )
+        assert advice, line
+        part = await tools.capture("debug-1", since=int(advice[1]), lines=int(advice[2]))
+        whole += part.removesuffix("\n").split("\n")
+    printed = [f"{number} {row}" for number in range(31) for row in range(number % 3 * 40 + 2)]
+    assert [line for line in whole if re.fullmatch(r"\d+ \d+", line)] == printed
+
+
+@with_times(trim_s=0.01)
+async def test_flood_within_one_line_shows_its_beginning_and_its_end(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tmux_debug_mcp.logs.growth.MAX_LOG_BYTES", 1 << 20)
+    command = "echo begin; yes | head -c 8000000 | tr -d '\\n'; echo; echo end; cat"
+    _, text, status = await tools.blocks(
+        "create_pane", command=command, wait_for="^end$", timeout_s=PATIENCE_S
+    )
+    assert text.startswith("begin\n")
+    assert text.endswith("\nend\n")
+    assert "'y' in the line above: " in text
+    assert "matched" in status
+    assert len(text) < 1_000
 
 
 async def test_what_was_printed_on_the_alternate_screen_stays_in_the_log(tools: Tools) -> None:

@@ -268,7 +268,7 @@ async def _lines(
     if sum(len(one.text) + 1 for one in excerpts) > room:
         by_size = sorted(range(len(excerpts)), key=lambda index: len(excerpts[index].text))
         for count, index in enumerate(by_size):
-            share = room // (len(by_size) - count)
+            share = max(STEP_CHARACTERS, room // (len(by_size) - count))
             if len(excerpts[index].text) > share:
                 excerpts[index] = await _read(observation, parts[index], share, shows)
             room -= len(excerpts[index].text) + 1

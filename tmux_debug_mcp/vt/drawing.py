@@ -139,12 +139,7 @@ class Drawing:
         screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
         start, end = begin + token.start(), begin + token.end()
         if screen:
-            self._cleared_at = -1
-        if screen == b"h":
-            self._begin(start)
-            self.is_alternate = True
-        elif screen:
-            self._stop(start)
+            self._switch(start, is_alternate=screen == b"h")
         elif cursor:
             self._is_cursor_hidden = cursor == b"l"
         elif row or line or home is not None:
@@ -170,6 +165,14 @@ class Drawing:
         else:
             is_whole = int(top or 1) <= 1 and int(bottom or self.rows) >= self.rows
             self._has_region = not is_whole
+
+    def _switch(self, cursor: int, *, is_alternate: bool) -> None:
+        self._cleared_at = -1
+        if is_alternate:
+            self._begin(cursor)
+            self.is_alternate = True
+        else:
+            self._stop(cursor)
 
     def _begin(self, cursor: int) -> None:
         if not self.is_on:
