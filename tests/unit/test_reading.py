@@ -101,3 +101,18 @@ async def test_no_turn_looks_for_two_things_far_back_in_a_flood(tmp_path: Path) 
         await anyio.lowlevel.checkpoint()
 
     assert (4 << 20) < most["bytes of logs"] < (5 << 20)
+
+
+@pytest.mark.parametrize("max_characters", [1, 2, 7, 50, 99, 100, 101, 150])
+async def test_small_pieces_put_together_are_the_whole_text(
+    tmp_path: Path, max_characters: int
+) -> None:
+    """However small the pieces are, reading comes to an end, and nothing is lost between them."""
+    numbers = b"".join(b"%d\r\n" % number for number in range(60))
+    log = log_of(tmp_path, numbers + b"x" * 120 + b"\r\nend\r\n")
+    text, cursor = "", 0
+    while cursor < log.size:
+        piece = await read_forward(log, cursor, log.size, max_characters)
+        assert piece.end > cursor
+        text, cursor = text + piece.text, piece.end
+    assert text == numbers.replace(b"\r", b"").decode() + "x" * 120 + "\nend\n"

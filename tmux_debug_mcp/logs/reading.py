@@ -119,7 +119,7 @@ async def read_forward(
     # Read until the text has nearly its maximum length, or a little more.
     while size < len(data):
         room = max_characters - len(text)
-        if room < max_characters // 100:
+        if room <= max_characters // 100:
             break
         fed = size + min(_PIECE_BYTES, room)
         if max_lines is not None:

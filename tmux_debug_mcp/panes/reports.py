@@ -17,6 +17,7 @@ from tmux_debug_mcp.logs.excerpts import (
     cut_in_the_middle,
     excerpt_of,
     folded,
+    gap,
     joined,
     note,
 )
@@ -248,27 +249,36 @@ def _parts(
         line_end = log.read(begin, max(0, cursor - begin)).rfind(b"\n")
         if line_end >= 0:
             bounds.add(min(end, begin + line_end + 1))
-    for first, last in spans:
-        bounds -= {bound for bound in bounds if first < bound < last}
-        bounds |= {first, last}
-    return [part for part in pairwise(sorted(bounds)) if part not in spans]
+    drawn = set(spans)
+    bounds = {bound for bound in bounds if not any(first < bound < last for first, last in spans)}
+    bounds.update(*spans)
+    return [part for part in pairwise(sorted(bounds)) if part not in drawn]
 
 
 async def _lines(
     observation: Observation, parts: Sequence[tuple[int, int]], max_characters: int, shows: Shows
 ) -> list[Excerpt]:
     """Return the lines of parts of the log, of which each keeps its share of the room."""
-    # Shares that are smaller than a note are worth nothing.
-    parts = _fewer(parts, max(1, max_characters // STEP_CHARACTERS))
+    # Smaller shares than those of a step are worth nothing.
+    most = max(2, max_characters // STEP_CHARACTERS)
+    parts = _fewer(parts, most)
+    left_out: list[tuple[int, int]] = []
+    if len(parts) > most:
+        # The middle goes, as of a long text.
+        left_out = list(parts[most // 4 : len(parts) - most + most // 4])
+        parts = [part for part in parts if part not in left_out]
     excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
     room = max_characters
     if sum(len(one.text) + 1 for one in excerpts) > room:
         by_size = sorted(range(len(excerpts)), key=lambda index: len(excerpts[index].text))
         for count, index in enumerate(by_size):
-            share = room // (len(by_size) - count)
+            share = max(STEP_CHARACTERS, room // (len(by_size) - count))
             if len(excerpts[index].text) > share:
                 excerpts[index] = await _read(observation, parts[index], share, shows)
             room -= len(excerpts[index].text) + 1
+    if left_out:
+        size = sum(end - start for start, end in left_out)
+        excerpts.insert(most // 4, gap(0, size))
     excerpts = [one for one in excerpts if one.text.strip()]
     # A line feed at the end tells that the last line is whole.
     return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]

@@ -139,12 +139,7 @@ class Drawing:
         screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
         start, end = begin + token.start(), begin + token.end()
         if screen:
-            self._cleared_at = -1
-        if screen == b"h":
-            self._begin(start)
-            self.is_alternate = True
-        elif screen:
-            self._stop(start)
+            self._switch(start, is_alternate=screen == b"h")
         elif cursor:
             self._is_cursor_hidden = cursor == b"l"
         elif row or line or home is not None:
@@ -174,6 +169,14 @@ class Drawing:
         self._moved_to = max(end, self.start)
         self._row = row
         self._line_feeds = 0
+
+    def _switch(self, cursor: int, *, is_alternate: bool) -> None:
+        self._cleared_at = -1
+        if is_alternate:
+            self._begin(cursor)
+            self.is_alternate = True
+        else:
+            self._stop(cursor)
 
     def _begin(self, cursor: int) -> None:
         if not self.is_on:
