@@ -7,7 +7,7 @@ of a turn in units that no machine changes. What it costs in time is a figure of
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ import anyio
 import pytest
 from support import PATIENCE_S, Gate, eventually, in_process, python
 
+from tmux_debug_mcp.linux.sockets import End
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher
 from tmux_debug_mcp.logs.pacing import work_of
@@ -75,10 +76,11 @@ def largest_turns() -> Iterator[Counter[str]]:
         count("bytes of logs", len(data))
         return data
 
-    async def state(self: Pane, state: Any = Pane.state) -> State:  # noqa: ANN401
+    pane_state = Pane.state
+
+    async def state(self: Pane, listening: Sequence[End] | None = None) -> State:
         count("states of panes", 1)
-        told: State = await state(self)
-        return told
+        return await pane_state(self, listening)
 
     def match(self: Matcher, lines: list[str], first: Any = Matcher.first) -> Any:  # noqa: ANN401
         count("matched characters", sum(map(len, lines)))

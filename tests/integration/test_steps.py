@@ -242,15 +242,15 @@ async def test_paste_goes_in_one_piece(tools: Tools, gate: Gate) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "programs", "told"),
+    ("command", "programs"),
     [
-        ("exec sleep 60", {"sleep"}, ""),
-        ("sleep 60; exit 9", {"sleep"}, " to 2 processes"),
-        ("sleep 60 | cat", {"sleep", "cat"}, " to 3 processes"),
+        ("exec sleep 60", {"sleep"}),
+        ("sleep 60; exit 9", {"sleep"}),
+        ("sleep 60 | cat", {"sleep", "cat"}),
     ],
 )
 async def test_signal_goes_to_the_program_in_the_foreground(
-    tools: Tools, command: str, programs: set[str], told: str
+    tools: Tools, command: str, programs: set[str]
 ) -> None:
     def runs(pane: Pane) -> bool:
         stats = map(processes.read_stat, processes.descendants(pane.leader.pid))
@@ -263,7 +263,7 @@ async def test_signal_goes_to_the_program_in_the_foreground(
             "send_keys", pane_id=pane.id, keys=name, timeout_s=PATIENCE_S
         )
 
-        assert confirmation == f"Sent keys to pane '{pane.id}' (sent {name}{told})"
+        assert confirmation == f"Sent keys to pane '{pane.id}'"
         assert f"killed by {name}" in status
 
 

@@ -84,30 +84,23 @@ def test_confirmation_says_more_only_where_something_may_be_wrong(
     keys: str | list[str], said: str
 ) -> None:
     sent = steps(keys)
-    assert confirmation("debug-1", sent, len(sent), None, 0) == (
-        f"Sent keys to pane 'debug-1'{said}"
-    )
+    assert confirmation("debug-1", sent, len(sent), None) == (f"Sent keys to pane 'debug-1'{said}")
 
 
 def test_confirmation_of_pasted_text_says_that_enter_was_not_pressed() -> None:
     pasted = steps("a\nb\n", paste=True)
-    assert confirmation("debug-1", pasted, 1, None, 0) == (
+    assert confirmation("debug-1", pasted, 1, None) == (
         "Sent keys to pane 'debug-1' (Enter not pressed)"
     )
 
 
-@pytest.mark.parametrize(("processes", "said"), [(0, ""), (1, ""), (3, " (to 3 processes)")])
-def test_confirmation_says_where_a_signal_went_if_not_to_one_process(
-    processes: int, said: str
-) -> None:
-    assert confirmation("debug-1", steps("SIGTERM"), 1, None, processes) == (
-        f"Sent keys to pane 'debug-1'{said}"
-    )
+def test_confirmation_of_a_signal_says_nothing_more() -> None:
+    assert confirmation("debug-1", steps("SIGTERM"), 1, None) == "Sent keys to pane 'debug-1'"
 
 
 def test_confirmation_says_which_step_was_not_sent_and_tells_of_those_that_were() -> None:
     sent = steps(["one", "enter\n", "three"])
-    assert confirmation("x", sent, 1, "the program exited with code 3", 0) == (
+    assert confirmation("x", sent, 1, "the program exited with code 3") == (
         "Sent 1 of 3 steps to pane 'x' (Enter not pressed). "
         "Step 2 was not sent: the program exited with code 3."
     )

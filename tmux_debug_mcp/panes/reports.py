@@ -39,6 +39,8 @@ MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
 # Lines that match `show`.
 MAX_SHOWN_LINES = 50
+# Many parts with so much in all are read as one.
+_TOGETHER_BYTES = 1 << 16
 # How far back the line begins that a step was typed in.
 _MAX_LINE_BYTES = 4096
 
@@ -263,6 +265,8 @@ async def _lines(
     most = max(2, max_characters // STEP_CHARACTERS)
     parts = _fewer(parts, most)
     left_out: list[tuple[int, int]] = []
+    if len(parts) > most and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
+        return [await _read_together(observation.pane.log, parts, max_characters)]
     if len(parts) > most:
         # The middle goes, as of a long text.
         left_out = list(parts[most // 4 : len(parts) - most + most // 4])
@@ -282,6 +286,15 @@ async def _lines(
     excerpts = [one for one in excerpts if one.text.strip()]
     # A line feed at the end tells that the last line is whole.
     return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]
+
+
+async def _read_together(
+    log: Log, parts: Sequence[tuple[int, int]], max_characters: int
+) -> Excerpt:
+    """Return the lines of many short parts, as if nothing had been drawn between them."""
+    data = b"".join(log.read(start, end - start) for start, end in parts)
+    text = await clean_text(log, data, parts[0][0], is_line=False)
+    return cut_in_the_middle(folded(excerpt_of(text)), max_characters)
 
 
 def _fewer(parts: Sequence[tuple[int, int]], most: int) -> Sequence[tuple[int, int]]:

@@ -38,13 +38,11 @@ class Sending:
     Attributes:
         done: The number of steps that were sent.
         why_not: Why the next step was not sent; None when all were.
-        signalled: The number of processes that got the last signal; 0 when none was sent.
         observation: What is new since the first step; None unless it was asked for.
     """
 
     done: int = 0
     why_not: str | None = None
-    signalled: int = 0
     observation: Observation | None = None
 
 
@@ -152,7 +150,7 @@ async def _send_one(
             elif sending.observation and not step.interrupts:
                 await sending.observation.step(sent)
             if step.signal:
-                sending.signalled = _send_signal(pane, sent.before, step.signal)
+                _send_signal(pane, sent.before, step.signal)
             else:
                 keyboard.use_line(step)
                 await keyboard.type(step)
@@ -163,8 +161,8 @@ async def _send_one(
     return sent
 
 
-def _send_signal(pane: Pane, before: Snapshot, name: str) -> int:
-    """Send a signal to the foreground process group; return how many processes got it."""
+def _send_signal(pane: Pane, before: Snapshot, name: str) -> None:
+    """Send a signal to the processes of the foreground process group."""
     shell, group = prompting(before), before.group
     if shell:
         raise SignalError(name, f"{shell.name} is at its prompt there, and no program runs")
@@ -177,7 +175,6 @@ def _send_signal(pane: Pane, before: Snapshot, name: str) -> int:
                 os.kill(pid, signal.Signals[name])
     except PermissionError:
         raise SignalError(name, "the program belongs to another user") from None
-    return len(members)
 
 
 async def _wait_until_ready(

@@ -186,7 +186,7 @@ class UsersServer:
                         _send_signal(row, step.signal)
                     else:
                         await self._type(row.pane_id, step)
-        return confirmation(target, steps, len(steps), None, 0)
+        return confirmation(target, steps, len(steps), None)
 
     async def _type(self, pane_id: str, keystrokes: Keystrokes) -> None:
         facts_format = "#{version} " + KEY_MODES

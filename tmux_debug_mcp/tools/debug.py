@@ -147,7 +147,7 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     sending = await send(pane, parts, step_timeout_s, matcher, resizing)
     confirmed = f"Resized pane '{pane.id}' to {given.size}"
     if parts:
-        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, sending.signalled)
+        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not)
     if conditions is None or sending.observation is None:
         return await _confirmed(pane, confirmed)
     further_steps = max(0, len(sending.observation.steps) - 1)

@@ -135,22 +135,17 @@ def _hint(string: str) -> str:
     return ""
 
 
-def confirmation(
-    pane: str, steps: Sequence[Keystrokes], done: int, why_not: str | None, signalled: int
-) -> str:
+def confirmation(pane: str, steps: Sequence[Keystrokes], done: int, why_not: str | None) -> str:
     """Return what a call confirms that sends steps to a pane, which it names so.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next one was not; None when all were. `signalled` processes got the last
-    signal; 0 when none was sent.
+    `why_not` says why the next one was not; None when all were.
     """
-    remarks = [step.hint for step in steps[:done] if step.hint]
+    remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
     last = steps[done - 1]
     # A single character is a key to most programs.
     if last.is_text and not last.keys and len(last.text) > 1:
         remarks.insert(0, "Enter not pressed")
-    if signalled > 1:
-        remarks.append(f"to {signalled} processes")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
     shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
     text = f"{sent} to pane '{pane}'{shown}"
