@@ -26,6 +26,7 @@ from support import (
 )
 
 from tmux_debug_mcp.clock import Clock, Times
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.creation import MAX_COMMAND_BYTES
 from tmux_debug_mcp.settings import Settings
 from tmux_debug_mcp.tmux.client import ControlClient
@@ -475,3 +476,24 @@ async def test_flood_keeps_the_end_of_its_log_and_the_disk_free(
     assert log.size > 5_000_000
     assert os.fstat(log.fd).st_blocks * 512 <= (1 << 20) + 65536
     assert await tools.capture(pane_id, lines=1) == "last"
+
+
+async def test_program_has_the_default_actions_of_signals(tools: Tools) -> None:
+    """So a process that reads the terminal in the background stops, as in any terminal."""
+    pane_id = await tools.create("grep SigIgn: /proc/self/status; exec sleep 60", wait_for="SigIgn")
+    ignored = int((await tools.capture(pane_id)).split()[1], 16)
+    assert ignored == 0
+
+    reads = python(
+        "import subprocess, sys\n"
+        "read = [sys.executable, '-c', 'import getpass; getpass.getpass()']\n"
+        "subprocess.run(read, process_group=0)"
+    )
+    pane_id = await tools.create(reads)
+    pane = await tools.engine.find(pane_id)
+
+    def is_stopped() -> bool:
+        stats = map(processes.read_stat, processes.descendants(pane.leader.pid))
+        return "T" in {stat.state for stat in stats if stat}
+
+    await eventually(is_stopped)

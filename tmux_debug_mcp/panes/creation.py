@@ -4,9 +4,11 @@ tmux starts pane.sh, which runs the program and prints a mark when it has ended.
 """
 
 import contextlib
+import functools
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -273,6 +275,24 @@ async def remove(client: ControlClient, *commands: Command) -> None:
         await client.run(*(command for command in commands if command))
 
 
+@functools.cache
+def _default_signals(path: str | None) -> tuple[str, ...]:
+    """Return the words before a program that give it back the signals that tmux ignores.
+
+    A program that reads the terminal in the background is stopped then, as in any other terminal.
+    No words where env(1) can't do that: it is that of busybox, or older than GNU coreutils 8.31.
+    """
+    words = (shutil.which("env", path=path) or "env", "--default-signal=TTIN,TTOU")
+    with contextlib.suppress(OSError):
+        quiet = subprocess.DEVNULL
+        if (
+            subprocess.run([*words, "true"], stdout=quiet, stderr=quiet, check=False).returncode
+            == 0
+        ):
+            return words
+    return ()
+
+
 def _words(
     settings: Settings, new: NewPane, tag: str, mark_file: Path, variables_file: Path | None
 ) -> list[str]:
@@ -288,7 +308,8 @@ def _words(
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
     sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
     cwd = str(directory(settings, new.cwd))
-    wrapper = ["/bin/sh", str(_PANE_SH), str(mark_file), settings.open_files, sleep, cwd]
+    wrapper = [*_default_signals(settings.env.get("PATH")), "/bin/sh", str(_PANE_SH)]
+    wrapper += [str(mark_file), settings.open_files, sleep, cwd]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]

@@ -18,7 +18,7 @@ IFS= read -r mcp_mark <"$1"
 mcp_sleep=$3
 # Signals to the whole process group, such as C-c or `kill 0`, are meant for the program. A signal
 # that is caught here has its default action there. Source: POSIX, sh, trap.
-trap : INT QUIT TERM USR1 USR2
+trap : INT QUIT TERM USR1 USR2 TTIN TTOU
 # After SIGHUP, the terminal is gone or the server ends, so the sleep is left out.
 trap 'mcp_sleep=:' HUP
 # shellcheck disable=SC3045  # not POSIX, but every sh on Linux has it
@@ -29,6 +29,8 @@ cd -- "$4" 2>&3 && (
 	exec "$@" 2>&3 3>&-
 )
 mcp_status=$?
+# A program may have left the terminal to a group of its own, and `stty tostop`.
+trap '' TTIN TTOU
 printf '\033\\\033]7777;%s;%d\007' "$mcp_mark" "$mcp_status"
 "$mcp_sleep" 0.3
 exit "$mcp_status"
