@@ -75,7 +75,12 @@ until_list() {
 
 # The directories of a server, which are where temporary files go unless that path is too long for a socket.
 directories() {
-	compgen -G "${TMPDIR:-/tmp}/tmux-debug-mcp-$1-*" || compgen -G "/tmp/tmux-debug-mcp-$1-*" || true
+	local place
+	for place in "${XDG_RUNTIME_DIR:-/tmp}" "${TMPDIR:-/tmp}" /tmp; do
+		if compgen -G "$place/tmux-debug-mcp-$1-*"; then
+			return
+		fi
+	done
 }
 
 # tmux on the server's own socket.
