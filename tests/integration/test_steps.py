@@ -79,7 +79,7 @@ async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools) -> N
 
         assert confirmation == (
             "Sent 1 of 2 steps to pane 'debug-1'. "
-            "Step 2 was not sent: after 0.6 s sleep does not read what is typed."
+            "Step 2 was not sent: after 0.6 s sleep does not read what is typed; blocked: sleeps."
         ), step
 
 
@@ -193,7 +193,7 @@ async def test_step_that_is_not_reached_is_told_with_what_came_of_the_others(too
 
     assert confirmation == (
         "Sent 1 of 3 steps to pane 'debug-1'. "
-        "Step 2 was not sent: after 0.5 s sleep does not read what is typed."
+        "Step 2 was not sent: after 0.5 s sleep does not read what is typed; blocked: sleeps."
     )
     assert "one\n" in text
     assert "echo two" not in text

@@ -209,5 +209,9 @@ async def _wait_until_ready(
                     if await observation.has_stopped_at(pane.log.size):
                         return _STOPPED
                 return None
-    foreground = watch.activity and watch.activity.snapshot.foreground
-    return f"after {timeout_s:g} s {foreground or 'the program'} does not read what is typed"
+    program, blocked = "the program", None
+    if watch.activity:
+        program = watch.activity.snapshot.foreground or program
+        blocked = pane.terminal.blocked_on(watch.activity)
+    why_not = f"after {timeout_s:g} s {program} does not read what is typed"
+    return f"{why_not}; blocked: {blocked}" if blocked else why_not

@@ -40,7 +40,7 @@ from tmux_debug_mcp.vt.steps import confirmation, steps
 
 from .arguments import MAX_TEXT_LINES
 from .debug_arguments import CapturePane, CreatePane, KillPane, Run, SendKeys, Wait
-from .results import NOT_SENT, meta, observed, ran, row, status
+from .results import NOT_SENT, meta, observed, ran, row, screen_remark, status
 from .toolset import CREATES, DESTROYS, READS, Answer, Toolset, came_out, compact
 
 INSTRUCTIONS = (
@@ -240,9 +240,12 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     now = await pane.state()
     if now.is_lost:  # the capture has found that tmux no longer has it
         state = now
+    remarks = []
+    if isinstance(pane, Pane) and (await pane.drawing_at(pane.log.size)).is_on:
+        remarks.append(screen_remark((pane.log.columns, pane.log.rows)))
     whole = Excerpt(text.split("\n"), [])
     excerpt = cut_in_the_middle(whole, MAX_CHARACTERS)
-    blocks = [excerpt.text, status(pane, state)]
+    blocks = [excerpt.text, status(pane, state, *remarks)]
     return Answer(blocks, meta(pane, state, excerpt), pane.id, excerpt.text)
 
 

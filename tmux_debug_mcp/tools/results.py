@@ -162,7 +162,7 @@ def _observed_status(report: Report, conditions: Conditions, remark: str | None)
     if report.is_early:
         remarks.append("before the last step")
     if report.screen:
-        remarks.append(_screen_remark(report.screen))
+        remarks.append(screen_remark(report.screen))
     if report.unseen_bytes:
         remarks.append(f"{report.unseen_bytes} bytes passed too fast to be matched")
     if remark:
@@ -184,7 +184,8 @@ def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
     return f"{waited} after {conditions.timeout_s:g} s"
 
 
-def _screen_remark(size: tuple[int, int]) -> str:
+def screen_remark(size: tuple[int, int]) -> str:
+    """Return the remark that a program draws on a screen of so many columns and rows."""
     columns, rows = size
     return f"screen {columns}x{rows}"
 
@@ -208,7 +209,7 @@ def ran(
     ending = outcome.remark(timeout_s)
     remarks = [ending] if ending else []
     if screen:
-        remarks.append(_screen_remark(screen))
+        remarks.append(screen_remark(screen))
     if outcome.exit_code is not None and outcome.state.is_running:  # else the state has it
         remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     if remark:

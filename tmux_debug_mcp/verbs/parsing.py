@@ -38,6 +38,15 @@ _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 _COMMANDS = ("command", "keys")
 SHELLS = ("bash", "zsh", "fish")
 
+# Words that people try, and the verb that does it.
+_OTHER_WORDS = {
+    "resize": "send PANE '' --size 100x34",
+    "type": "send PANE 'text' Enter",
+    "signal": "send PANE SIGTERM",
+    "read": "capture PANE",
+    "exec": "run 'command'",
+}
+
 
 class UsageError(CommandError):
     """Raised for words that can't be read; the text says what is wrong."""
@@ -138,6 +147,8 @@ def verb_of(words: Sequence[str]) -> Verb:
         kind, known = "Flag", ["--server", "--version", "--help"]
     near = nearest(name.partition("=")[0], known)
     advice = f"Did you mean {near}?" if near else "tmux-debug --help lists all verbs."
+    if name in _OTHER_WORDS:
+        advice = f"Use: tmux-debug {_OTHER_WORDS[name]}"
     raise UsageError(f"{kind} '{name}' is unknown. {advice}")
 
 

@@ -61,7 +61,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
         ),
         Verb(
             "send",
-            "type text, press keys or send a signal",
+            "type text, press keys, send a signal or resize",
             "send gdb 'break main' Enter run Enter",
             "tmux_send_keys",
             "SendKeys",
