@@ -94,6 +94,12 @@ def test_confirmation_of_pasted_text_says_that_enter_was_not_pressed() -> None:
     )
 
 
+def test_text_without_enter_is_usual_to_a_program_that_draws() -> None:
+    sent = steps("dd")
+    assert confirmation("x", sent, 1, None) == "Sent keys to pane 'x' (Enter not pressed)"
+    assert confirmation("x", sent, 1, None, is_for_screen=True) == "Sent keys to pane 'x'"
+
+
 def test_confirmation_of_a_signal_says_nothing_more() -> None:
     assert confirmation("debug-1", steps("SIGTERM"), 1, None) == "Sent keys to pane 'debug-1'"
 

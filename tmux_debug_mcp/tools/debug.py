@@ -147,7 +147,8 @@ async def send_keys(engine: Engine, arguments: SendKeys) -> Answer:
     sending = await send(pane, parts, step_timeout_s, matcher, resizing)
     confirmed = f"Resized pane '{pane.id}' to {given.size}"
     if parts:
-        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not)
+        draws = sending.observation is not None and sending.observation.drawing.is_on
+        confirmed = confirmation(pane.id, parts, sending.done, sending.why_not, is_for_screen=draws)
     if conditions is None or sending.observation is None:
         return await _confirmed(pane, confirmed)
     further_steps = max(0, len(sending.observation.steps) - 1)

@@ -135,16 +135,24 @@ def _hint(string: str) -> str:
     return ""
 
 
-def confirmation(pane: str, steps: Sequence[Keystrokes], done: int, why_not: str | None) -> str:
+def confirmation(
+    pane: str,
+    steps: Sequence[Keystrokes],
+    done: int,
+    why_not: str | None,
+    *,
+    is_for_screen: bool = False,
+) -> str:
     """Return what a call confirms that sends steps to a pane, which it names so.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
-    `why_not` says why the next one was not; None when all were.
+    `why_not` says why the next one was not; None when all were. `is_for_screen`: a program draws on
+    the screen, to which text without Enter is usual.
     """
     remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
     last = steps[done - 1]
     # A single character is a key to most programs.
-    if last.is_text and not last.keys and len(last.text) > 1:
+    if last.is_text and not last.keys and len(last.text) > 1 and not is_for_screen:
         remarks.insert(0, "Enter not pressed")
     sent = "Sent keys" if why_not is None else f"Sent {done} of {len(steps)} steps"
     shown = f" ({'; '.join(remarks[:_MAX_REMARKS])})" if remarks else ""
