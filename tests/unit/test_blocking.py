@@ -72,7 +72,14 @@ BLOCKED = {
             "c = subprocess.Popen(['sleep', '1000'], stdin=subprocess.PIPE)\n"
             "c.stdin.write(bytes(1 << 20))"
         ),
-        r"writes to a pipe \(fd \d+\)",
+        r"writes to a pipe to sleep \(pid \d+\) \(fd \d+\)",
+    ),
+    "reads what a stopped child would write": (
+        python(
+            "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE)\n"
+            "c.send_signal(signal.SIGSTOP); c.stdout.read()"
+        ),
+        r"reads a pipe from sleep \(pid \d+\), which is stopped \(fd \d+\)",
     ),
     "opens a FIFO to read": (
         sh("mkfifo fifo1; exec cat fifo1"),
@@ -95,11 +102,14 @@ BLOCKED = {
             "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE)\n"
             "select.select([c.stdout], [], [])"
         ),
-        r"reads a pipe \(fd \d+\)",
+        r"reads a pipe from sleep \(pid \d+\) \(fd \d+\)",
     ),
     "communicates with a child": (
         python("subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)"),
-        r"reads a pipe \(fd \d+\) or a pipe \(fd \d+\)",
+        (
+            r"reads a pipe from sleep \(pid \d+\) \(fd \d+\)"
+            r" or a pipe from sleep \(pid \d+\) \(fd \d+\)"
+        ),
     ),
     # Sockets.
     "accepts": (

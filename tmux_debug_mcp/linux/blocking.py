@@ -2,7 +2,8 @@
 
 Told in words that follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. A pipe or
 a socket whose other end only the same process has is named as that, since nobody else can end such
-a wait. Nothing is guessed: what runs, what is hidden from us and what we don't know has no words.
+a wait; where one other process of the pane has it, that is named. Nothing is guessed: what runs,
+what is hidden from us and what we don't know has no words.
 
 - A program that waits for its only child is blocked on what the child is.
 - Of several threads the main one tells. While that waits for others, which it does by a lock, the
@@ -123,8 +124,8 @@ def blocked_on(
         look.check_unchanged()
     except _UnknownError:
         return None
-    spent = tuple((thread, seen) for thread, (_, seen) in look.calls.items())
-    return Blocked(text, frozenset(look.groups), spent)
+    spent = [(thread, seen) for thread, (_, seen) in look.calls.items()]
+    return Blocked(text, frozenset(look.groups), (*spent, *look.stopped.items()))
 
 
 class _Look:
@@ -133,6 +134,8 @@ class _Look:
     Attributes:
         calls: The call of each thread, and the processor time that it had used before.
         groups: The process groups of the processes.
+        stopped: The main threads of the stopped processes that have the other end of a pipe, and
+            the processor time that each had used.
     """
 
     def __init__(self, plain: Callable[[str], str], others: Callable[[], Iterable[int]]) -> None:
@@ -140,6 +143,7 @@ class _Look:
         self._others = others
         self.calls: dict[Thread, tuple[calls.Call, int]] = {}
         self.groups: set[int] = set()
+        self.stopped: dict[Thread, int] = {}
 
     def check_unchanged(self) -> None:
         for (pid, thread), (call, spent) in self.calls.items():
@@ -206,7 +210,7 @@ class _Look:
     def _call(self, pid: int, thread: str, depth: int) -> str:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
-        files = _Files(pid, thread, self._plain, self._others)
+        files = _Files(pid, thread, self._plain, self._others, self._has_stopped)
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
@@ -227,6 +231,14 @@ class _Look:
         if name in _OPENS:
             return files.open(name, arguments)
         raise _UnknownError
+
+    def _has_stopped(self, about: processes.Stat) -> bool:
+        """Tell whether a process that has the other end of a pipe is stopped, and remember it."""
+        if about.state != "T":
+            return False
+        self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid)
+        self.groups.add(about.pgrp)
+        return True
 
     @staticmethod
     def _awaited(
@@ -316,6 +328,13 @@ def _is_of_child(text: str) -> bool:
     return bool(_NAMES_CHILD.search(text))
 
 
+def _is_same(path: str, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), file)
+    except OSError:
+        return False
+
+
 def _living_children(pid: int) -> list[int]:
     return [child for child in processes.children(pid) if processes.is_alive(child)]
 
@@ -354,10 +373,12 @@ class _Files:
         thread: str,
         plain: Callable[[str], str],
         others: Callable[[], Iterable[int]],
+        has_stopped: Callable[[processes.Stat], bool],
     ) -> None:
         self._pid = pid
         self._plain = plain
         self._others = others
+        self._has_stopped = has_stopped
         # A thread may have a table of files of its own.
         self.directory = f"/proc/{pid}/task/{thread}"
 
@@ -521,9 +542,18 @@ class _Files:
                 raise _UnknownError
             return "the terminal" if self._is_terminal(file) else self._plain(link)
         name = "a pipe" if link.startswith("pipe:") else f"the FIFO {self._plain(link)}"
-        if self._holds_other_end(file, is_read=is_read) and self._is_alone_with(file):
-            return f"{name} that only it {'writes' if is_read else 'reads'}"
-        return name
+        verb, way = ("writes", "from") if is_read else ("reads", "to")
+        others = self._others_with(file)
+        if others is None:
+            return name
+        if self._holds_other_end(self._pid, file, is_read=is_read):
+            return name if others else f"{name} that only it {verb}"
+        ends = [pid for pid in others if self._holds_other_end(pid, file, is_read=is_read)]
+        about = processes.read_stat(ends[0]) if len(ends) == 1 else None
+        if about is None:
+            return name
+        stopped = ", which is stopped" if self._has_stopped(about) else ""
+        return f"{name} {way} {self._plain(about.comm)} (pid {about.pid}){stopped}"
 
     def _is_terminal(self, file: os.stat_result) -> bool:
         """Tell whether a file is the controlling terminal of the process."""
@@ -531,11 +561,12 @@ class _Files:
         is_device = process is not None and file.st_rdev == terminals.device(process.tty)
         return file.st_rdev != 0 and (is_device or file.st_rdev == _DEV_TTY)
 
-    def _holds_other_end(self, file: os.stat_result, *, is_read: bool) -> bool:
-        """Tell whether the process has the other end of a pipe open itself."""
+    @staticmethod
+    def _holds_other_end(pid: int, file: os.stat_result, *, is_read: bool) -> bool:
+        """Tell whether a process has the other end of a pipe open."""
         permission = 0o200 if is_read else 0o400
-        for number in processes.open_files(self._pid):
-            path = f"/proc/{self._pid}/fd/{number}"
+        for number in processes.open_files(pid):
+            path = f"/proc/{pid}/fd/{number}"
             try:
                 is_same = os.path.samestat(os.stat(path), file)
                 # The permissions of the link are the mode in which the file was opened.
@@ -545,28 +576,25 @@ class _Files:
                 continue
         return False
 
-    def _is_alone_with(self, file: os.stat_result) -> bool:
-        """Tell whether no other process of the pane has a file open."""
+    def _others_with(self, file: os.stat_result) -> list[int] | None:
+        """Return the other processes of the pane that have a file open; None if some are hidden."""
         room = _MAX_FILES
+        found = []
         for pid in self._others():
             if pid == self._pid:
                 continue
             try:
                 numbers = os.listdir(f"/proc/{pid}/fd")
             except PermissionError:
-                return False
+                return None
             except OSError:
                 continue
             room -= len(numbers)
             if room < 0:
-                return False
-            for number in numbers:
-                try:
-                    if os.path.samestat(os.stat(f"/proc/{pid}/fd/{number}"), file):
-                        return False
-                except OSError:
-                    continue
-        return True
+                return None
+            if any(_is_same(f"/proc/{pid}/fd/{number}", file) for number in numbers):
+                found.append(pid)
+        return found
 
     def _wakes_itself(self, fd: int) -> bool:
         """Tell whether a file is what event loops wake themselves by."""
@@ -574,7 +602,7 @@ class _Files:
         if link == _EVENTFD:
             return True
         if link.startswith("pipe:"):
-            return self._holds_other_end(self._stat(fd), is_read=True)
+            return self._holds_other_end(self._pid, self._stat(fd), is_read=True)
         if link.startswith("socket:") and self._protocol(fd).startswith("UNIX"):
             end = sockets.unix_end(self._stat(fd).st_ino)
             return bool(end and end.peer and self._has_socket(end.peer))
