@@ -1,5 +1,6 @@
 """How long it takes to find a prompt, in virtual time, from looks that are made up."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ class Room:
 
     def __init__(self, log: Log, clock: VirtualClock) -> None:
         self.clock = clock
+        self.log = log
         self.seen = Snapshot(group=7, pid=7, shell=BASH, modes=EDITING, waiting=Waiting.ALONE)
         self.flushes = 0
         self.terminal = Terminal(processes.gone(7), log, clock, self.flush, list)
@@ -89,3 +91,24 @@ async def test_text_that_was_just_typed_has_to_be_read_first(room: Room) -> None
     shell, _, _ = await room.prompt(is_sure=False)
 
     assert shell is None
+
+
+async def test_pane_whose_command_has_not_begun_gets_the_time_of_a_starting_shell(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = room.clock.times
+    monkeypatch.setattr(terminal_module, "foreground_shell", lambda _: None)
+    # It has no child yet.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as pane_sh:  # noqa: ASYNC220
+        leader = processes.read_stat(pane_sh.pid)
+        assert leader
+        room.terminal = Terminal(leader, room.log, room.clock, room.flush, list)
+        shell, _, waited_s = await room.prompt()
+        pane_sh.communicate()
+
+    assert shell is None
+    assert times.starting_s <= waited_s < times.starting_s + times.young_s
+
+    # It has ended.
+    shell, _, waited_s = await room.prompt()
+    assert (shell, waited_s) == (None, 0.0)

@@ -195,7 +195,7 @@ class Terminal:
         prompt_wait = PromptWait(self._times, timeout_s, starting_s)
         deadline = self._clock.now() + timeout_s
         has_children = False
-        while await self._wait_for_shell(deadline):
+        while await self._wait_for_shell(deadline, self._made_at + starting_s):
             activity = self._step(tracker)
             likely = prompting(activity.snapshot) if activity.is_likely else None
             if likely and likely.start in self._known_shells and not is_sure:
@@ -219,19 +219,27 @@ class Terminal:
             has_children = is_to_run and bool(processes.children(shell.pid))
         return None
 
-    async def _wait_for_shell(self, deadline: float) -> bool:
+    async def _wait_for_shell(self, deadline: float, started_at: float) -> bool:
         """Wait until a shell is in the foreground of a pane whose command has not begun.
 
         Return whether one is: False as soon as the command, which may be a shell, has begun as
-        another program, or after the deadline.
+        another program, or after the deadline. Until it has begun, it has until `started_at`.
         """
         while foreground_shell(self._pane_pid) is None:
-            if self._clock.now() >= deadline:
-                return False
-            if self._clock.now() >= self._made_at + self._times.young_s:
-                children = processes.children(self._pane_pid)
-                command = processes.read_stat(children[0]) if children else None
-                if command is None or not command.is_fork:
+            now = self._clock.now()
+            if self._has_begun():
+                if now >= min(deadline, self._made_at + self._times.young_s):
                     return False
+            elif now >= max(deadline, started_at):
+                return False
             await self._clock.sleep(self._times.fast_poll_s)
         return True
+
+    def _has_begun(self) -> bool:
+        """Tell whether the pane's command runs as a program of its own, or has ended."""
+        leader = processes.read_living(self._leader.pid, self._leader.starttime)
+        if leader is None or leader.reaped:
+            return True
+        children = processes.children(leader.pid)
+        command = processes.read_stat(children[0]) if children else None
+        return command is not None and not command.is_fork
