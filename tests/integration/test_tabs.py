@@ -102,7 +102,7 @@ async def test_closing_a_tab_that_was_split_closes_all_of_it(settings: Settings)
     # A tab is a window, and what toolset tmux put beside its first pane is in it.
     async with in_process(settings, toolsets="tabs,tmux") as tools:
         await tools.json("create_tab")
-        await tools.blocks("tmux_split_window", target="@1", command="exec sleep 4711")
+        await tools.blocks("tmux_split_window", target="@1", command="exec sleep 4700")
         await tools.json("create_tab", name="other")
         await tools.json("close_tab", window_id="@1")
 
