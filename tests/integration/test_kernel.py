@@ -133,7 +133,7 @@ async def test_create_returns_once_its_program_listens(tools: Tools, port: int, 
     blocks, facts = await tools.answer("wait", pane_id=pane_id, port=port)
 
     assert facts["reason"] == "listens"
-    assert f"; listens on {port}; cursor" in blocks[-1]
+    assert re.search(rf", listens \S+:{port}; cursor", blocks[-1])
     assert facts["listens"] == [f"127.0.0.1:{port}"]
 
 

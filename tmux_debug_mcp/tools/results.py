@@ -174,8 +174,6 @@ def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
     """Return a remark on why a wait ended, None where the state says it or a call only looked."""
     if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
-    if reason is Reason.LISTENS:
-        return f"listens on {conditions.port}"
     if reason is not Reason.TIMED_OUT:
         return _REASON_REMARKS.get(reason)
     if conditions.is_look:
