@@ -235,8 +235,15 @@ BLOCKED = {
         rf"a thread accepts on {PORT}",
     ),
     "flocks what another has": (
-        sh("exec 9>lock1; flock 9; flock lock1 true; :"),
-        r"flock \(pid \d+\) waits for a lock on /\S+/lock1 \(fd \d+\)",
+        python(
+            "f = open('lock1', 'w')\n"
+            "if os.fork() == 0:\n"
+            "    fcntl.flock(f, fcntl.LOCK_EX)\n"
+            "    os._exit(0)\n"  # which leaves the lock to the file, and so to its parent
+            "os.wait()\n"
+            "fcntl.flock(open('lock1'), fcntl.LOCK_EX)"
+        ),
+        r"waits for a lock on /\S+/lock1 \(fd \d+\)",
     ),
     "flocks what it has itself": (
         python(
