@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Panes have the environment that the server was started in, and nothing of the server's own Python; and what stands
-# in it for Python is for the panes alone.
+# in it for Python is for the panes alone. Behind all else on PATH is the server's own tmux-debug.
 # shellcheck source=tests/tmux-mcp/lib.sh
 source "$(dirname "$0")/../tmux-mcp/lib.sh"
 
@@ -20,7 +20,7 @@ start_server
 call run '{"command": "python; python3"}'
 equal "$TEXT" $'theirs\ntheirs\n'
 call run '{"command": "env | grep -E ^\\(PATH\\|PYTHON.*\\|NIX_PYTHON.*\\)= | sort"}'
-equal "$TEXT" "PATH=$work/bin:$PATH
+equal "$TEXT" "PATH=$work/bin:$PATH:$(directories "$SERVER_PID")/bin
 PYTHONPATH=$work/modules
 "
 stop_server

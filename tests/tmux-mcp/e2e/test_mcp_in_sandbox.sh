@@ -17,7 +17,7 @@ call create_pane '{"name": "server", "command": "echo ready; while read -r line;
 contains "$TEXT" "Created pane 'server' (id: debug-1)"
 contains "$STATUS" matched
 call send_keys '{"pane_id": "server", "keys": "one Enter"}'
-contains "$TEXT" "typed 3 characters"
+contains "$TEXT" "Sent keys to pane 'debug-1'"
 call wait '{"pane_id": "server", "pattern": "got one"}'
 contains "$STATUS" matched
 call capture_pane '{"pane_id": "server"}'
@@ -25,6 +25,8 @@ equal "$TEXT" $'ready\none\ngot one'
 run 'id -u; echo made >made; pwd; false'
 equal "$TEXT" $'1000\n/workspace\n'
 contains "$STATUS" "exited with code 1"
+run 'tmux-debug list'
+contains "$TEXT" '"name":"server","status":"running"'
 call list_panes
 contains "$TEXT" '"name":"server","status":"running"'
 call kill_pane '{"pane_id": "server"}'
@@ -34,7 +36,7 @@ stop_server
 # What was made is the user's, outside as well.
 equal "$(stat -c %u "$ws/made" "$ws/.debug-audit.log" | sort -u)" "$owner"
 equal "$(sed -n 's/.*"tool":"\([a-z_]*\)".*/\1/p' "$ws/.debug-audit.log" | paste -sd ' ')" \
-	"create_pane send_keys wait capture_pane run list_panes kill_pane"
+	"create_pane send_keys wait capture_pane run list_panes run list_panes kill_pane"
 
 # The command line, which the main session has as well: the first verb starts a server, which ends with the container.
 equal "$(in_sandbox "$ws" sh -c '
