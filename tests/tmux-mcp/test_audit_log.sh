@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # With TMUX_DEBUG_AUDIT every call is a line of JSON with what spec 001 lists.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server TMUX_DEBUG_AUDIT="$work/logs/audit.log" TMUX_DEBUG_AUDIT_FULL="$work/full"
 

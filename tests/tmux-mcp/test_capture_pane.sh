@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Capture with several line counts: exact lines, the default and the most.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # When the server ends, by end of input or SIGTERM, session and panes are gone.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 gone() {
 	kill -0 "$1" 2>/dev/null && fail "server $1 still runs"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Create panes: the tmux windows exist, the ids are returned, the list has them.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

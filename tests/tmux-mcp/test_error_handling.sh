@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Errors are results with isError and a sentence that shows the way.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

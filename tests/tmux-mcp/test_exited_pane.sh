@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A pane stays after its program exits, with status, exit code and last output.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kill a pane: its window is gone, its process too, and the list lacks it; others stay.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

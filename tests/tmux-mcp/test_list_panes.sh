@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # List none, then several, with names, ids, status and commands; then none again.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Type a command into a shell and see what it prints; interrupt one.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 start_server
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The options of mkServerConfig do what they say: test_configuration.sh NAME=VALUE...
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/../tmux-mcp/lib.sh"
+source "$(dirname "$0")/../tmux-mcp/lib.sh" || exit
 
 export DROPPED_BY_US=1 KEPT=1
 start_server "$@"

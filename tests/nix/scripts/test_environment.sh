@@ -2,7 +2,7 @@
 # Panes have the environment that the server was started in, and nothing of the server's own Python; and what stands
 # in it for Python is for the panes alone. Behind all else on PATH is the server's own tmux-debug.
 # shellcheck source=tests/tmux-mcp/lib.sh
-source "$(dirname "$0")/../tmux-mcp/lib.sh"
+source "$(dirname "$0")/../tmux-mcp/lib.sh" || exit
 
 # The environment of a build has some of its own.
 unset "${!PYTHON@}" "${!NIX_PYTHON@}"

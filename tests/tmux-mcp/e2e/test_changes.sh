@@ -2,7 +2,7 @@
 # The commands of docs/sandbox.md that look at the changes run nothing of what a sandbox wrote to the project's .git.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 command -v git >/dev/null || {
 	echo "not tried: git is missing" >&2
 	exit 77

@@ -3,7 +3,7 @@
 # out, tried through our own tools; what really left is in the record of an internet of our own.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 public=93.184.215.14
 record=$work/internet/record

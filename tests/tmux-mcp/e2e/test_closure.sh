@@ -2,7 +2,7 @@
 # The Nix closure, mounted read-only into a container that has neither Python nor tmux: docs/harnesses.md.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 package=$(in_sandbox "$ws" realpath /bin/tmux-debug)
 package=${package%/bin/*}

@@ -2,7 +2,7 @@
 # Which directories of the host a sandbox gets: the one that was named, and none to which an earlier sandbox led.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 # A directory of another user, or else another directory of the same user.
 other=$work/other

@@ -2,7 +2,7 @@
 # What commands in panes can't do: a list, tried through our own tools, each with what has to come of it.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 # Things of the host that must not be seen.
 secret=$work/secret

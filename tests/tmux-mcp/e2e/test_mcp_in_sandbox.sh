@@ -2,7 +2,7 @@
 # The server inside, started as the subagent's client does, through all its tools.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 # The command and the environment stand in the agent's file.
 entry=$(in_sandbox "$ws" sed -n 's/^  - tmux-debug: //p' /home/sandbox/.claude/agents/tmux-debug.md)

@@ -2,7 +2,7 @@
 # A profile with all that a sandbox can add to it: what each part brings is there, and works together.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 # SANDBOX_FULL: the profile rust, with a package, a variable, mounts and an agent (tests/nix/e2e.nix).
 cat >"$ws/main.rs" <<'RUST'

@@ -3,7 +3,7 @@
 # has afterwards.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 own() { ((EUID)) || chown -hR 1000:1000 "$1"; }
 

@@ -2,7 +2,7 @@
 # What is in the image, and that the launcher runs what it is told.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
-source "$(dirname "$0")/lib.sh"
+source "$(dirname "$0")/lib.sh" || exit
 
 contains "$(in_sandbox "$ws" tmux -V)" "tmux 3."
 contains "$(in_sandbox "$ws" tmux-debug-mcp --version)" "tmux-debug-mcp 0."
