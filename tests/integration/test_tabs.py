@@ -167,17 +167,18 @@ async def test_history_limit_out_of_range_is_refused(tabs: Tabs, limit: float) -
 
 async def test_closed_tab_ends_all_that_runs_in_it_and_its_log_stays(tabs: Tabs, tab: str) -> None:
     # Also what ignores hanging up; what it printed can be looked at afterwards, by either id.
+    sleeps = f"sleep 4{os.getpid()}"  # seconds that no other test sleeps
     await tabs.json(
         "start_process",
         window_id=tab,
-        command="nohup setsid sleep 4711 >/dev/null 2>&1 & echo kept; sleep 4712",
+        command=f"nohup setsid {sleeps} >/dev/null 2>&1 & echo kept; {sleeps}",
     )
     await tabs.shows_foreground(tab, "sleep")
     closed = await tabs.json("close_tab", window_id=tab)
 
     assert closed["success"]
     assert closed["ended"].startswith("killed by SIGHUP")
-    assert subprocess.run(["pgrep", "-f", "sleep 471[12]"], check=False).returncode == 1
+    assert subprocess.run(["pgrep", "-f", f"{sleeps}$"], check=False).returncode == 1
     assert await tabs.rows() == {}
     for window_id in (closed["log"], tab):
         assert "\nkept" in (await tabs.read(window_id, strip_ansi=True))["content"]
