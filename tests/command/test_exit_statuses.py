@@ -11,6 +11,7 @@ def with_panes(shared: Shell) -> Shell:
     shared.out("create", "--name", "cat", "echo hello; exec cat")
     shared.out("create", "--name", "ended", "exit 7")
     shared.out("create", "--name", "to kill", "exec cat")
+    shared.out("create", "--name", "shell", "bash --norc")
     return shared
 
 
@@ -34,6 +35,14 @@ def with_panes(shared: Shell) -> Shell:
         (["wait", "cat", "--stop-pattern", "hello", "--since", "0"], 1),
         (["wait", "ended"], 0),
         (["wait", "ended", "--pattern", "x", "--since", "0"], 1),
+        (["wait", "shell", "--pattern", "never"], 1),
+        (["wait", "cat", "--port", "1", "--timeout", "0"], 124),
+        (["wait", "ended", "--port", "1"], 1),
+        (["wait", "ended", "--stop-pattern", "x", "--since", "0"], 1),
+        (["create", "--port", "1", "exit 5"], 1),
+        (["create", "--wait-for", "never", "read -s x"], 1),
+        (["send", "shell", "true", "Enter", "--stop-pattern", "never"], 0),
+        (["send", "shell", "echo st''op", "Enter", "--stop-pattern", "stop$"], 1),
         (["capture", "cat", "--lines", "0"], 125),
         (["send", "ended", "x"], 125),
         (["call", "tmux_kill_pane", "pane_id=to kill"], 0),

@@ -35,8 +35,10 @@ _CONFIRMED = ("create", "send", "kill")
 # How a note of ours says how to read what is left out.
 _READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
 
+# The arguments that name what a wait is for, and what create and send wait for.
+_WAIT_CONDITIONS = ("pattern", "stop_pattern", "idle_s", "port")
+_CONDITIONS = ("wait_for", "port")
 _WAIT_STATUSES: Mapping[str, int] = {
-    Reason.STOPPED: OTHERWISE,
     Reason.EXITED: OTHERWISE,
     Reason.FLOODED: OTHERWISE,
     Reason.TIMED_OUT: TIMED_OUT,
@@ -146,13 +148,15 @@ def _status(request: Request, result: types.CallToolResult) -> int:
     if request.tool == VERBS["run"].tool:
         exit_code = facts.get("exit_code")
         return _RUN_STATUSES.get(reason, REFUSED if exit_code is None else exit_code)
-    if request.tool == VERBS["wait"].tool:
-        # The end is what a wait without a condition waits for.
-        names_condition = not given.keys().isdisjoint(("pattern", "stop_pattern", "idle_s"))
-        if reason == Reason.EXITED and not names_condition:
-            return DONE
-        return _WAIT_STATUSES.get(reason, DONE)
-    if reason == NOT_SENT:
+    if reason in (NOT_SENT, Reason.STOPPED):
         return OTHERWISE
-    # Without a pattern, create and send only look for a moment at what comes of it.
-    return _WAIT_STATUSES.get(reason, DONE) if "wait_for" in given else DONE
+    is_wait = request.tool == VERBS["wait"].tool
+    conditions = _WAIT_CONDITIONS if is_wait else _CONDITIONS
+    names_condition = not given.keys().isdisjoint(conditions)
+    if reason == Reason.INPUT and names_condition:
+        return OTHERWISE  # no line matches, and none can any more
+    if names_condition or (is_wait and reason != Reason.EXITED):
+        return _WAIT_STATUSES.get(reason, DONE)
+    # The end is what a wait without a condition waits for. Create and send then only look for a
+    # moment at what comes of it.
+    return DONE
