@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import with_times
-from support import PATIENCE_S, SHELLS, Gate, Tools, late_log, python, texts
+from support import PATIENCE_S, SHELLS, Gate, Tools, eventually, late_log, python, texts
 
 # A program that draws only the cells that have changed, as curses does.
 LIST = python("""
@@ -270,10 +270,10 @@ class TestScreens:
 
     async def test_pattern_may_end_with_a_blank_of_a_row(self, tools: Tools) -> None:
         program = python(
-            "import curses\ndef main(screen):\n screen.getkey()\n"
+            "import curses\ndef main(screen):\n screen.addstr(0, 0, 'file')\n screen.getkey()\n"
             " screen.addstr(3, 0, 'search: ')\n screen.getkey()\ncurses.wrapper(main)"
         )
-        await tools.create(program, wait_for="^$", timeout_s=PATIENCE_S)
+        await tools.create(program, wait_for="file", timeout_s=PATIENCE_S)
 
         assert "matched" in (await tools.send("debug-1", "/", wait_for="search: "))[-1]
 
@@ -288,24 +288,54 @@ class TestScreens:
         assert text == "echo after\nafter\nbash-5.2# " or text.startswith("echo after\nafter\n")
         assert "screen" not in status
 
+    @pytest.mark.parametrize("size", ["200x50", "40x50"])  # the echo on one row, and on several
     async def test_neither_old_rows_nor_the_echo_of_keys_match_on_a_screen(
-        self, tools: Tools, gate: Gate
+        self, tools: Tools, size: str, gate: Gate
+    ) -> None:
+        pattern = "READY|DONE$|DONE;"
+        await tools.create("bash --norc", size=size, timeout_s=PATIENCE_S)
+        await tools.send("debug-1", "echo old READY Enter", wait_for="^old READY")
+        await tools.call("run", command="true READY", pane_id="debug-1")
+        draws = f"tput cup 20 0; echo working; cat {gate}; echo DONE; sleep 60 Enter"
+        _, _, status = await observe(
+            tools, "send_keys", pane_id="debug-1", keys=draws, wait_for=pattern, timeout_s=0.5
+        )
+        assert "; timed out" in status
+
+        await gate.open()
+        result = await tools.call("wait", pane_id="debug-1", pattern=pattern, timeout_s=PATIENCE_S)
+        assert "; matched; " in texts(result)[-1]
+        assert (await tools.capture("debug-1")).endswith("\nDONE")
+
+    async def test_echo_over_several_rows_does_not_match_where_a_program_draws(
+        self, tools: Tools
+    ) -> None:
+        asks = "printf '\\033[5;1H> '; read answer; printf '\\033[9;1Hdone\\n'; exec sleep 60"
+        await tools.create(asks, size="30x24", wait_for="> ", timeout_s=PATIENCE_S)
+        keys = "an answer that goes over several rows: done; not done Enter"
+        await tools.send("debug-1", keys, wait_for="done$|done;", timeout_s=PATIENCE_S)
+        assert (await tools.capture("debug-1")).endswith("\ndone")
+
+    async def test_row_that_a_program_draws_anew_matches_when_it_is_started_again(
+        self, tools: Tools
     ) -> None:
         await tools.create("bash --norc", timeout_s=PATIENCE_S)
-        await tools.send("debug-1", "echo old READY Enter", wait_for="^old READY")
-        draws = f"tput cup 20 0; echo working; cat {gate}; echo DONE; sleep 60 Enter"
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(gate.open)
-            _, _, status = await observe(
-                tools,
-                "send_keys",
-                pane_id="debug-1",
-                keys=draws,
-                wait_for="READY|DONE$|DONE;",
-                timeout_s=PATIENCE_S,
-            )
-        assert "; matched; " in status
-        assert (await tools.capture("debug-1")).endswith("\nDONE")
+        for _ in range(2):
+            await tools.send("debug-1", "top Enter", wait_for="PID +USER", timeout_s=PATIENCE_S)
+            await tools.send("debug-1", "q", wait_for=r"\$ $", timeout_s=PATIENCE_S)
+
+    async def test_rows_before_a_cursor_that_no_result_has_shown_do_not_match(
+        self, tools: Tools, gate: Gate
+    ) -> None:
+        await tools.create(f"printf '\\033[5;1HREADY\\n'; cat {gate}; printf 'READY 2\\n'")
+        log = tools.engine.panes[0].log
+        await eventually(lambda: b"READY" in log.read(0, log.size))
+        cursor = log.size
+        await gate.open()
+        result = await tools.call(
+            "wait", pane_id="debug-1", pattern="READY$", since=cursor, timeout_s=PATIENCE_S
+        )
+        assert (result.meta or {})["reason"] == "exited"
 
     async def test_row_that_was_there_at_a_cursor_does_not_match(self, tools: Tools) -> None:
         result = await tools.call("create_pane", command=LIST, wait_for="3 items")

@@ -84,6 +84,25 @@ def test_row_that_is_printed_after_the_screen_was_cleared_is_drawn_with_the_othe
     assert whole.all_spans()[-1] == bytewise.all_spans()[-1] == span
 
 
+@pytest.mark.parametrize(
+    ("stream", "since"),
+    [
+        (b"one\n\033[5;1Htwo", 10),
+        (b"one\n\033[?1049htwo", 12),
+        (b"\033[?25l\033[H\033[2Jtwo", 13),
+        (b"\033[?25l\033[2J\033[Htwo", 13),
+        (b"\033[H\033[Jone\033[5;1Htwo\033[6;1H", 15),
+        (b"\033[5;1Hone\033[?2004h$ \033[7;1H", 25),
+    ],
+)
+def test_drawing_is_on_since_the_screen_is_addressed_and_erased(stream: bytes, since: int) -> None:
+    whole, bytewise = Drawing(), Drawing()
+    whole.feed(stream)
+    for number in range(len(stream)):
+        bytewise.feed(stream[number : number + 1])
+    assert whole.on_since == bytewise.on_since == since
+
+
 def test_alternate_screen_that_was_on_before_is_on_until_it_goes() -> None:
     drawing = Drawing(is_alternate=True)
     assert drawing.is_on

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed
+from tmux_debug_mcp.vt.echo import Echo, Echoes, Typed, rows_without_typed
 from tmux_debug_mcp.vt.rows import Line
 
 
@@ -120,3 +120,21 @@ def test_many_equal_lines_that_a_line_editor_shows_take_no_time_each() -> None:
     for _ in range(100):
         assert echo.without([Line("same", is_edited=True)] * 100, []) == []
     assert len(echo._early) < 100
+
+
+@pytest.mark.parametrize(
+    ("rows", "typed", "output"),
+    [
+        (["$ make all", "done"], "make all", ["", "done"]),
+        (["$ make", "all", "done"], "make all", ["$ make", "all", "done"]),
+        (["$ make tes", "t && echo ", "done: done"], "make test && echo done", ["", "", ": done"]),
+        (["$ make tes", "t && echo", "done: done"], "make test && echo done", ["", "", ": done"]),
+        (["$ 日本語 e", "cho ok"], "日本語 echo", ["", " ok"]),
+        (["$ ls", "$ ls", "", "ls: ok"], "ls", ["", "", "", ": ok"]),
+        (["", "ok"], "y", ["", "ok"]),
+    ],
+)
+def test_rows_are_output_but_for_typed_text_and_what_is_before_it(
+    rows: list[str], typed: str, output: list[str]
+) -> None:
+    assert rows_without_typed(rows, 10, [typed]) == output

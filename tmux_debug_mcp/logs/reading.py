@@ -93,10 +93,13 @@ async def clean_text(log: Log, data: bytes, start: int, *, is_line: bool) -> str
 
 
 async def read_screen(log: Log, end: int) -> str:
-    """Return what the screen showed at a cursor: its rows, without blanks at their ends."""
+    """Return what the screen showed at a cursor: its rows, without blanks at their ends.
+
+    Empty if the log before the cursor was trimmed.
+    """
     start = max(log.kept_from, end - _REDRAW_BYTES)
     paced = PacedTranscript(blank_transcript(log, start))
-    await paced.feed(log.read(start, end - start))
+    await paced.feed(log.read(start, max(0, end - start)))
     return paced.screen()
 
 

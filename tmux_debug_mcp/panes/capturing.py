@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from tmux_debug_mcp.errors import CommandError, StorageError, TmuxGoneError
+from tmux_debug_mcp.logs.reading import read_screen
 from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.control_mode import is_at_least
@@ -110,6 +111,15 @@ async def capture_screen_rows(pane: Pane) -> ScreenRows:
     rows = with_commands("\n".join(captured_lines(data)), pane.jobs.commands).split("\n")
     size = facts["pane_width"], facts["pane_height"]
     return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted_row(data))
+
+
+async def screen_rows_at(pane: Pane, cursor: int) -> list[str]:
+    """Return the rows that the screen had at a cursor, as `ScreenRows.rows`, from the pane's log.
+
+    One empty row if the log before the cursor was trimmed.
+    """
+    text = await read_screen(pane.log, cursor)
+    return with_commands(text, pane.jobs.commands).split("\n")
 
 
 async def capture_rows(pane: Pane, start: int, end: int, *, ansi: bool = False) -> str:

@@ -14,8 +14,9 @@ from tmux_debug_mcp.errors import PaneLostError
 from tmux_debug_mcp.logs.matching import Matcher, MatchReason, Scan
 from tmux_debug_mcp.logs.pacing import pieces
 from tmux_debug_mcp.logs.positioning import sequence_at
+from tmux_debug_mcp.vt.echo import rows_without_typed
 
-from .capturing import ScreenRows, capture_screen_rows
+from .capturing import ScreenRows, capture_screen_rows, screen_rows_at
 from .keyboard import Sent
 from .looking.activity import Snapshot
 from .pane import Pane
@@ -62,6 +63,7 @@ class Observation:
         self.matcher = matcher
         self._scan = Scan(pane.log, cursor, pane.keyboard.sent) if matcher.has_patterns else None
         self._position = cursor
+        self._rows_at = cursor if rows else -1
         self._screen_matched_to = cursor  # rows were matched when this had been printed
 
     async def begin(self) -> "Observation":
@@ -171,9 +173,10 @@ class Observation:
         if self.drawing.is_alternate and not screen.is_alternate:
             return None
         # Rows are compared wherever they are, so that a screen that scrolls does not match anew.
-        changed = Counter(screen.rows) - Counter(self.rows)
+        changed = Counter(screen.rows) - Counter(await self._rows_before())
+        without_echo = self._without_echo(screen)
         for number, row in enumerate(screen.rows):
-            reason = self._match_row(self._without_echo(row)) if changed[row] else None
+            reason = self._match_row(without_echo[number]) if changed[row] else None
             if reason:
                 self.matching_row = number
                 return reason
@@ -189,14 +192,25 @@ class Observation:
         # Behind the last character of a row are blanks, which a pattern may end with.
         return self.matcher.first([row]) or self.matcher.first([f"{row} "])
 
-    def _without_echo(self, row: str) -> str:
-        """Return a row without the keys typed last, and what is before them, if it has them."""
+    async def _rows_before(self) -> Sequence[str]:
+        """Return the rows of the screen where the observation or the drawing began, the later one.
+
+        What was printed between them was matched as lines.
+        """
+        begin = max(self.cursor, self.drawing.on_since)
+        if begin != self._rows_at:
+            self.rows = await screen_rows_at(self.pane, begin)
+            self._rows_at = begin
+        return self.rows
+
+    def _without_echo(self, screen: ScreenRows) -> Sequence[str]:
+        """Return the rows of a screen without the keys typed last, and what is before them."""
         sent = self.pane.keyboard.last_sent
         # Without keys before the wait nothing is echoed, and full-screen programs don't echo.
         if self.drawing.is_alternate or sent is None or self.before is None:
-            return row
-        ends = [row.rfind(text) + len(text) for text in sent.texts if text in row]
-        return row[max(ends, default=0) :]
+            return screen.rows
+        columns, _ = screen.size
+        return rows_without_typed(screen.rows, columns, sent.texts)
 
 
 async def since_start(pane: Pane, matcher: Matcher) -> Observation:

@@ -23,10 +23,10 @@ from tmux_debug_mcp.logs.excerpts import (
 )
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
-from tmux_debug_mcp.logs.reading import clean_text, read_abridged, read_screen
+from tmux_debug_mcp.logs.reading import clean_text, read_abridged
 from tmux_debug_mcp.logs.searching import matching_lines
 
-from .capturing import ScreenRows, capture_screen_rows
+from .capturing import ScreenRows, capture_screen_rows, screen_rows_at
 from .looking.activity import Activity
 from .looking.state import State
 from .observing import Observation
@@ -347,7 +347,7 @@ def _without_blank_ends(excerpt: Excerpt) -> Excerpt:
 
 async def _last_screen(observation: Observation, end: int, max_characters: int) -> Excerpt:
     """Return the last screen of a program that has crashed, unless a result has shown it."""
-    rows = (await read_screen(observation.pane.log, end)).split("\n")
+    rows = await screen_rows_at(observation.pane, end)
     shown = observation.pane.shown
     if not any(rows) or (shown and shown.is_whole and list(shown.rows) == rows):
         return _NOTHING

@@ -53,6 +53,8 @@ class Drawing:
         is_alternate: The alternate screen is on.
         spans: The parts of the output that have drawn, from one cursor to another, in order. The
             one that goes on is not among them.
+        on_since: Where it was on first: the cursor behind the sequence that began it, and behind an
+            erasure of the screen right after that.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Drawing:
         self.spans: list[tuple[int, int]] = []
         self.rows = rows
         self._is_addressed = False
+        self.on_since = start
         self._begun_at = start if is_alternate else 0
         self._moved_to = 0  # where the last move to a place ends
         self._row = 0  # the row of that move
@@ -139,13 +142,13 @@ class Drawing:
         screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
         start, end = begin + token.start(), begin + token.end()
         if screen:
-            self._switch(start, is_alternate=screen == b"h")
+            self._switch(start, end, is_alternate=screen == b"h")
         elif cursor:
             self._is_cursor_hidden = cursor == b"l"
         elif row or line or home is not None:
-            is_clearing = home is not None and not self._is_cursor_hidden and _erases(token)
-            if not is_clearing:
-                self._move(start, end, int(row or line or 1))
+            erased_at = _erased_at(token) if home is not None else None
+            if erased_at is None or self._is_cursor_hidden:
+                self._move(start, end, int(row or line or 1), begin + (erased_at or token.end()))
             elif not self.is_on:
                 self._cleared_at = start
         elif reset:
@@ -161,26 +164,27 @@ class Drawing:
             is_whole = int(top or 1) <= 1 and int(bottom or self.rows) >= self.rows
             self._has_region = not is_whole
 
-    def _move(self, start: int, end: int, row: int) -> None:
+    def _move(self, start: int, end: int, row: int, on_since: int) -> None:
         """Take a move to a row, which is drawing, between two cursors."""
-        self._begin(start if self._cleared_at < 0 else self._cleared_at)
+        self._begin(start if self._cleared_at < 0 else self._cleared_at, on_since)
         self._cleared_at = -1
         self._is_addressed = True
         self._moved_to = max(end, self.start)
         self._row = row
         self._line_feeds = 0
 
-    def _switch(self, cursor: int, *, is_alternate: bool) -> None:
+    def _switch(self, start: int, end: int, *, is_alternate: bool) -> None:
         self._cleared_at = -1
         if is_alternate:
-            self._begin(cursor)
+            self._begin(start, end)
             self.is_alternate = True
         else:
-            self._stop(cursor)
+            self._stop(start)
 
-    def _begin(self, cursor: int) -> None:
+    def _begin(self, cursor: int, on_since: int) -> None:
         if not self.is_on:
             self._begun_at = max(cursor, self.start)
+            self.on_since = on_since
 
     def _stop_on_main(self, cursor: int) -> None:
         if not self.is_alternate:
@@ -192,11 +196,16 @@ class Drawing:
         self.is_alternate = self._is_addressed = False
 
 
-def _erases(home: re.Match[bytes]) -> bool:
-    """Tell whether the screen is erased right before or after a move to the first place."""
-    data, start = home.string, home.start()
+def _erased_at(home: re.Match[bytes]) -> int | None:
+    """Return where a move to the first place and an erasure of the screen beside it end.
+
+    None without one.
+    """
+    data, start, end = home.string, home.start(), home.end()
+    if erasure := _ERASURE.match(data, end):
+        return erasure.end()
     before = data[max(0, start - _ERASURE_BYTES) : start]
-    return bool(_ERASURE.match(data, home.end()) or re.search(_ERASURE.pattern + rb"$", before))
+    return end if re.search(_ERASURE.pattern + rb"$", before) else None
 
 
 def last_switch(data: bytes) -> bool | None:

@@ -16,11 +16,12 @@ line is looked up among all texts at once.
 """
 
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .rows import Line
+from .rows import Line, cell_width
 
 # Lines of one text that are remembered.
 MAX_TEXTS = 50_000
@@ -236,6 +237,25 @@ class Echo:
             elif _MIN_PART <= len(trimmed) < len(typed) <= _MAX_WRAPPED_TEXT and trimmed in typed:
                 end = len(text)  # zsh prints each row of a longer text as a line
         return end
+
+
+def rows_without_typed(rows: Sequence[str], columns: int, texts: Iterable[str]) -> list[str]:
+    """Return the rows of a screen without typed texts, and without what stands before these.
+
+    A text may go over several rows of so many columns.
+    """
+    padded = [row + " " * (columns - sum(map(cell_width, row))) for row in rows]
+    starts = list(itertools.accumulate(map(len, padded[:-1]), initial=0))
+    whole = "".join(padded)
+    behind = [0] * len(rows)  # where in each row typed text ends
+    for text in texts:
+        start = whole.find(text)
+        while start >= 0:
+            end = start + len(text)
+            for number in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
+                behind[number] = max(behind[number], end - starts[number])
+            start = whole.find(text, end)
+    return [row[end:] for row, end in zip(rows, behind, strict=True)]
 
 
 def _overlap(text: str, typed: str) -> int:
