@@ -14,7 +14,7 @@ import anyio
 import pytest
 from clocks import with_times
 from mcp import MCPError
-from support import PATIENCE_S, Tools, eventually, in_process, python, run
+from support import PATIENCE_S, Gate, Tools, eventually, in_process, python, run
 
 from tmux_debug_mcp.clock import Clock, Times
 from tmux_debug_mcp.linux import processes
@@ -285,6 +285,24 @@ async def test_tmux_that_was_stopped_goes_on(tools: Tools) -> None:
 
     await tools.send(pane_id, "hello Enter")
     assert await tools.shows(pane_id, "hello\nhello")
+
+
+async def test_output_of_a_program_that_ends_while_tmux_reads_nothing_is_complete(
+    tools: Tools, gate: Gate
+) -> None:
+    pane_id = await tools.create(f"cat {gate}; echo last; exit 3")
+    [pane] = tools.engine.panes
+    os.kill(pane.client.server_pid, signal.SIGSTOP)
+    await gate.open()
+    await anyio.sleep(1)
+    assert pane.place.living_leader()  # else tmux could drop what it has not read
+    os.kill(pane.client.server_pid, signal.SIGCONT)
+
+    await tools.call("wait", pane_id=pane_id, timeout_s=PATIENCE_S)
+    assert await tools.capture(pane_id) == "last"
+    assert (await tools.state(pane_id))["exit_code"] == 3
+    assert (await tools.blocks("capture_pane", pane_id=pane_id, since=0))[0] == "last\n"
+    await eventually(lambda: pane.place.living_leader() is None)
 
 
 async def test_runs_without_a_pane_never_meet_the_limit(

@@ -92,7 +92,7 @@ async def test_what_a_pane_listens_on_is_told_while_it_does(tools: Tools, port: 
     assert "listens" not in await tools.state(shell)
 
     await tools.send(shell, f"{python(SERVE)} {port} & Enter", wait_for=f"port {port}")
-    blocks, facts = await tools.answer("wait", pane_id=shell, pattern=f"port {port}")
+    blocks, facts = await tools.answer("wait", pane_id=shell)
     assert facts["listens"] == [f"127.0.0.1:{port}"]
     assert f", awaits keys, listens 127.0.0.1:{port};" in blocks[-1]
     assert (await listed(tools, shell))["listens"] == facts["listens"]

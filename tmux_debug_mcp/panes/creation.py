@@ -246,7 +246,7 @@ async def start(
         if odd:
             data = os.fsencode("".join(f"{name}={variables[name]}\0" for name in odd))
             variables_file = client.write(f"{pane_id}.variables", data)
-        words = _words(settings, new, tag, mark_file, variables_file)
+        words = _words(settings, new, tag, mark_file, log, variables_file)
         blocks = await client.run(
             *destination.first,
             size,
@@ -294,7 +294,12 @@ def _default_signals(path: str | None) -> tuple[str, ...]:
 
 
 def _words(
-    settings: Settings, new: NewPane, tag: str, mark_file: Path, variables_file: Path | None
+    settings: Settings,
+    new: NewPane,
+    tag: str,
+    mark_file: Path,
+    log: Log,
+    variables_file: Path | None,
 ) -> list[str]:
     """Return the end of the tmux command: the environment, and the program within pane.sh.
 
@@ -303,13 +308,13 @@ def _words(
     """
     added = dict(new.env)
     if settings.programs_dir:
-        path = added.get("PATH", settings.env.get("PATH", _TMUX_PATH))
-        added["PATH"] = f"{path}:{settings.programs_dir}"
+        first = added.get("PATH", settings.env.get("PATH", _TMUX_PATH))
+        added["PATH"] = f"{first}:{settings.programs_dir}"
     env = [word for name, value in added.items() for word in ("-e", f"{name}={value}")]
-    sleep = shutil.which("sleep", path=settings.env.get("PATH")) or "sleep"
-    cwd = str(directory(settings, new.cwd))
-    wrapper = [*_default_signals(settings.env.get("PATH")), "/bin/sh", str(_PANE_SH)]
-    wrapper += [str(mark_file), settings.open_files, sleep, cwd]
+    path = settings.env.get("PATH")
+    sleep, tail = (shutil.which(name, path=path) or name for name in ("sleep", "tail"))
+    wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
+    wrapper += [settings.open_files, sleep, tail, str(directory(settings, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]
