@@ -1,10 +1,12 @@
 """What the kernel tells of panes: what their programs are blocked on, and where they listen."""
 
 import json
+import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +63,27 @@ async def test_child_that_a_script_waits_for_is_named(tools: Tools) -> None:
     _, facts = await tools.answer("create_pane", command=script, timeout_s=30)
 
     assert re.fullmatch(r"sleep \(pid \d+\) sleeps", facts["blocked_on"])
+
+
+# What a script does beside a child in the background, and what is told of it.
+BESIDE_A_JOB = {
+    "opens a FIFO": ("read line <fifo", "opens the FIFO fifo, which nobody writes", None),
+    "reads the terminal": ("read line", None, "input"),
+    "waits for another": ("python3 -c 'import time; time.sleep(1000)'; :", "sleeps", None),
+}
+
+
+@pytest.mark.parametrize("does", BESIDE_A_JOB)
+async def test_script_beside_its_jobs_is_told_by_what_it_does(
+    tools: Tools, tmp_path: Path, does: str
+) -> None:
+    text, blocked_on, awaits = BESIDE_A_JOB[does]
+    os.mkfifo(tmp_path / "fifo")
+    _, facts = await tools.answer("create_pane", command=f"sleep 1000 & {text}", timeout_s=30)
+    row = await listed(tools, facts["pane_id"])
+
+    assert (facts.get("blocked_on"), facts.get("awaits")) == (blocked_on, awaits)
+    assert row["foreground"] == ("python3" if "python3" in text else "bash")
 
 
 async def test_group_of_its_own_is_told_once_it_was_quiet(tools: Tools) -> None:

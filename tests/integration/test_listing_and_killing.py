@@ -20,7 +20,7 @@ async def rows(tools: Tools) -> list[dict[str, Any]]:
 
 async def test_list_says_what_each_pane_is(tools: Tools) -> None:
     await tools.create("echo hello; sleep 60", name="server")
-    await tools.shows("server", "hello")
+    await tools.blocks("wait", pane_id="server")  # at rest, it is blocked
     await tools.exited(await tools.create("exit 3"))
     await tools.exited(await tools.create("kill -SEGV $$"))
 
@@ -34,6 +34,7 @@ async def test_list_says_what_each_pane_is(tools: Tools) -> None:
         "command": "echo hello; sleep 60",
         "runtime_s": 0,
         "foreground": "sleep",
+        "blocked_on": "sleeps",
         "cursor": 7,
     }
     assert processes.read_stat(running["pid"]).comm == "sleep"  # type: ignore[union-attr]

@@ -363,6 +363,10 @@ BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
         "Parameter 'pattern' has 1001 characters; at most 1000. Give a shorter one.",
     ),
     (
+        {"pattern": "ready\\n"},
+        "Parameter 'pattern' matches within one line, so it never matches a line feed (\\n). Use",
+    ),
+    (
         {"timeout_s": 3601},
         "Parameter 'timeout_s' is 3601. It must be a number of at least 0 and at most 3600.",
     ),

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tmux_debug_mcp.errors import ArgumentError
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import compiled
 from tmux_debug_mcp.logs.pacing import TURN_WORK, work_of
@@ -145,3 +146,16 @@ async def test_search_of_spinners_takes_many_turns(
 
     assert 0 < most_in_a_turn <= TURN_WORK
     assert turns > len(data) >> 16
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[^\n]+x", r"[]\n]", r"C:\\new", r"\Qa\nb\E", r"x\n?", r"\[x\n*"]
+)
+def test_pattern_that_can_match_beside_a_line_feed_is_taken(pattern: str) -> None:
+    assert compiled("pattern", pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"x\n", "x\ny", r"\\\n", r"[a]\n$", r"\r?\n", r"\[\n]"])
+def test_pattern_of_several_lines_is_refused(pattern: str) -> None:
+    with pytest.raises(ArgumentError, match="matches within one line"):
+        compiled("pattern", pattern)

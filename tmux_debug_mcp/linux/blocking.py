@@ -40,7 +40,6 @@ _POLLS = {"poll", "ppoll", "restarted_poll"}
 _EPOLLS = {"epoll_wait", "epoll_pwait", "epoll_pwait2"}
 _SELECTS = {"select", "pselect6"}
 _OPENS = {"open", "openat"}
-_CHILD_WAITS = {"wait4", "waitid"}
 # Calls that need no further look, and what they wait for.
 _PLAIN = {
     "nanosleep": "sleeps",
@@ -215,7 +214,7 @@ class _Look:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
             return _PLAIN[name]
-        if name in _CHILD_WAITS:
+        if name in calls.CHILD_WAITS:
             return self._children(pid, files, name, arguments, depth)
         if name in _READS | _ACCEPTS:
             return files.read(arguments[0])

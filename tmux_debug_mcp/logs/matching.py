@@ -1,6 +1,7 @@
 """Patterns of a wait, and the lines to match them with, as a log gets them."""
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -19,6 +20,9 @@ MAX_PATTERN_CHARACTERS = 1000
 _MAX_PATTERN_BYTES = 1 << 20
 # The flag for `^` and `$` to match at each line, before the client's pattern.
 _MULTILINE = "(?m)"
+# What is no line feed in a pattern: quoted text, sets of characters, and other escapes.
+_NO_LINE_FEED = re.compile(r"\\Q.*?(\\E|$)|\[\^?\]?(\\.|[^\]\\])*\]|\\[^n]", re.DOTALL)
+_LINE_FEED = re.compile(r"(\\n|\n)(?![?*])")
 
 
 class MatchReason(StrEnum):
@@ -76,6 +80,11 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
         raise ArgumentError(
             f"Parameter '{name}' has {len(pattern)} characters; at most {MAX_PATTERN_CHARACTERS}. "
             "Give a shorter one."
+        )
+    if _LINE_FEED.search(_NO_LINE_FEED.sub(".", pattern)):
+        raise ArgumentError(
+            f"Parameter '{name}' matches within one line, so it never matches a line feed (\\n). "
+            "Use ^ and $ for the ends of a line, and look for one line."
         )
     options = re2.Options()
     options.never_nl = True  # a match does not extend over a line feed

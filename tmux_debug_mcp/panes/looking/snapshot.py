@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tmux_debug_mcp.linux import processes, terminals
+from tmux_debug_mcp.linux import calls, processes, terminals
 from tmux_debug_mcp.linux.processes import Stat
 from tmux_debug_mcp.linux.terminals import Modes
 from tmux_debug_mcp.linux.waits import HiddenWaits, Thread, wait_of
@@ -235,9 +235,25 @@ def _front(session_leader: Stat, group: Sequence[Stat]) -> Stat | None:
     is_leaders_group = session_leader.pgrp == session_leader.tpgid
     if is_leaders_group and front.comm in COMMAND_SHELLS:
         commands = [stat for stat in group if stat.ppid == front.pid]
-        if commands:
+        if commands and _waits_for_command(front.pid):
             return commands[-1]
     return front
+
+
+def _waits_for_command(shell: int) -> bool:
+    """Tell whether a shell with children waits for one, as far as the kernel tells.
+
+    It does not while it reads the terminal or a file, or opens a FIFO, beside jobs of its own.
+    """
+    call = calls.call_of(shell, str(shell))
+    if call is None or not call.arguments:  # hidden, or about to wait
+        return True
+    if call.name != "read":
+        return call.name in (*calls.CHILD_WAITS, "rt_sigsuspend")
+    try:  # the output of a command, if it is a pipe
+        return os.readlink(f"/proc/{shell}/fd/{call.arguments[0]}").startswith("pipe:")
+    except OSError:
+        return True
 
 
 def _waiting(members: Sequence[_Member], modes: Modes | None) -> Waiting:
