@@ -31,6 +31,8 @@ _MAINS = {
     "tmux-debug": "tmux_debug_mcp.command.main",
     "tmux-debug-mcp": "tmux_debug_mcp.command.serve",
 }
+# What programs of ours import only when they need it.
+_IMPORTED_LATE = ("anyio._backends._asyncio", "jsonschema", "re2")
 _MAX_REQUEST_BYTES = 1 << 20
 # The census finds the processes of a test by this variable.
 _MARK = "MCP_DEBUG_TEST"
@@ -180,6 +182,8 @@ def _import_everything() -> None:
     for module in pkgutil.walk_packages(package.__path__, "tmux_debug_mcp."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
+    for name in _IMPORTED_LATE:
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
 
@@ -242,7 +246,15 @@ def _run(request: Mapping[str, Any]) -> None:
     time.tzset()
     os.chdir(request["cwd"])
     sys.argv = [request["program"], *request["words"]]
-    importlib.import_module(_MAINS[request["program"]]).main()
+    main = importlib.import_module(_MAINS[request["program"]]).main
+    try:
+        main()
+    except SystemExit as end:
+        if not isinstance(end.code, int):  # which Python prints
+            raise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)  # to tear down what the nursery has imported takes longer than a test
 
 
 if __name__ == "__main__":
