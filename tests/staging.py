@@ -48,6 +48,7 @@ class StagedPane(Pane):
         ports = cast("Ports", _Ports())
         super().__init__(PaneId("debug-1"), NewPane("make"), place, log, events, ports, clock)
         self.snapshot = BUSY
+        self.echoes = Echoes.NOBODY
         self.looks = 0
         self.end_state: State | None = None
         self.runs_others = False
@@ -72,10 +73,10 @@ class StagedPane(Pane):
         self.events.notify(self.log)
 
     def type(self, *texts: str) -> Sent:
-        """Have keys typed, which the terminal does not echo; return how it was before."""
+        """Have keys typed, and return how it was before. Who echoes them is `echoes`."""
         before = self.terminal.begin_typing()
         number = len(self.keyboard.sent)
-        sent = Sent(self.log.size, texts, Echoes.NOBODY, number, self.clock.now(), before)
+        sent = Sent(self.log.size, texts, self.echoes, number, self.clock.now(), before)
         self.keyboard.sent.append(sent)
         return sent
 

@@ -19,8 +19,7 @@ async def rows(tools: Tools) -> list[dict[str, Any]]:
 
 
 async def test_list_says_what_each_pane_is(tools: Tools) -> None:
-    await tools.create("echo hello; sleep 60", name="server")
-    await tools.blocks("wait", pane_id="server")  # at rest, it is blocked
+    await tools.create("echo hello; sleep 60", name="server", timeout_s=30)  # until it is at rest
     await tools.exited(await tools.create("exit 3"))
     await tools.exited(await tools.create("kill -SEGV $$"))
 

@@ -63,9 +63,10 @@ async def test_lone_key_is_for_the_question_behind_a_progress_bar(tools: Tools, 
         assert answers == []
         await gate.open()
 
-    [[confirmation, text, _]] = answers
+    [[confirmation, text, status]] = answers
     assert confirmation == "Sent keys to pane 'debug-1'"
     assert "path: \ndone <swordfish> <2> <>" in text
+    assert "; matched; " in status
 
 
 async def test_key_for_a_program_that_never_reads_is_not_sent(tools: Tools) -> None:

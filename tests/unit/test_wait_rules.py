@@ -1,6 +1,6 @@
 """When waits end and what they tell, in virtual time: what a program does is told by the test."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tmux_debug_mcp.panes.looking.activity import Snapshot, Waiting
 from tmux_debug_mcp.panes.observing import since_keys, since_start
 from tmux_debug_mcp.panes.reports import Reason, Report, Shows
 from tmux_debug_mcp.panes.waiting import Conditions, observe, wait
+from tmux_debug_mcp.vt.echo import Echoes
 
 Program = Callable[[StagedPane], Awaitable[None]]
 
@@ -185,9 +186,13 @@ class TestSteps:
 
     @staticmethod
     async def seen(
-        pane: StagedPane, clock: VirtualClock, acts: list[Act], conditions: Conditions
+        pane: StagedPane,
+        clock: VirtualClock,
+        acts: list[Act],
+        conditions: Conditions,
+        last: Sequence[str] = ("two",),
     ) -> tuple[Report, float]:
-        """Return the report after two steps, and when it came.
+        """Return the report after two steps, the last of these texts, and when it came.
 
         The acts with `after_s` 0 come between them.
         """
@@ -196,7 +201,7 @@ class TestSteps:
         async with clock.jumping(), anyio.create_task_group() as tasks:
             observation = await since_keys(pane, conditions.matcher(), pane.type("one"))
             await play(pane, between)
-            await observation.step(pane.type("two"))
+            await observation.step(pane.type(*last))
             tasks.start_soon(play, pane, after)
             deadline = clock.now() + conditions.timeout_s
             report = await observe(observation, conditions, deadline)
@@ -222,6 +227,15 @@ class TestSteps:
 
         assert (report.reason, report.is_early) == (Reason.MATCHED, False)
         assert ended_at == 2.0
+
+    async def test_answer_to_a_step_is_no_echo_of_one_before_it(
+        self, pane: StagedPane, clock: VirtualClock
+    ) -> None:
+        pane.echoes = Echoes.TERMINAL
+        acts = [Act(0, "one\nsure? "), Act(2, "\nready for <one>\n")]
+        report, ended_at = await self.seen(pane, clock, acts, MATCH, last=())
+
+        assert (report.reason, ended_at) == (Reason.MATCHED, 2.0)
 
     async def test_stop_pattern_before_the_last_step_ends_it_at_once(
         self, pane: StagedPane, clock: VirtualClock

@@ -157,6 +157,7 @@ class Scan:
     def forget(self) -> None:
         """Take all lines so far as old: only what is printed from now on is new."""
         if self._transcript is not None:
+            self._echo.without(self._transcript.main_lines(), ())  # which they had
             self._transcript.forget()
 
     def _expect_echo(self, transcript: Transcript) -> Typed | None:
