@@ -20,10 +20,11 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.settings import Settings, pane_environment
 
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
-# tries other examples in each run.
+# tries more and other examples in each run.
 hypothesis.settings.register_profile(
     "same examples",
     deadline=None,
+    max_examples=50,
     derandomize=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )

@@ -175,7 +175,7 @@ def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
 
     assert (done.returncode, done.stderr) == (status, "")
     assert (tmp_path / "clone" / "calls").read_text().splitlines() == [
-        "-m pytest -n 6 --dist loadgroup -m not alone tests/unit -x",
+        "-m pytest -n 4 --dist loadgroup -m not alone tests/unit -x",
         "-m pytest --dist loadgroup -m alone tests/unit -x -n 2",
     ]
 
@@ -183,8 +183,8 @@ def test_tests_that_need_the_machine_for_themselves_come_last_and_count(
 @pytest.mark.parametrize(
     ("words", "call"),
     [
-        (["--co"], "-m pytest -n 6 --dist loadgroup -m not alone --co"),
-        (["-m", "alone"], "-m pytest -n 6 --dist loadgroup -m alone"),
+        (["--co"], "-m pytest -n 4 --dist loadgroup -m not alone --co"),
+        (["-m", "alone"], "-m pytest -n 4 --dist loadgroup -m alone"),
     ],
     ids=["wrong usage", "markers"],
 )

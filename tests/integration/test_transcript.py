@@ -121,7 +121,7 @@ async def test_output_of_real_programs_reads_as_tmux_shows_it(tools: Tools, tmp_
 async def test_output_that_goes_back_and_forth_reads_as_tmux_shows_it(
     tools: Tools, tmp_path: Path
 ) -> None:
-    for seed in range(60):
+    for seed in range(30):
         data = garbage(seed)
         expected = await as_tmux_shows_it(tools, data, tmp_path)
         assert as_we_read_it(data, len(data)) == expected, (seed, data)
@@ -129,7 +129,7 @@ async def test_output_that_goes_back_and_forth_reads_as_tmux_shows_it(
 
 
 async def test_regions_that_scroll_read_as_tmux_shows_them(tools: Tools, tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(30):
         data = garbage_in_a_region(seed)
         expected = await as_tmux_shows_it(tools, data, tmp_path, 40, 8)
         assert as_we_read_it(data, len(data), 40, 8) == expected, (seed, data)
