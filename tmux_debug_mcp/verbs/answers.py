@@ -29,7 +29,7 @@ AWAITS_INPUT = 126
 # As a shell has it in `$?`. The caller ends by its signal.
 INTERRUPTED = 130
 
-# The verbs whose results begin with what was done.
+# The verbs whose results begin with a confirmation.
 _CONFIRMED = ("create", "send", "kill")
 
 # How a note of ours says how to read what is left out.
@@ -86,14 +86,23 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
         rows = [text if text.startswith("[") else in_verbs(text) for text in texts]
         return Output(_lines(rows), "", status)
     *shown, status_line = texts
-    remarks = "" if request.is_quiet else _lines([status_line])
+    remarks = [] if request.is_quiet else [status_line]
     if request.verb == "run":  # what the command printed, byte for byte
-        return Output("".join(shown), remarks, status)
-    if request.is_quiet and request.verb in _CONFIRMED:
+        return Output("".join(shown), _lines(remarks), status)
+    if request.verb in _CONFIRMED:
         confirmation, *shown = shown
-        if (result.meta or {}).get("reason") == NOT_SENT:
-            remarks = _lines([confirmation])
-    return Output(_lines(shown), remarks, status)
+        if _says_more(request, result.meta or {}, confirmation):
+            remarks.insert(0, confirmation)
+    return Output(_lines(shown), _lines(remarks), status)
+
+
+def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) -> bool:
+    """Tell whether a confirmation says what neither the exit status nor the status line does."""
+    if request.verb != "send":
+        return False
+    if request.is_quiet:
+        return facts.get("reason") == NOT_SENT
+    return confirmation != f"Sent keys to pane '{facts['pane_id']}'"
 
 
 def in_verbs(text: str) -> str:
