@@ -6,8 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 from clocks import with_times
-from support import SHELLS, Gate, Tools, run
+from support import SHELLS, Gate, Tools, eventually, python, run
 
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.running import giving
 from tmux_debug_mcp.panes.shells.jobs import Job
@@ -120,6 +121,28 @@ async def test_command_that_ends_its_shell_is_waited_for(
         await tools.shows(pane_id, "begun")
         open_meanwhile(gate, monkeypatch)
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
+async def test_shell_that_has_given_the_terminal_back_is_waited_for(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell gives it to whoever started the shell, right before it ends."""
+    pane_id = await tools.create("bash --norc")
+    [pane] = tools.engine.panes
+    gives_it_back = python(
+        "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
+        f"os.tcsetpgrp(0, {pane.leader.pid})"
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, tools, f"{gives_it_back} & read line < {gate}; exit 3", pane_id)
+        await eventually(lambda: has_terminal(pane.leader.pid))
+        open_meanwhile(gate, monkeypatch)
+        assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
+def has_terminal(pid: int) -> bool:
+    stat = processes.read_stat(pid)
+    return stat is not None and stat.tpgid == pid
 
 
 async def test_runs_of_many_panes_do_not_wait_for_each_other(tools: Tools, tmp_path: Path) -> None:

@@ -112,12 +112,18 @@ def _is_over(job: Job, times: Times) -> bool:
 def _may_end_soon(pane: Pane, job: Job) -> bool:
     """Tell whether the job's end may be on its way.
 
-    Its shell has the terminal or has ended, or nobody has the terminal between two programs.
+    Its shell has the terminal or has ended, or nobody has the terminal: between two programs, or
+    after the shell has given it back to pane.sh, right before it ends.
     """
     if not job.shell.is_running() or foreground_shell(pane.leader.pid) == job.shell:
         return True
-    stat = processes.read_stat(pane.leader.pid)
-    return stat is not None and stat.tpgid > 0 and not processes.is_alive(stat.tpgid)
+    leader = processes.read_stat(pane.leader.pid)
+    if leader is None or leader.tpgid <= 0:
+        return False
+    if leader.tpgid == leader.pid:
+        below = map(processes.read_stat, processes.children(leader.pid))
+        return all(process is None or process.pgrp != leader.pid for process in below)
+    return not processes.is_alive(leader.tpgid)
 
 
 def _return_to_outer_job(pane: Pane) -> None:
