@@ -134,7 +134,9 @@ async def test_shell_that_has_given_the_terminal_back_is_waited_for(
         f"os.tcsetpgrp(0, {pane.leader.pid})"
     )
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, tools, f"{gives_it_back} & read line < {gate}; exit 3", pane_id)
+        command = f"echo begun; {gives_it_back} & read line < {gate}; exit 3"
+        tasks.start_soon(run, tools, command, pane_id)
+        await tools.shows(pane_id, "begun")
         await eventually(lambda: has_terminal(pane.leader.pid))
         open_meanwhile(gate, monkeypatch)
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
