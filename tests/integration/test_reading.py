@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from support import Tools, python, until
+import pytest
+from support import Gate, Tools, late_log, python, until
 
 from tmux_debug_mcp.logs.growth import MAX_LOG_BYTES
 
@@ -126,11 +127,15 @@ async def test_what_is_no_longer_kept_is_told_in_bytes(tools: Tools) -> None:
     assert (await read(tools, pane_id, size - 9))[0] == "the end\n"
 
 
-async def test_cursor_that_the_pane_has_not_reached_is_an_error(tools: Tools) -> None:
-    pane_id = await tools.create("echo hello; cat")
-    await tools.shows(pane_id, "hello")
+async def test_cursor_that_the_pane_has_not_reached_is_an_error(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create(f"cat {gate}; echo hello; cat")
+    with late_log(tools.engine.panes[0], monkeypatch):
+        await gate.open()
+        await tools.shows(pane_id, "hello")
 
-    error = await tools.error("capture_pane", pane_id=pane_id, since=8)
+        error = await tools.error("capture_pane", pane_id=pane_id, since=8)
     assert (
         error == "Parameter 'since' is 8, and the pane's cursor is 7. Give a cursor of at most 7."
     )

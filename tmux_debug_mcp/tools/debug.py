@@ -1,11 +1,18 @@
 """The toolset `debug`: spec 001's five tools, with optional arguments added, and two of ours."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from tmux_debug_mcp.clock import DEFAULT_TIMEOUT_S, Times
-from tmux_debug_mcp.errors import ArgumentError, CursorError, KeysError, NameTakenError
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    CursorError,
+    KeysError,
+    NameTakenError,
+    PaneLostError,
+)
 from tmux_debug_mcp.logs.excerpts import Excerpt, cut_in_the_middle
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.matching import Matcher, compiled
@@ -299,6 +306,9 @@ def _check_no_ansi(arguments: CapturePane, other: str) -> None:
 
 
 async def _check_cursor(pane: Readable, since: int) -> None:
+    if since > pane.log.size and isinstance(pane, Pane):
+        with contextlib.suppress(PaneLostError):
+            await pane.drain()  # so that the error tells all that was printed
     if since > pane.log.size:
         state = await pane.state()
         raise CursorError(since, state.cursor)
