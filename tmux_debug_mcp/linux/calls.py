@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from . import processes
 
-# Those that wait for a child.
+# The system calls that wait for a child.
 CHILD_WAITS = frozenset({"wait4", "waitid"})
-# System calls that wait for something, by their numbers on each machine.
+# Those that wait for something, by their numbers on each machine.
 _CALLS_OF_MACHINES = {
     "x86_64": {
         0: "read",
