@@ -27,15 +27,20 @@ PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => {
 class Page:
     """A page in a tab. Whatever it says on the console, asks or loads is noted."""
 
-    def __init__(self, context: "BrowserContext", path: Path) -> None:
+    def __init__(self, context: "BrowserContext") -> None:
         self.tab = context.new_page()
         self.noted: list[str] = []
         self.tab.on("console", lambda message: self.noted.append(message.text))
         self.tab.on("pageerror", lambda error: self.noted.append(str(error)))
         self.tab.on("dialog", lambda dialog: self.noted.append(dialog.message))
         self.tab.on("request", lambda request: self.noted.append(request.url))
+
+    def open(self, path: Path) -> "Page":
+        self.tab.goto("about:blank")  # behind all that the last page has asked for
+        self.noted.clear()
         self.tab.goto(path.as_uri())
         self.noted.remove(path.as_uri())
+        return self
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -74,11 +79,17 @@ def written(shared: Shell) -> Path:
     return shared.cwd / "page.html"
 
 
-@pytest.fixture
-def page(browser: "Browser", written: Path) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def desk(browser: "Browser") -> Iterator[Page]:
+    """Return the one tab in which tests open pages: each more is a process of the browser's."""
     context = browser.new_context(viewport=DESKTOP)
-    yield Page(context, written)
+    yield Page(context)
     context.close()
+
+
+@pytest.fixture
+def page(desk: Page, written: Path) -> Page:
+    return desk.open(written)
 
 
 def test_calls_are_rows_and_failures_stand_out(page: Page) -> None:
@@ -157,7 +168,7 @@ def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone(browser: "Browser", written: Path, scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(viewport=PHONE, color_scheme=scheme, has_touch=True)
-    page = Page(context, written)
+    page = Page(context).open(written)
 
     assert page.width() <= PHONE["width"]
     page.tab.locator(".row").first.tap()
@@ -169,9 +180,8 @@ def test_phone(browser: "Browser", written: Path, scheme: Literal["light", "dark
 
 
 @pytest.fixture
-def page_of(browser: "Browser", shell: Shell, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+def page_of(desk: Page, shell: Shell, tmp_path: Path) -> Callable[..., Page]:
     """Return what opens the page of these facts, each a record, with all else as usual."""
-    contexts = []
 
     def page_of(*records: dict[str, object]) -> Page:
         usual = {"ts": "2026-01-30T10:15:46.120Z", "tool": "run", "ok": True}
@@ -179,12 +189,9 @@ def page_of(browser: "Browser", shell: Shell, tmp_path: Path) -> Iterator[Callab
             "".join(json.dumps({**usual, **facts}) + "\n" for facts in records)
         )
         shell.out("audit", "--html", "page.html", "a.jsonl")
-        contexts.append(browser.new_context(viewport=DESKTOP))
-        return Page(contexts[-1], tmp_path / "page.html")
+        return desk.open(tmp_path / "page.html")
 
-    yield page_of
-    for context in contexts:
-        context.close()
+    return page_of
 
 
 def test_call_whose_command_or_wait_failed_stands_out(page_of: Callable[..., Page]) -> None:
@@ -220,9 +227,7 @@ def test_record_of_any_types_breaks_no_view(page_of: Callable[..., Page]) -> Non
     assert page.noted == []
 
 
-def test_large_audit_opens_with_few_elements(
-    browser: "Browser", shell: Shell, tmp_path: Path
-) -> None:
+def test_large_audit_opens_with_few_elements(desk: Page, shell: Shell, tmp_path: Path) -> None:
     record = {"tool": "send_keys", "pane_id": "debug-1", "duration_ms": 3.5, "ok": True}
     with open(tmp_path / "large.jsonl", "w", encoding="utf-8") as file:
         for number in range(20_000):
@@ -230,11 +235,9 @@ def test_large_audit_opens_with_few_elements(
             facts = {"ts": f"2026-01-30T{seconds}Z", **record, "keys": f"line {number}"}
             file.write(json.dumps(facts) + "\n")
     shell.out("audit", "--html", "large.html", "large.jsonl")
-    context = browser.new_context(viewport=DESKTOP)
-    page = Page(context, tmp_path / "large.html")
+    page = desk.open(tmp_path / "large.html")
 
     assert "20000 calls" in page.tab.locator("#summary").inner_text()
     assert page.tab.evaluate("document.querySelectorAll('body *').length") < 1000
     page.press("End", "Enter")
     assert '"keys": "line 19999"' in page.detail() or "line 19999" in page.rows()[-1]
-    context.close()

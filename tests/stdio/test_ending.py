@@ -21,17 +21,20 @@ MIXTURE = [
     "setsid sleep 1001 & cat",
     "trap '' HUP INT TERM; sleep 1001; sleep 1001",
     python("import os,signal\nos.kill(os.getpid(), signal.SIGSTOP)"),
-    "while :; do seq 100; sleep 0.05; done",
     "exit 3",
 ]
+# These print without end: a call would wait for their rest in vain.
+DRIP = "while :; do seq 100; sleep 0.05; done"
 # It takes all that the machine has, so only what may have to do with it is tested beside it.
 FLOOD = "yes"
 
 
 def fill(server: Server, *more: str) -> None:
-    """Create panes of all kinds, and those of some more commands."""
-    for command in (*MIXTURE, *more):
+    """Create panes of all kinds, and those of some more commands that print without end."""
+    for command in MIXTURE:
         server.text("create_pane", command=command)
+    for command in (DRIP, *more):
+        server.text("create_pane", command=command, wait_for="^(y|100)$")
 
 
 def left(census: str, pid: int) -> list[str]:
