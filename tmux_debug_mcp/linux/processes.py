@@ -50,6 +50,7 @@ class Stat:
             without page faults. For a pane.sh, whose first child is the command: the command has
             ended.
         start_stack: The address of the bottom of its stack, which changes with each execve(2).
+        line: The whole line. It stays the same while the process sleeps and nothing is done to it.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Stat:
         tpgid: int = -1,
         starttime: int = -1,
         start_stack: int = 0,
+        line: bytes = b"",
         *,
         is_fork: bool = False,
         reaped: bool = False,
@@ -78,13 +80,14 @@ class Stat:
         self.tpgid = tpgid
         self.starttime = starttime
         self.start_stack = start_stack
+        self.line = line
         self.is_fork = is_fork
         self.reaped = reaped
 
 
 def read_stat(pid: int) -> Stat | None:
     """Return the state of a process, or None if there is no such process."""
-    line = read(f"/proc/{pid}/stat")
+    line = stat_line(pid)
     if not line:
         return None
     # The name is in parentheses and may contain any byte, even a parenthesis.
@@ -95,7 +98,12 @@ def read_stat(pid: int) -> Stat | None:
     start = int(fields[19]), int(fields[25])
     name, state = comm.decode(errors="replace"), chr(fields[0][0])
     ids = ppid, pgrp, session, tty, tpgid
-    return Stat(pid, name, state, *ids, *start, is_fork=is_fork, reaped=reaped)
+    return Stat(pid, name, state, *ids, *start, line, is_fork=is_fork, reaped=reaped)
+
+
+def stat_line(pid: int) -> bytes:
+    """Return a process's line in /proc/PID/stat, b"" if there is no such process."""
+    return read(f"/proc/{pid}/stat")
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:

@@ -64,6 +64,8 @@ class Snapshot:
 
     Attributes:
         group: The foreground process group, -1 if there is none.
+        leader_line: What /proc said of pane.sh; the same as long as pane.sh waits and the group
+            has the terminal.
         pid: The process that has the terminal: usually the group leader.
         foreground: The name of that process.
         shell: That process as a shell, if it is one that we know.
@@ -81,6 +83,7 @@ class Snapshot:
 
     is_over: bool = False
     group: int = -1
+    leader_line: bytes = b""
     pid: int | None = None
     foreground: str | None = None
     shell: Shell | None = None

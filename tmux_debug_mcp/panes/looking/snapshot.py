@@ -81,7 +81,7 @@ def look(pane_pid: int, printed_bytes: int, hidden_waits: HiddenWaits | None = N
     snapshot = _look_at_terminal(
         session_leader, candidates, terminal, printed_bytes, hidden_waits or HiddenWaits()
     )
-    return replace(snapshot, shell=foreground_shell(pane_pid))
+    return replace(snapshot, shell=foreground_shell(pane_pid), leader_line=session_leader.line)
 
 
 def _foreground_processes(session_leader: Stat) -> list[Stat]:

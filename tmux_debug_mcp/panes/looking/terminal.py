@@ -78,8 +78,8 @@ class Terminal:
     def unchanged(self) -> Activity | None:
         """Return what the pane is doing; None if something may have happened since the last look.
 
-        Nothing has while pane.sh lives and the threads that wait for the terminal have not run;
-        where none does, all threads count that could begin to.
+        Nothing has while all is the same with pane.sh, and the threads that wait for the terminal
+        have not run; where none does, all threads count that could begin to.
         """
         last = self._last
         if last is None or last.printed_bytes != self._log.size:
@@ -89,8 +89,7 @@ class Terminal:
             threads, spent_ns = last.threads, last.threads_ns
         if not threads:
             return None
-        leader = processes.read_living(self._leader.pid, self._leader.starttime)
-        if leader is None or leader.reaped or leader.tpgid != last.group:
+        if processes.stat_line(self._pane_pid) != last.leader_line:
             return None
         if sum(processes.cpu_ns(*thread) for thread in threads) != spent_ns:
             return None
