@@ -1,5 +1,6 @@
 """How long it takes to find a prompt, in virtual time, from looks that are made up."""
 
+import itertools
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,6 +51,17 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
     monkeypatch.setattr(terminal_module, "foreground_shell", lambda _: BASH)
     yield room
     log.close()
+
+
+async def test_one_look_confirms_nothing_however_slow_the_machine_is(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a second passes before each look at the clock."""
+    now = room.clock.now
+    seconds = itertools.count()
+    monkeypatch.setattr(room.clock, "now", lambda: now() + next(seconds))
+
+    assert (await room.prompt())[:2] == (BASH, 1)
 
 
 async def test_wait_that_was_seen_before_needs_no_second_look(room: Room) -> None:

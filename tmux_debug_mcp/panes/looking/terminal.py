@@ -162,8 +162,8 @@ class Terminal:
         return self._step(tracker)
 
     def _step(self, tracker: ActivityTracker) -> Activity:
+        now = self._clock.now()  # before the look, which else would confirm itself
         snapshot = self.look()
-        now = self._clock.now()
         seen_s = now - self._wait_since
         if self._flushed_wait != self.wait_number and seen_s < self._times.printed_s:
             seen_s = 0.0  # it may wait for tmux to answer a query
