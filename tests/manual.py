@@ -45,10 +45,12 @@ _COMMON = ("Pane id or name.", "Regular expression.", "Print the whole result as
 
 _CHOICE = """\
 Every server listens on a Unix socket that only its user can reach. `tmux-debug` takes the server
-that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one whose MCP client is the
-nearest ancestor of the caller; else the only one. If there are several, it lists them. If there is
-none, `create` and `run` start one for the current directory. That one ends when nobody has used it
-for 60 minutes.
+that `--server` or `TMUX_DEBUG_SERVER` names by its process id; else the one that, or whose MCP
+client, is the nearest ancestor of the caller; else the detached one of the caller's directory; else
+your only detached one, or the one with a running pane of the name that is given. It never takes the
+server of another client unless you name it. If none is left, `create` and `run` start one for the
+current directory, which ends when nobody has used it for 60 minutes. `ps` shows all servers, and
+which one is taken, and why.
 """
 
 _STATUSES = [

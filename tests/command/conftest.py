@@ -68,6 +68,12 @@ class Shell:
         return done.stdout
 
     @property
+    def naming_env(self) -> dict[str, str]:
+        """An environment that names the one server, for who is no child of its client."""
+        [server] = self.servers()
+        return self.env | {"TMUX_DEBUG_SERVER": str(server.pid)}
+
+    @property
     def runtime(self) -> Path:
         """The directory of the servers' directories."""
         return Path(self.env["XDG_RUNTIME_DIR"])

@@ -258,6 +258,24 @@ def test_caller_that_does_not_wait_for_its_answer_ends_nothing(shell: Shell) -> 
     assert [pane["name"] for pane in lists(shell)] == ["kept"]
 
 
+def test_start_prints_a_line_by_which_a_shell_names_the_server(
+    shell: Shell, tmp_path: Path, on_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    in_other = replace(shell, cwd=tmp_path / "other")
+    for one in (shell, in_other):
+        one.out("start")
+    script = 'cd other; eval "$(tmux-debug start --export)"; cd ..; tmux-debug ps --names'
+    env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
+    in_other.out("create", "--name", "there", "cat")
+    done = subprocess.run(
+        ["sh", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "there\n"
+    assert "runs already for this directory" in done.stderr
+
+
 def test_detached_server_has_nothing_of_its_caller(shell: Shell) -> None:
     """Neither its terminal and session, nor its files: a caller waits for their end."""
     reading, writing = os.pipe()

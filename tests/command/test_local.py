@@ -161,7 +161,8 @@ def test_ps_lists_servers_with_their_panes(shell: Shell, launch: Callable[..., S
 
     # Servers of others on this machine may be there, too.
     assert (
-        f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)\n"
+        f"{server.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)"
+        "  taken here: it, or its client, has started this\n"
         "    debug-1 web, running, awaits input: cat\n"
         "    debug-2 test, exited, code 3: exit 3\n"
         "    debug-3 crash, exited, killed by SIGSEGV: kill -SEGV $$\n"
@@ -220,6 +221,7 @@ _tmux_debug; echo "${{COMPREPLY[@]}}"
 
 
 def completes(shell: Shell, on_path: Path, program: str, words: str) -> set[str]:
+    """Return what is completed for somebody who has named the server, if there is one."""
     script = shell.out("completion", program)
     if program == "fish":
         line = words.removesuffix("_")
@@ -231,7 +233,8 @@ def completes(shell: Shell, on_path: Path, program: str, words: str) -> set[str]
         command = ["zsh", "-f", "-c", script + "print ${_comps[tmux-debug]}"]
     else:
         command = ["bash", "-c", script + BASH.format(words=words)]
-    env = shell.env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
+    env = shell.naming_env if shell.servers() else shell.env
+    env = env | {"PATH": f"{on_path}:{shell.env['PATH']}"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return set(done.stdout.split())

@@ -13,6 +13,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fcntl import ioctl
 from pathlib import Path
 
@@ -82,11 +83,11 @@ class Person:
 
 @pytest.fixture
 def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
-    """Return what makes a person call `tmux-debug`."""
+    """Return what makes a person call `tmux-debug`, who has named the server of an agent."""
     people: list[Person] = []
 
     def sits(*words: str) -> Person:
-        people.append(Person(shell, *words))
+        people.append(Person(replace(shell, env=shell.naming_env), *words))
         return people[-1]
 
     yield sits
@@ -290,7 +291,11 @@ def login(server: Server, command: str = ASKS) -> None:
 def secret_from_a_pipe(shell: Shell, line: bytes) -> subprocess.CompletedProcess[bytes]:
     """Type the line into the pane `login`."""
     return subprocess.run(
-        [*PROGRAM, "secret", "login"], env=shell.env, input=line, capture_output=True, check=False
+        [*PROGRAM, "secret", "login"],
+        env=shell.naming_env,
+        input=line,
+        capture_output=True,
+        check=False,
     )
 
 
@@ -299,7 +304,8 @@ class TestSecret:
         result = server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
 
         assert "awaits hidden input" in result["content"][-1]["text"]
-        assert "a person can type it: tmux-debug secret debug-1" in result["content"][-1]["text"]
+        line = f"tmux-debug --server {server.pid} secret debug-1"
+        assert f"a person can type it: {line}" in result["content"][-1]["text"]
 
     def test_secret_reaches_the_terminal_and_nothing_else(
         self, sits: Callable[..., Person], server: Server
@@ -432,14 +438,14 @@ class TestSecret:
             "execute_command", window_id="@1", command="read -s x; echo got ${#x}"
         )
         note = json.loads(result["content"][0]["text"])["note"]
-        *_, verb, pane = note.rstrip(".").split()
+        _, line = note.rstrip(".").split(": tmux-debug ")
 
         done = subprocess.run(
-            [*PROGRAM, verb, pane], env=shell.env, input="hunter2\n", text=True, check=False
+            [*PROGRAM, *line.split()], env=shell.env, input="hunter2\n", text=True, check=False
         )
 
         assert done.returncode == 0
-        ask_until(lambda: shell.out("capture", pane), lambda text: "got 7" in text)
+        ask_until(lambda: shell.out("capture", "debug-1"), lambda text: "got 7" in text)
 
     @pytest.mark.parametrize("command", ["cat", "sleep 1000", "bash --norc"])
     def test_secret_is_not_typed_where_it_would_be_shown(
@@ -491,10 +497,9 @@ def test_people_and_callers_are_on_record(
     records = tmp_path / "audit.jsonl"
     server = launch("--audit", str(records))
     server.call("create_pane", command=ASKS, name="login", timeout_s=PATIENCE_S)
-    subprocess.run([*PROGRAM, "list"], env=shell.env, check=True)
-    subprocess.run(
-        [*PROGRAM, "secret", "login"], env=shell.env, input="hunter2\n", text=True, check=True
-    )
+    env = shell.naming_env
+    subprocess.run([*PROGRAM, "list"], env=env, check=True)
+    subprocess.run([*PROGRAM, "secret", "login"], env=env, input="hunter2\n", text=True, check=True)
     shell.run("secret", "login")
     shell.run("attach", "login", "--write")
 

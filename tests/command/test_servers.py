@@ -53,7 +53,7 @@ def test_without_a_server_the_error_says_how_to_start_one(shell: Shell) -> None:
     done = shell.run("list")
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr == ("tmux-debug: No server is running. Start one with: tmux-debug start\n")
+    assert done.stderr == "tmux-debug: No server is yours here. Start one: tmux-debug start\n"
 
 
 def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server]) -> None:
@@ -62,17 +62,41 @@ def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server])
     done = shell.run("list")
 
     assert done.returncode == 125
-    assert done.stderr.startswith(
-        "tmux-debug: Several servers are running. Give one with --server PID. Running:\n"
-    )
+    assert done.stderr.startswith("tmux-debug: Several servers can be meant. Name one. Running:\n")
     lines = done.stderr.splitlines()
-    assert f"  {one.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)" in lines
-    assert f"  {other.pid}  {Path.cwd()}  (of an MCP client, toolsets tabs)" in lines
+    assert f"  --server {one.pid}  {Path.cwd()}  (of an MCP client, toolsets debug)" in lines
+    assert f"  --server {other.pid}  {Path.cwd()}  (of an MCP client, toolsets tabs)" in lines
     assert shell.out("--server", str(one.pid), "run", "echo 1") == "1\n"
     assert shell.run("run", "echo 2", TMUX_DEBUG_SERVER=str(other.pid)).stdout == "2\n"
     assert shell.run("--server", "1", "list").stderr.startswith(
         "tmux-debug: There is no server '1'. Running:\n"
     )
+
+
+def test_server_of_another_client_is_not_taken(
+    shell: Shell, launch: Callable[..., Server], tmp_path: Path
+) -> None:
+    strangers = [launch(), launch()]
+
+    def out(*words: str) -> str:
+        """Return what a person is told, whose shell is no child of a client."""
+        return subprocess.run(
+            [*PROGRAM, *words],
+            env=shell.env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert "None of them is taken here" in out("ps")
+    assert out("run", "echo mine") == "mine\n"
+    [own] = [one for one in shell.servers() if one.keep_s is not None]
+
+    assert own.cwd == str(tmp_path)
+    assert f"{own}  taken here: it serves this directory\n" in out("ps")
+    for stranger in strangers:
+        assert stranger.text("list_panes").startswith("No active panes")
 
 
 CLIENT = """
@@ -139,13 +163,13 @@ def test_shell_of_a_client_finds_the_clients_own_server(shell: Shell) -> None:
 
 def test_process_1_is_nobodys_client(shell: Shell, tmp_path: Path) -> None:
     """It adopts a server whose client has ended, and is the ancestor of every caller."""
-    (tmp_path / "other").mkdir()
-    shell.out("start")
-    replace(shell, cwd=tmp_path / "other").out("start")
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        replace(shell, cwd=tmp_path / name).out("start")
     facts = Path(shell.servers()[0].directory, "server.json")
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"clients": [1]}))
 
-    assert shell.run("list").stderr.startswith("tmux-debug: Several servers are running.")
+    assert shell.run("list").stderr.startswith("tmux-debug: No server is yours here.")
 
 
 def test_socket_is_for_its_user_alone(shell: Shell, server: Server) -> None:
@@ -315,7 +339,7 @@ def test_directory_that_others_can_enter_is_no_server(shell: Shell) -> None:
     }
     (fake / "server.json").write_text(json.dumps(facts | {"keep_s": None}))
 
-    assert shell.run("list").stderr.startswith("tmux-debug: No server is running.")
+    assert shell.run("list").stderr.startswith("tmux-debug: No server is yours here.")
     shutil.rmtree(fake)
 
 

@@ -266,7 +266,7 @@ def test_verb_imports_neither_the_sdk_nor_anyio(shell: Shell) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program, "list"],
-        env=shell.env,
+        env=shell.naming_env,
         capture_output=True,
         text=True,
         check=True,

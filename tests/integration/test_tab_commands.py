@@ -1,5 +1,6 @@
 """Commands of a tab: what execute_command returns (spec 000, phase 3)."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,11 +204,10 @@ async def test_password_is_for_a_person_to_type(tabs: Tabs, tab: str, command: s
     result = await tabs.execute(tab, command)
 
     assert result["awaits"] == "hidden input"
-    assert result["note"] == (
-        "It runs on and awaits hidden input; a person can type it: tmux-debug secret debug-1."
-    )
+    line = f"a person can type it: tmux-debug --server {os.getpid()} secret debug-1"
+    assert result["note"] == f"It runs on and awaits hidden input; {line}."
     row = (await tabs.rows())[tab]
-    assert row["note"] == "a person can type it: tmux-debug secret debug-1"
+    assert row["note"] == line
 
 
 async def test_command_that_ends_the_shell_is_an_answer(tabs: Tabs, tab: str) -> None:

@@ -1,12 +1,19 @@
 """The verbs of servers, not of panes: `start`, `stop` and `ps`; and `demo` and `completion`."""
 
-import os
 import time
 from collections.abc import Collection, Mapping
 
 from tmux_debug_mcp.options import OptionError, parse_all
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, Server, choose, running
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
+from tmux_debug_mcp.sockets.servers import (
+    Caller,
+    CommandError,
+    Server,
+    choose,
+    meant,
+    running,
+    this_caller,
+)
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from .main import write
@@ -19,15 +26,13 @@ _CLEAR = "\x1b[H\x1b[J"
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one's panes."""
     flags = _flags("ps", words, {"--follow", "--names"})
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    caller = this_caller(environ)
     if "--names" in flags:
-        wanted = environ.get("TMUX_DEBUG_SERVER", "")
-        for pane in _panes(choose(running(runtime), wanted, os.getpid(), runtime)):
+        for pane in panes_of(choose(running(caller.runtime), caller)):
             write(1, f"{pane['name']}\n")
         return 0
     while True:
-        servers = running(runtime)
-        text = "\n".join(_described(server) for server in servers) or "No server is running."
+        text = _listed(running(caller.runtime), caller)
         if "--follow" not in flags:
             write(1, f"{text}\n")
             return 0
@@ -36,9 +41,13 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
-    """Start a detached server, or change how long one goes on that runs already."""
+    """Start a detached server, or change how long one goes on that runs already.
+
+    With `--export`, standard output has a line for `eval` that names the server, and nothing else.
+    """
+    is_export = "--export" in words
     try:
-        values = parse_all(words, environ)
+        values = parse_all([word for word in words if word != "--export"], environ)
     except OptionError as error:
         raise CommandError(str(error)) from None
     keep = values["keep"]
@@ -47,14 +56,15 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     for message in connection.messages():
         if "err" in message:
             raise CommandError(str(message["err"]).removeprefix("tmux-debug: ").rstrip("\n"))
-        ends = f"It ends when nobody has used it for {keep or DEFAULT_KEEP}."
-        if is_new:
-            write(1, f"Started server {message['pid']}. {ends}\n")
-            return 0
-        text = f"Server {message['pid']} runs already for this directory and these options."
-        if message["changed"]:
-            text += f" From now on, it {ends.removeprefix('It ')}"
-        write(1, f"{text}\n")
+        ends = f"ends when nobody has used it for {keep or DEFAULT_KEEP}."
+        text = f"Started server {message['pid']}. It {ends}"
+        if not is_new:
+            text = f"Server {message['pid']} runs already for this directory and these options."
+            if message["changed"]:
+                text += f" From now on, it {ends}"
+        if is_export:
+            write(1, f"export TMUX_DEBUG_SERVER={message['pid']}\n")
+        write(2 if is_export else 1, f"{text}\n")
         return 0
     raise ServerGoneError("The server has ended.")
 
@@ -62,9 +72,9 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server, which must be named if an MCP client ends it."""
     _flags("stop", words)
-    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
-    server = choose(running(runtime), wanted, os.getpid(), runtime)
-    if server.keep_s is None and not wanted:
+    caller = this_caller(environ)
+    server = choose(running(caller.runtime), caller)
+    if server.keep_s is None and not caller.wanted:
         raise CommandError(
             f"Server {server.pid} ends with its MCP client. To end it now, say which: "
             f"tmux-debug --server {server.pid} stop"
@@ -104,11 +114,26 @@ def _flags(name: str, words: list[str], known: Collection[str] = ()) -> list[str
     return words
 
 
-def _described(server: Server) -> str:
+def _listed(servers: list[Server], caller: Caller) -> str:
+    """Return the servers with their panes, and which of them verbs reach from here, and why."""
+    if not servers:
+        return "No server is running."
+    try:
+        taken, reason = meant(servers, caller)
+    except CommandError:
+        none = "None of them is taken here: name one with --server."
+        return "\n".join([*(_described(server) for server in servers), none])
+    return "\n".join(
+        _described(server, f"  taken here: {reason}" if server is taken else "")
+        for server in servers
+    )
+
+
+def _described(server: Server, remark: str = "") -> str:
     from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  verbs don't need it
 
-    lines = [str(server)]
-    for pane in _panes(server):
+    lines = [f"{server}{remark}"]
+    for pane in panes_of(server):
         facts = [f"{pane['id']} {pane['name']}", str(pane["status"])]
         if "awaits" in pane:
             facts.append(f"awaits {pane['awaits']}")
@@ -120,17 +145,3 @@ def _described(server: Server) -> str:
             facts.append("lost")
         lines.append(f"    {', '.join(facts)}: {pane['command']}")
     return "\n".join(map(visible, lines))
-
-
-def _panes(server: Server) -> list[dict[str, object]]:
-    """Return the rows of a server's panes; none of a server that has just ended."""
-    try:
-        connection = Connection(server.socket)
-    except ServerGoneError:
-        return []
-    connection.send({"want": "panes"})
-    for message in connection.messages():
-        panes = message.get("panes")
-        if isinstance(panes, list):
-            return panes
-    return []

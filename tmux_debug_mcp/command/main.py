@@ -5,14 +5,16 @@ import os
 import sys
 
 from tmux_debug_mcp import __version__
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
 from tmux_debug_mcp.sockets.servers import (
     CommandError,
     NoServerError,
+    Server,
+    WhichServerError,
     choose,
     is_held,
-    near,
     running,
+    this_caller,
 )
 from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
@@ -58,11 +60,12 @@ def run(words: list[str]) -> int:
         verb = VERBS["replay"]  # shows what was there earlier
     if verb.handler:
         return _run_here(verb, words[1:], wanted)
+    cwd = _directory()
     connection = _reach(wanted, words)
     wish: dict[str, object] = {
         "want": "verb",
         "words": words,
-        "cwd": _directory(),
+        "cwd": cwd,
         "terminal": os.isatty(2),
     }
     if verb in SECTIONS[PEOPLE]:
@@ -163,21 +166,39 @@ def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
 
 def _reach(wanted: str, words: list[str]) -> Connection:
     """Return a connection to the server that is meant; some verbs start one where there is none."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    caller = this_caller({**os.environ, "TMUX_DEBUG_SERVER": wanted})
+
+    def has_pane(server: Server) -> bool:
+        return runs_any(server, _panes_named(words))
+
     try:
-        return Connection(choose(running(runtime), wanted, os.getpid(), runtime).socket)
-    except (NoServerError, ServerGoneError):
+        return Connection(choose(running(caller.runtime), caller, has_pane).socket)
+    except (NoServerError, WhichServerError, ServerGoneError):
         # The only one that was found may have been killed.
-        living = [server for server in running(runtime) if is_held(server.directory)]
-        is_alone = not wanted and not near(living, runtime)
-        if words[0] in _STARTING and is_alone and _makes_pane(words):
+        living = [server for server in running(caller.runtime) if is_held(server.directory)]
+        try:
+            server = choose(living, caller, has_pane)
+        except NoServerError:
+            if words[0] not in _STARTING or not _makes_pane(words):
+                raise
             from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
 
             from .starting import connect  # noqa: PLC0415
 
             connection, _ = connect(parse_all([], os.environ), os.environ)
             return connection
-        return Connection(choose(living, wanted, os.getpid(), runtime).socket)
+        return Connection(server.socket)
+
+
+def _panes_named(words: list[str]) -> list[str]:
+    """Return the panes that a command line names, to choose the server by; none if it is wrong."""
+    from tmux_debug_mcp.verbs.parsing import UsageError, parse  # noqa: PLC0415  it takes argparse
+
+    try:
+        given = parse(words, {}).arguments.get("pane_id") or []
+    except UsageError:
+        return []
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _makes_pane(words: list[str]) -> bool:

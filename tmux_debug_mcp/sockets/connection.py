@@ -22,9 +22,9 @@ The server closes the connection of a caller that says nothing, or nothing that 
 import _socket  # `socket` takes as long to import as all the rest together
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
-from .servers import CommandError, is_private
+from .servers import CommandError, Server, is_private
 
 _RECEIVE_BYTES = 1 << 16
 # struct ucred: pid, uid, gid. Source: unix(7), SO_PEERCRED.
@@ -111,3 +111,25 @@ class Connection:
             if not data:
                 return
             self._received += data
+
+
+def panes_of(server: Server) -> list[dict[str, object]]:
+    """Return the rows of a server's panes; none of a server that has just ended."""
+    try:
+        connection = Connection(server.socket)
+    except ServerGoneError:
+        return []
+    connection.send({"want": "panes"})
+    for message in connection.messages():
+        panes = message.get("panes")
+        if isinstance(panes, list):
+            return panes
+    return []
+
+
+def runs_any(server: Server, panes: Container[object]) -> bool:
+    """Tell whether one of these panes, ids or names, runs in a server."""
+    return any(
+        pane["status"] == "running" and (pane["name"] in panes or pane["id"] in panes)
+        for pane in panes_of(server)
+    )

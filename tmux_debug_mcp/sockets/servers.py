@@ -10,6 +10,7 @@ Each server has a directory, mode 0700, in the first of `bases` that can be used
 import json
 import os
 import stat
+from collections.abc import Callable, Mapping
 
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
@@ -25,6 +26,8 @@ _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_BASE_CHARACTERS = 64
 _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
+# Servers of others that an error names, in one line.
+_MAX_OTHERS = 4
 
 
 class CommandError(Exception):
@@ -32,7 +35,11 @@ class CommandError(Exception):
 
 
 class NoServerError(CommandError):
-    """Raised when there is no server, or it is not clear which one is meant."""
+    """Raised when there is no server that the caller can have meant."""
+
+
+class WhichServerError(CommandError):
+    """Raised when the server that is named does not run, or when several can be meant."""
 
 
 class Server:
@@ -164,51 +171,109 @@ def is_held(directory: str) -> bool:
     return False
 
 
-def choose(servers: list[Server], wanted: str, pid: int, runtime: str) -> Server:
-    """Return the server that a caller means.
+class Caller:
+    """Who wants a server, and from where.
 
-    That is the one that `wanted` names; else the one that, or whose client, is the nearest ancestor
-    of the caller, so that a pane finds its own server and an agent's shell finds the agent's; else
-    the only one. A server in
-    another directory than the caller's own is found by its pid or its client: clients often start
-    servers without $XDG_RUNTIME_DIR.
+    Attributes:
+        wanted: The server that is named: a pid or a directory, as `--server` has it; "" for none.
+        pid: The process that calls.
+        cwd: Its directory.
+        runtime: $XDG_RUNTIME_DIR.
+    """
 
-    `servers` are the running ones, `wanted` is a pid or a directory, as `--server` has it, or "",
-    and `pid` is the caller's.
+    def __init__(self, wanted: str, pid: int, cwd: str, runtime: str) -> None:
+        self.wanted = wanted
+        self.pid = pid
+        self.cwd = cwd
+        self.runtime = runtime
+
+
+def this_caller(environ: Mapping[str, str]) -> Caller:
+    """Return this process as a caller, which names a server by TMUX_DEBUG_SERVER."""
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        cwd = ""
+    wanted, runtime = environ.get("TMUX_DEBUG_SERVER", ""), environ.get("XDG_RUNTIME_DIR", "")
+    return Caller(wanted, os.getpid(), cwd, runtime)
+
+
+def choose(
+    servers: list[Server], caller: Caller, has_pane: Callable[[Server], bool] | None = None
+) -> Server:
+    """Return the server that a caller means, as `meant` tells.
 
     Raises:
-        NoServerError: There is no such server, or there are several.
+        WhichServerError: The named one does not run, or there are several; no other will do.
+        NoServerError: There is none that the caller can have meant.
     """
-    if wanted:
-        named = [one for one in servers if wanted in (str(one.pid), one.directory)]
-        if not named:
-            raise NoServerError(f"There is no server '{wanted}'. {_listed(servers)}")
-        return named[0]
-    for ancestor in ancestors(pid):
-        meant = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
-        if meant:
+    found, _ = meant(servers, caller, has_pane)
+    return found
+
+
+def meant(
+    servers: list[Server], caller: Caller, has_pane: Callable[[Server], bool] | None = None
+) -> tuple[Server, str]:
+    """Return the server that a caller means, and why, in words that follow "as".
+
+    That is the first of these that there is: the one that is named; the one that, or whose client,
+    is the nearest ancestor of the caller, so that a pane finds its own server and an agent's shell
+    finds the agent's; the detached one of the caller's directory; the only other detached one that
+    no client is connected to, where the caller's own would be. Of several that are equally near, it
+    is the one that has the pane that the caller names. A server of another client is none of these.
+
+    `servers` are the running ones. `has_pane` tells whether a server has a running pane of the name
+    in the caller's words; None if there is no name in them.
+
+    Raises:
+        WhichServerError, NoServerError: As for `choose`.
+    """
+    if caller.wanted:
+        for one in servers:
+            if caller.wanted in (str(one.pid), one.directory):
+                return one, "it is named"
+        raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
+    found: list[Server] = []
+    reason = ""
+    for ancestor in ancestors(caller.pid):
+        found = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
+        reason = "it, or its client, has started this"
+        if found:
             break
-    else:
-        meant = near(servers, runtime)
-    if not meant:
-        raise NoServerError("No server is running. Start one with: tmux-debug start")
-    if len(meant) > 1:
-        raise NoServerError(
-            f"Several servers are running. Give one with --server PID. {_listed(meant)}"
-        )
-    return meant[0]
-
-
-def near(servers: list[Server], runtime: str) -> list[Server]:
-    """Return the servers whose directories are where one of the caller's would have its own."""
-    base = bases(runtime)[0]
-    return [server for server in servers if os.path.dirname(server.directory) == base]
+    detached = [one for one in servers if one.keep_s is not None]
+    if not found:
+        found = [one for one in detached if one.cwd == caller.cwd]
+        reason = "it serves this directory"
+    is_elsewhere = not found
+    if is_elsewhere:
+        base = bases(caller.runtime)[0]
+        alone = [one for one in detached if not one.clients]
+        found = [one for one in alone if os.path.dirname(one.directory) == base]
+        reason = "it is your only detached one"
+    if len(found) > 1 and has_pane:
+        with_pane = [one for one in found if has_pane(one)]
+        if len(with_pane) == 1:
+            return with_pane[0], "it has a running pane of that name"
+    if len(found) == 1:
+        return found[0], reason
+    if found and not is_elsewhere:
+        raise WhichServerError(f"Several servers can be meant. Name one. {_listed(found)}")
+    raise NoServerError(f"No server is yours here. Start one: tmux-debug start{_others(servers)}")
 
 
 def _listed(servers: list[Server]) -> str:
     if not servers:
         return "None is running."
-    return "\n".join(["Running:", *(f"  {server}" for server in servers)])
+    return "\n".join(["Running:", *(f"  --server {server}" for server in servers)])
+
+
+def _others(servers: list[Server]) -> str:
+    """Return a line that names servers that nobody has meant, to be added to an error."""
+    if not servers:
+        return ""
+    shown = ", ".join(f"{server.pid} ({server.cwd})" for server in servers[:_MAX_OTHERS])
+    more = len(servers) - _MAX_OTHERS
+    return f"\nOr name another's with --server: {shown}" + (f", and {more} more" * (more > 0))
 
 
 def ancestors(pid: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -67,8 +68,11 @@ def started(state: State) -> Mapping[str, Any]:
 
 
 def ask_a_person(pane: Readable) -> str:
-    """Return how a secret is typed, since what a tool types is put on record."""
-    return f"a person can type it: tmux-debug secret {pane.id}"
+    """Return how a secret is typed, since what a tool types is put on record.
+
+    A person's shell is no child of ours, so the line names the server.
+    """
+    return f"a person can type it: tmux-debug --server {os.getpid()} secret {pane.id}"
 
 
 def json_answer(

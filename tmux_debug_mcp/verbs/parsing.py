@@ -295,6 +295,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             )
             keep = "end when nobody has used it for so long, such as 90s, 2h or 1d (default 60m)"
             parser.add_argument("--keep", metavar="TIME", help=keep)
+            export = "print a line for `eval` by which this shell's calls reach that server"
+            parser.add_argument("--export", action="store_true", help=export)
             parser.add_argument("options", metavar="OPTION", nargs="*")
         case "completion":
             parser.description = "Print a script for tab completion in a shell."

@@ -6,7 +6,6 @@ https://docs.asciinema.org/manual/asciicast/v2/
 
 import codecs
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +17,8 @@ from tmux_debug_mcp.errors import PaneNotFoundError
 from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
-from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import CommandError, choose, running
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
+from tmux_debug_mcp.sockets.servers import CommandError, choose, running, this_caller
 from tmux_debug_mcp.vt.marks import without_marks
 
 
@@ -51,9 +50,10 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
 
 
 def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog:
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    wanted = environ.get("TMUX_DEBUG_SERVER", "")
-    server = choose(running(runtime), wanted, os.getpid(), runtime)
+    caller = this_caller(environ)
+    server = choose(
+        running(caller.runtime), caller, lambda one: bool(target) and runs_any(one, [target])
+    )
     connection = Connection(server.socket)
     words = ["replay", *([target] if target else [])]
     connection.send({"want": "verb", "words": words, "cwd": "/", "person": person})

@@ -67,6 +67,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l follow
 complete -c tmux-debug -n '__fish_seen_subcommand_from ps' -l names
 complete -c tmux-debug -n '__fish_seen_subcommand_from start' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from start' -l keep
+complete -c tmux-debug -n '__fish_seen_subcommand_from start' -l export
 complete -c tmux-debug -n '__fish_seen_subcommand_from stop' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from audit' -l pane
