@@ -7,10 +7,10 @@ import pytest
 
 from tmux_debug_mcp.sockets import servers
 from tmux_debug_mcp.sockets.servers import (
-    Caller,
     CommandError,
     NoServerError,
     Server,
+    Surroundings,
     WhichServerError,
     meant,
 )
@@ -203,7 +203,7 @@ def test_caller_means(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     monkeypatch.setattr(servers, "ancestors", lambda pid: [pid, *case.parents])
     monkeypatch.setattr(servers, "bases", lambda _runtime: [OURS, ELSEWHERE])
-    caller = Caller(case.wanted, CALLER, case.cwd, OURS)
+    caller = Surroundings(case.wanted, CALLER, case.cwd, OURS)
     has_pane: Callable[[Server], bool] | None = None
     if case.with_pane is not None:
         has_pane = lambda one: one.pid in (case.with_pane or ())  # noqa: E731

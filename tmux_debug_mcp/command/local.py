@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
 from tmux_debug_mcp.sockets.servers import (
-    Caller,
     CommandError,
     Server,
+    Surroundings,
     choose,
     meant,
     running,
-    this_caller,
+    surroundings,
 )
 from tmux_debug_mcp.verbs.registry import VERBS
 
@@ -26,7 +26,7 @@ _CLEAR = "\x1b[H\x1b[J"
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
     """List the servers with their panes, or the names of one's panes."""
     flags = _flags("ps", words, {"--follow", "--names"})
-    caller = this_caller(environ)
+    caller = surroundings(environ)
     if "--names" in flags:
         for pane in panes_of(choose(running(caller.runtime), caller)):
             write(1, f"{pane['name']}\n")
@@ -72,7 +72,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server, which must be named if an MCP client ends it."""
     _flags("stop", words)
-    caller = this_caller(environ)
+    caller = surroundings(environ)
     server = choose(running(caller.runtime), caller)
     if server.keep_s is None and not caller.wanted:
         raise CommandError(
@@ -114,7 +114,7 @@ def _flags(name: str, words: list[str], known: Collection[str] = ()) -> list[str
     return words
 
 
-def _listed(servers: list[Server], caller: Caller) -> str:
+def _listed(servers: list[Server], caller: Surroundings) -> str:
     """Return the servers with their panes, and which of them verbs reach from here, and why."""
     if not servers:
         return "No server is running."

@@ -14,7 +14,7 @@ from tmux_debug_mcp.sockets.servers import (
     choose,
     is_held,
     running,
-    this_caller,
+    surroundings,
 )
 from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
@@ -166,7 +166,7 @@ def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
 
 def _reach(wanted: str, words: list[str]) -> Connection:
     """Return a connection to the server that is meant; some verbs start one where there is none."""
-    caller = this_caller({**os.environ, "TMUX_DEBUG_SERVER": wanted})
+    caller = surroundings({**os.environ, "TMUX_DEBUG_SERVER": wanted})
 
     def has_pane(server: Server) -> bool:
         return runs_any(server, _panes_named(words))

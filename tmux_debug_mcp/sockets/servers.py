@@ -171,8 +171,8 @@ def is_held(directory: str) -> bool:
     return False
 
 
-class Caller:
-    """Who wants a server, and from where.
+class Surroundings:
+    """Where a caller is, by which its server is found.
 
     Attributes:
         wanted: The server that is named: a pid or a directory, as `--server` has it; "" for none.
@@ -188,18 +188,18 @@ class Caller:
         self.runtime = runtime
 
 
-def this_caller(environ: Mapping[str, str]) -> Caller:
-    """Return this process as a caller, which names a server by TMUX_DEBUG_SERVER."""
+def surroundings(environ: Mapping[str, str]) -> Surroundings:
+    """Return where this process is. It names a server by TMUX_DEBUG_SERVER."""
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
         cwd = ""
     wanted, runtime = environ.get("TMUX_DEBUG_SERVER", ""), environ.get("XDG_RUNTIME_DIR", "")
-    return Caller(wanted, os.getpid(), cwd, runtime)
+    return Surroundings(wanted, os.getpid(), cwd, runtime)
 
 
 def choose(
-    servers: list[Server], caller: Caller, has_pane: Callable[[Server], bool] | None = None
+    servers: list[Server], caller: Surroundings, has_pane: Callable[[Server], bool] | None = None
 ) -> Server:
     """Return the server that a caller means, as `meant` tells.
 
@@ -212,9 +212,9 @@ def choose(
 
 
 def meant(
-    servers: list[Server], caller: Caller, has_pane: Callable[[Server], bool] | None = None
+    servers: list[Server], caller: Surroundings, has_pane: Callable[[Server], bool] | None = None
 ) -> tuple[Server, str]:
-    """Return the server that a caller means, and why, in words that follow "as".
+    """Return the server that a caller means, and why, in words that follow "because".
 
     That is the first of these that there is: the one that is named; the one that, or whose client,
     is the nearest ancestor of the caller, so that a pane finds its own server and an agent's shell

@@ -18,7 +18,7 @@ from tmux_debug_mcp.logs.archive import Archive, names_run
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.logs.timing import Timing
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
-from tmux_debug_mcp.sockets.servers import CommandError, choose, running, this_caller
+from tmux_debug_mcp.sockets.servers import CommandError, choose, running, surroundings
 from tmux_debug_mcp.vt.marks import without_marks
 
 
@@ -50,7 +50,7 @@ def find(target: str, directory: Path, person: str, environ: Mapping[str, str]) 
 
 
 def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog:
-    caller = this_caller(environ)
+    caller = surroundings(environ)
     server = choose(
         running(caller.runtime), caller, lambda one: bool(target) and runs_any(one, [target])
     )
