@@ -53,7 +53,10 @@ def test_without_a_server_the_error_says_how_to_start_one(shell: Shell) -> None:
     done = shell.run("list")
 
     assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr == "tmux-debug: No server is yours here. Start one: tmux-debug start\n"
+    # Servers of others on this machine may be there, too.
+    assert done.stderr.splitlines()[0] == (
+        "tmux-debug: No server is yours here. Start one: tmux-debug start"
+    )
 
 
 def test_several_servers_are_listed(shell: Shell, launch: Callable[..., Server]) -> None:
@@ -493,6 +496,25 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
     )
     assert shell.out("--server", str(server.pid), "stop").startswith("Stopped server ")
     assert server.process.wait(60) == 0
+
+
+def test_server_of_another_runtime_directory_is_listed_and_stopped(
+    shell: Shell, short_path: Path, tmp_path: Path
+) -> None:
+    others = short_path / "others"
+    others.mkdir(mode=0o700)
+    other = replace(shell, env=shell.env | {"XDG_RUNTIME_DIR": str(others)})
+    other.out("create", "--name", "web", "cat")
+    [server] = other.servers()
+    (tmp_path / "elsewhere").mkdir()
+    elsewhere = replace(shell, cwd=tmp_path / "elsewhere")
+
+    assert f"{server}  taken here: it serves this directory\n    debug-1 web" in shell.out("ps")
+    assert f"{server}\n    debug-1 web" in elsewhere.out("ps")
+    assert elsewhere.run("stop").stderr.startswith("tmux-debug: No server is yours here.")
+    assert elsewhere.out("--server", str(server.pid), "stop").startswith("Stopped server")
+    assert other.servers() == []
+    others.rmdir()
 
 
 def test_long_runtime_directory_is_passed_over(shell: Shell, tmp_path: Path) -> None:

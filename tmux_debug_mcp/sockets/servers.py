@@ -10,7 +10,7 @@ Each server has a directory, mode 0700, in the first of `bases` that can be used
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 PREFIX = "tmux-debug-"
 SOCKET = "socket"
@@ -21,6 +21,7 @@ JOINED = b"joined\n"
 FACTS = "server.json"
 # The directories of our tmux servers begin like this.
 _OTHER_PREFIX = "tmux-debug-mcp-"
+_IN_PATH = f"/{PREFIX}".encode()
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # The path of a socket has at most 107 bytes.
 _MAX_BASE_CHARACTERS = 64
@@ -101,8 +102,12 @@ def is_private(path: str) -> bool:
 
 
 def running(runtime: str) -> list[Server]:
-    """Return the servers of this user, in the order of their pids."""
-    found = [server for server in map(read, directories(runtime)) if server]
+    """Return the servers of this user, in the order of their pids.
+
+    Those are among them that have another $XDG_RUNTIME_DIR, unless they are in a container.
+    """
+    places = dict.fromkeys([*bases(runtime), *_bases_in_use()])
+    found = [server for server in map(read, _directories_in(places)) if server]
     # Whoever connects to a single one sees whether it lives.
     if len(found) > 1:
         found = [server for server in found if is_held(server.directory)]
@@ -111,8 +116,12 @@ def running(runtime: str) -> list[Server]:
 
 def directories(runtime: str) -> list[str]:
     """Return the directories of this user's servers, also of those that were killed."""
+    return _directories_in(bases(runtime))
+
+
+def _directories_in(places: Iterable[str]) -> list[str]:
     found = []
-    for base in bases(runtime):
+    for base in places:
         try:
             names = os.listdir(base)
         except OSError:
@@ -122,6 +131,21 @@ def directories(runtime: str) -> list[str]:
             if is_ours and is_private(f"{base}/{name}"):
                 found.append(f"{base}/{name}")
     return found
+
+
+def _bases_in_use() -> Iterator[str]:
+    """Yield the directories in which somebody has bound sockets like ours. Source: proc(5)."""
+    try:
+        with open("/proc/net/unix", "rb") as file:
+            lines = file.read().split(b"\n")
+    except OSError:
+        return
+    end = f"/{SOCKET}".encode()
+    for line in lines:
+        if line.endswith(end) and _IN_PATH in line:
+            # A detached server has moved its own directory since, but not to another base.
+            path = line.split(None, 7)[-1].decode(errors="surrogateescape")
+            yield os.path.dirname(os.path.dirname(path))
 
 
 def read(directory: str) -> Server | None:
