@@ -151,6 +151,16 @@ def test_call_reaches_the_tools_of_every_toolset(
     assert [row["name"] for row in json.loads(shell.out(*at_other, "list"))] == ["work"]
 
 
+def test_call_lists_the_tools_of_every_toolset(shell: Shell, launch: Callable[..., Server]) -> None:
+    both = ("--server", str(launch("--toolsets", "debug,tabs").pid), "call")
+    lines = shell.out(*both).splitlines()
+
+    assert "tmux_kill_pane pane_id" in lines
+    assert "tmux_run command [pane_id] [cwd] [show] [timeout_s]" in lines
+    assert any(line.startswith("execute_command window_id command ") for line in lines)
+    assert "Use one of: tmux_create_pane, tmux_send_keys," in shell.run(*both, "nope").stderr
+
+
 def test_call_reads_arrays_as_json(shell: Shell) -> None:
     shell.out("create", "--name", "cat", "cat")
 
@@ -172,16 +182,24 @@ def test_interrupted_caller_cancels_its_call(shell: Shell, server: Server) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("words", "where"),
+    ("words", "where", "ends"),
     [
-        (["run", "echo $$ >pid; exec sleep 100"], "debug-2 running"),
-        (["create", "--wait-for", "x", "echo $$ >pid; exec sleep 100"], "debug-2 running"),
-        (["run", "--pane", "sh", "echo $$ >pid; sleep 100"], "debug-1 sh running"),
+        (["run", "echo $$ >pid; exec sleep 100"], "debug-2 running", "kill debug-2 ends it"),
+        (
+            ["create", "--wait-for", "x", "echo $$ >pid; exec sleep 100"],
+            "debug-2 running",
+            "kill debug-2 ends it",
+        ),
+        (
+            ["run", "--pane", "sh", "echo $$ >pid; sleep 100"],
+            "debug-1 sh running",
+            "send debug-1 C-c interrupts it",
+        ),
     ],
     ids=["run", "create", "run in a shell"],
 )
 def test_interrupted_caller_is_told_where_its_command_goes_on(
-    shell: Shell, words: list[str], where: str, number: int, tmp_path: Path
+    shell: Shell, words: list[str], where: str, ends: str, number: int, tmp_path: Path
 ) -> None:
     shell.out("create", "--name", "sh", "bash --norc")
     waiting = shell.start(*words)
@@ -193,7 +211,7 @@ def test_interrupted_caller_is_told_where_its_command_goes_on(
     assert out == ""
     assert err.startswith(f"[{where} ")
     assert "; no longer waited for;" in err
-    assert ("tmux-debug kill debug-2 ends it" in err) == where.startswith("debug-2")
+    assert f"; tmux-debug {ends}; cursor" in err
     assert waiting.returncode == -number
     assert any(row["status"] == "running" for row in json.loads(shell.out("list")))
 
@@ -214,18 +232,26 @@ main()
 """
 
 
-def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    "words", [["run", "echo $$ >pid; exec sleep 100"], ["wait", "debug-1", "--pattern", "never"]]
+)
+def test_caller_that_is_interrupted_as_soon_as_it_has_asked_is_told_too(
+    shell: Shell, words: list[str]
+) -> None:
+    if words[0] == "wait":
+        shell.out("create", "touch pid; exec sleep 100")
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_AT_ONCE, "run", "echo $$ >pid; exec sleep 100"],
-        env=shell.env,
+        [sys.executable, "-c", INTERRUPTED_AT_ONCE, *words],
+        env=shell.naming_env,
         cwd=shell.cwd,
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert (done.returncode, done.stdout) == (-signal.SIGINT, "")
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
     assert done.stderr.startswith("[debug-1 running ")
+    assert "; no longer waited for; tmux-debug kill debug-1 ends it; cursor" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["abc", r"abc\n"])
@@ -233,7 +259,12 @@ def test_status_line_begins_a_line_where_both_outputs_are_one(shell: Shell, text
     words = shlex.join([*PROGRAM, "run", f"printf '{text}'"])
 
     together = subprocess.run(
-        ["sh", "-c", f"{words} 2>&1"], env=shell.env, capture_output=True, text=True, check=True
+        ["sh", "-c", f"{words} 2>&1"],
+        env=shell.env,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     apart = shell.run("run", f"printf '{text}'")
 

@@ -22,6 +22,8 @@ _REFUSED = 125
 _HELP = ("-h", "--help", "help")
 # What starts a server where there is none.
 _STARTING = ("create", "run")
+# What goes on when these are interrupted is told.
+_WAITING = (*_STARTING, "wait")
 
 
 def main() -> None:
@@ -72,7 +74,7 @@ def run(words: list[str]) -> int:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
         wish["person"] = people.name()
-    signals = _hang_up_at_signals(connection) if verb.name in _STARTING else []
+    signals = _hang_up_at_signals(connection) if verb.name in _WAITING else []
     connection.send(wish)
     status = answered(connection)
     if signals:

@@ -53,6 +53,9 @@ class Verbs:
         except UsageError as error:
             await send(caller, Output("", f"tmux-debug: {error}\n", REFUSED))
             return
+        if request.verb == "call" and not request.tool:
+            await send(caller, Output(self._tools(), "", DONE))
+            return
         if wish.get("terminal") and caller.is_in_pane:
             request = replace(request, is_quiet=True)  # standard error is the pane's terminal
         if request.verb in ("attach", "secret", "replay"):
@@ -76,27 +79,45 @@ class Verbs:
                 result = await toolbox.call(request.tool, arguments, _report_nothing, program)
                 output = output_of(request, result)
             tasks.cancel_scope.cancel()
-        if output is None and starts:
+        if output is None and (starts or request.verb == "wait") and not request.follows:
             output = await self._goes_on(request, known)
         if output is not None:
             await send(caller, output)
 
+    def _tools(self) -> str:
+        """Return the tools that `call` can call, a line each: the name, and what it takes."""
+        lines = []
+        for name, schema in self._schemas.items():
+            required = schema.get("required", [])
+            words = [
+                *required,
+                *(f"[{one}]" for one in schema["properties"] if one not in required),
+            ]
+            lines.append(" ".join([name, *words]) + "\n")
+        return "".join(lines)
+
     async def _goes_on(self, request: Request, known: Collection[str]) -> Output:
-        """Return where the command of a cancelled call goes on.
+        """Return where the program of a cancelled call goes on, and how to end it.
 
         `known` are the panes that were there before it. Another call with the same command may have
         made a pane meanwhile; then that is named, too.
         """
         given = request.arguments
+        named = given.get("pane_id", [])
+        names = [named] if isinstance(named, str) else named
         lines: list[str] = []
         if request.is_quiet:
             return Output("", "", INTERRUPTED)
         for pane in self._engine.panes:
-            if pane.id not in known and pane.command == given["command"]:
-                advice = f"tmux-debug kill {pane.id} ends it"
-                lines.append(status(pane, await pane.state(), "no longer waited for", advice))
-            elif given.get("pane_id") in (pane.id, pane.name):
-                lines.append(status(pane, await pane.state(), "no longer waited for"))
+            is_named = pane.id in names or pane.name in names
+            if not is_named and (pane.id in known or pane.command != given.get("command")):
+                continue
+            state = await pane.state()
+            ends = f"tmux-debug kill {pane.id} ends it"
+            if request.verb == "run" and is_named:  # not the shell
+                ends = f"tmux-debug send {pane.id} C-c interrupts it"
+            advice = [ends] if state.is_running else []
+            lines.append(status(pane, state, "no longer waited for", *advice))
         return Output("", "".join(f"{line}\n" for line in lines), INTERRUPTED)
 
 

@@ -78,10 +78,14 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
         return Output(orjson.dumps(line).decode() + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     texts = _with_flags(request, result.meta or {}, texts)
+    if request.verb == "call":  # in the words of tools, which are what was typed
+        return (
+            Output("", _lines(texts), status)
+            if result.is_error
+            else Output(_lines(texts), "", status)
+        )
     if result.is_error:
         return Output("", _lines([in_verbs(text) for text in texts]), status)
-    if request.verb == "call":
-        return Output(_lines(texts), "", status)
     if request.verb == "list":  # without panes it is a sentence
         rows = [text if text.startswith("[") else in_verbs(text) for text in texts]
         return Output(_lines(rows), "", status)

@@ -280,7 +280,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             parser.add_argument("pane_id", metavar="PANE", help="pane id or name")
         case "call":
             values = "its arguments; arrays and objects as JSON"
-            parser.add_argument("tool", metavar="TOOL", help="its name")
+            names = "its name; without one, all tools are listed with their arguments"
+            parser.add_argument("tool", metavar="TOOL", nargs="?", default="", help=names)
             parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help=values)
             _add_json(parser)
         case "ps":
