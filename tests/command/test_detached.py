@@ -71,6 +71,11 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
         ["create", "--name", "debug-1", "true"],
         ["create", "--env", "X", "true"],
         ["create", "--size", "80", "true"],
+        ["create", "--wait-for", "(", "true"],
+        ["run", "--show", r"a\nb", "true"],
+        ["kill", "one", "two"],
+        ["wait"],
+        ["call"],
     ],
     ids=" ".join,
 )

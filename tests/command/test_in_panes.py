@@ -83,7 +83,8 @@ class TestOfAClient:
             server, "tmux-debug send nope x; echo $?; tmux-debug capture nope 2>/dev/null"
         )
 
-        assert output == "Pane 'nope' not found. Use tmux-debug list to see active panes.\n125\n"
+        sentence = "Pane 'nope' not found. Use tmux-debug list to see active panes."
+        assert output == f"tmux-debug: {sentence}\n125\n"
 
     def test_step_that_was_not_sent_is_told(self, server: Server) -> None:
         server.call("create_pane", command="sleep 1000", name="busy")
@@ -122,7 +123,7 @@ class TestOfAClient:
         assert facts["exit_code"] == 0
         begun, captured, waited, refused, *statuses = output.splitlines()
         assert [begun, captured, waited] == ["begun"] * 3
-        assert refused.startswith("Pane 'debug-1' is busy: ")
+        assert refused.startswith("tmux-debug: Pane 'debug-1' is busy: ")
         assert statuses == ["125", "0"]
         assert ran(server, "echo usable", pane_id="sh")[0] == "usable\n"
 
@@ -207,7 +208,9 @@ def test_quiet_verbs_print_the_programs_text_alone(shell: Shell, server: Server)
     assert quiet("kill", "sh").stdout == ""
     done = shell.run("send", "--quiet", "sh", "x")
     assert (done.returncode, done.stdout) == (125, "")
-    assert done.stderr == "Pane 'sh' not found. Use tmux-debug list to see active panes.\n"
+    assert done.stderr == (
+        "tmux-debug: Pane 'sh' not found. Use tmux-debug list to see active panes.\n"
+    )
 
 
 def test_program_runs_wherever_interpreter_and_package_are(

@@ -617,8 +617,8 @@ class TestSplitWindow:
 
         assert (done.returncode, done.stdout) == (125, "")
         assert done.stderr == (
-            "Pane 'debug-1' shares its window with others, and can't have a size of its own. Leave "
-            "the size out.\n"
+            "tmux-debug: Pane 'debug-1' shares its window with others, and can't have a size of "
+            "its own. Leave the size out.\n"
         )
         assert self.sizes(server) == before
 

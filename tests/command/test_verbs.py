@@ -41,10 +41,13 @@ def test_session_in_a_shell(shell: Shell) -> None:
     assert shell.out("list") == "No active panes. Use tmux-debug create to start one.\n"
 
 
-def test_refusal_names_verbs_and_not_tools(shell: Shell) -> None:
+def test_refusal_names_verbs_and_flags_and_not_tools_and_parameters(shell: Shell) -> None:
     assert shell.run("capture", "nope").stderr == (
-        "Pane 'nope' not found. Use tmux-debug list to see active panes.\n"
+        "tmux-debug: Pane 'nope' not found. Use tmux-debug list to see active panes.\n"
     )
+    shell.out("create", "--name", "cat", "cat")
+    error = shell.run("run", "--pane", "cat", "ls").stderr
+    assert "Use tmux-debug send there, or tmux-debug run without --pane. " in error
 
 
 def test_note_of_a_cut_is_a_command_that_reads_the_rest(shell: Shell) -> None:
@@ -112,7 +115,7 @@ def test_size_goes_before_keys_wherever_it_stands_and_without_any(shell: Shell) 
     assert shell.run("send", "sh", "--size", "73x23").returncode == 0
     assert shell.out("run", "--pane", "sh", "stty size") == "23 73\n"
     done = shell.run("send", "sh")
-    assert (done.returncode, done.stderr.split(".")[0]) == (125, "Parameter 'keys' is empty")
+    assert (done.returncode, done.stderr.split(".")[0]) == (125, "tmux-debug: KEYS is empty")
 
 
 def test_what_was_done_is_said_where_it_is_not_all_that_was_asked_for(shell: Shell) -> None:

@@ -181,7 +181,7 @@ def _reach(wanted: str, words: list[str]) -> Connection:
         try:
             server = choose(living, caller, has_pane)
         except NoServerError:
-            if words[0] not in _STARTING or not _makes_pane(words):
+            if not _makes_pane(words):
                 raise
             from tmux_debug_mcp.options import parse_all  # noqa: PLC0415
 
@@ -204,14 +204,17 @@ def _panes_named(words: list[str]) -> list[str]:
 
 
 def _makes_pane(words: list[str]) -> bool:
-    """Tell whether a command line makes a pane, for which a server is started."""
-    from tmux_debug_mcp.errors import ArgumentError  # noqa: PLC0415  a server is to be started
-    from tmux_debug_mcp.verbs.parsing import UsageError, check  # noqa: PLC0415
+    """Tell whether a command line makes a pane, for which a server is started.
 
-    try:
-        return "pane_id" not in check(words).arguments
-    except (ArgumentError, UsageError) as error:
-        raise CommandError(str(error)) from None
+    Raises:
+        CommandError: Its words are wrong.
+    """
+    from tmux_debug_mcp.verbs.parsing import check, parse  # noqa: PLC0415  there is no server
+
+    if words[0] not in _STARTING:
+        parse(words, {})
+        return False
+    return "pane_id" not in check(words).arguments
 
 
 def _server_option(words: list[str]) -> tuple[str, list[str]]:

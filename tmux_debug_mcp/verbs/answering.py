@@ -14,7 +14,7 @@ from tmux_debug_mcp.tools.results import status
 from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import following, people
-from .answers import DONE, INTERRUPTED, REFUSED, Output, output_of, send
+from .answers import DONE, INTERRUPTED, Output, output_of, refused, send
 from .parsing import HelpWanted, Request, UsageError, parse
 from .registry import VERBS
 
@@ -51,7 +51,7 @@ class Verbs:
             await send(caller, Output(str(wanted), "", DONE))
             return
         except UsageError as error:
-            await send(caller, Output("", f"tmux-debug: {error}\n", REFUSED))
+            await send(caller, refused(str(error)))
             return
         if request.verb == "call" and not request.tool:
             await send(caller, Output(self._tools(), "", DONE))

@@ -18,8 +18,8 @@ from tmux_debug_mcp.panes.running.outcomes import RunReason
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.results import NOT_SENT
 
-from .parsing import Request
-from .registry import TOOLS, VERBS
+from .parsing import Request, in_verbs
+from .registry import VERBS
 
 DONE = 0
 OTHERWISE = 1
@@ -61,6 +61,11 @@ class Output:
     status: int
 
 
+def refused(sentence: str) -> Output:
+    """Return what a command prints that can't be done."""
+    return Output("", f"tmux-debug: {sentence}\n", REFUSED)
+
+
 async def send(caller: Caller, output: Output) -> None:
     """Send what a command prints to its caller."""
     if output.out:
@@ -79,15 +84,12 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     texts = _with_flags(request, result.meta or {}, texts)
     if request.verb == "call":  # in the words of tools, which are what was typed
-        return (
-            Output("", _lines(texts), status)
-            if result.is_error
-            else Output(_lines(texts), "", status)
-        )
+        return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
+    verb = VERBS[request.verb]
     if result.is_error:
-        return Output("", _lines([in_verbs(text) for text in texts]), status)
+        return refused(in_verbs("\n".join(texts), verb))
     if request.verb == "list":  # without panes it is a sentence
-        rows = [text if text.startswith("[") else in_verbs(text) for text in texts]
+        rows = [text if text.startswith("[") else in_verbs(text, verb) for text in texts]
         return Output(_lines(rows), "", status)
     *shown, status_line = texts
     remarks = [] if request.is_quiet else [status_line]
@@ -107,13 +109,6 @@ def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) ->
     if request.is_quiet:
         return facts.get("reason") == NOT_SENT
     return confirmation != f"Sent keys to pane '{facts['pane_id']}'"
-
-
-def in_verbs(text: str) -> str:
-    """Return a sentence of ours with verbs in place of the names of tools."""
-    for verb in TOOLS:
-        text = text.replace(verb.tool, f"tmux-debug {verb.name}")
-    return text
 
 
 def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:

@@ -23,8 +23,8 @@ from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.results import shown_name
 from tmux_debug_mcp.tools.toolset import Answer
 
-from .answers import DONE, OTHERWISE, REFUSED, TIMED_OUT, Output, in_verbs
-from .parsing import Request
+from .answers import DONE, OTHERWISE, TIMED_OUT, Output, refused
+from .parsing import Request, in_verbs
 from .registry import VERBS
 
 # The time between two lines about one pane.
@@ -69,7 +69,7 @@ async def answer(
     try:
         await records.answered(call, followed)
     except ToolError as error:
-        return Output("", f"tmux-debug: {in_verbs(str(error))}\n", REFUSED)
+        return refused(in_verbs(str(error), VERBS[request.verb]))
     return Output("", "", status)
 
 

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from tmux_debug_mcp.errors import nearest
+from tmux_debug_mcp.errors import ArgumentError, nearest
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools import debug_arguments
 from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
 
-from .registry import LOCAL, PEOPLE, SECTIONS, VERBS, Verb
+from .registry import LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
@@ -34,6 +34,10 @@ _VALUES = {
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
 # The name of a parameter in a description. Words without an underscore may be words.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
+# The same in an error, which also quotes what was given.
+_SUBJECT = re.compile(r"Parameters? '(\w+)'")
+_IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
+_PATTERNS = {"show", "stop_pattern", "wait_for"}
 # The arguments whose words may look like flags.
 _COMMANDS = ("command", "keys")
 SHELLS = ("bash", "zsh", "fish")
@@ -117,19 +121,24 @@ def check(words: Sequence[str]) -> Request:
     """Check the words of `create` or `run` before a server is started; return what they ask for.
 
     Raises:
-        UsageError: They can't be read.
-        ArgumentError: An argument is out of range, or no pane can be made from it.
+        UsageError: They can't be read, an argument is out of range, or no pane can be made from it.
     """
     # Help needs neither these nor anyio.
+    from tmux_debug_mcp.logs.matching import compiled  # noqa: PLC0415
     from tmux_debug_mcp.panes import creation, sizing  # noqa: PLC0415
 
     request = parse(words, {})
-    parameters = parameters_of_tool(VERBS[request.verb])
-    given = Parser(request.tool, parameters).parse(request.arguments)
-    new = creation.NewPane(given["command"], given.get("name"), env=given.get("env", {}))
-    creation.check(new)
-    if "size" in given:
-        sizing.given_size(given["size"])
+    verb = VERBS[request.verb]
+    try:
+        given = Parser(request.tool, parameters_of_tool(verb)).parse(request.arguments)
+        new = creation.NewPane(given["command"], given.get("name"), env=given.get("env", {}))
+        creation.check(new)
+        if "size" in given:
+            sizing.given_size(given["size"])
+        for name in _PATTERNS & given.keys():
+            compiled(name, given[name])
+    except ArgumentError as error:
+        raise UsageError(in_verbs(str(error), verb)) from None
     return request
 
 
@@ -235,6 +244,20 @@ def flag_of(parameter: str) -> str:
     """Return the flag of a parameter: without the unit or the kind that its name ends with."""
     name = parameter.removesuffix("_s").removesuffix("_id")
     return "--" + name.replace("_", "-")
+
+
+def in_verbs(text: str, verb: Verb) -> str:
+    """Return a sentence of ours with verbs, flags and words in place of tools and parameters."""
+    words = [parameter.name for parameter in parameters_of_tool(verb) if parameter.is_required]
+
+    def typed(parameter: str) -> str:
+        return _WORDS[parameter] if parameter in words else flag_of(parameter)
+
+    text = _SUBJECT.sub(lambda found: typed(found[1]), text)
+    text = _IN_ERROR.sub(lambda found: typed(found[0]), text)
+    for tool in TOOLS:
+        text = text.replace(tool.tool, f"tmux-debug {tool.name}")
+    return text
 
 
 def _add_tool(parser: VerbParser, verb: Verb) -> None:

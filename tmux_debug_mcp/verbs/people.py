@@ -12,8 +12,9 @@ from tmux_debug_mcp.tools.records import Call, Records
 from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.printable import plain_name
 
-from .answers import DONE, REFUSED, Output, in_verbs, send
-from .parsing import Request
+from .answers import DONE, Output, refused, send
+from .parsing import Request, in_verbs
+from .registry import VERBS
 
 
 async def answer(
@@ -44,7 +45,7 @@ async def answer(
     try:
         await records.answered(Call(request.verb, given, person), served)
     except ToolError as error:
-        await send(caller, Output("", f"tmux-debug: {in_verbs(str(error))}\n", REFUSED))
+        await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
 
 
 async def _find(engine: Engine, target: str | None) -> Pane:
