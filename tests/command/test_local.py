@@ -109,8 +109,8 @@ def test_help_of_a_verb_names_its_flags(shell: Shell, verb: str) -> None:
         (["help", "wiat"], "Verb 'wiat' is unknown. Did you mean wait?"),
         (["frobnicate"], "Verb 'frobnicate' is unknown. tmux-debug --help lists all verbs."),
         (
-            ["resize", "web", "80x24"],
-            "Verb 'resize' is unknown. Use: tmux-debug send PANE '' --size 100x34",
+            ["signal", "web", "SIGTERM"],
+            "Verb 'signal' is unknown. Use: tmux-debug send PANE SIGTERM",
         ),
         (["--sever", "12", "list"], "Flag '--sever' is unknown. Did you mean --server?"),
         (["--server"], "--server needs the process id of a server. tmux-debug ps lists them."),

@@ -28,7 +28,7 @@ def ps(words: list[str], environ: Mapping[str, str]) -> int:
     flags = _flags("ps", words, {"--follow", "--names"})
     caller = surroundings(environ)
     if "--names" in flags:
-        for pane in panes_of(choose(running(caller.runtime), caller)):
+        for pane in panes_of(choose(running(caller.runtime), caller).socket):
             write(1, f"{pane['name']}\n")
         return 0
     while True:
@@ -133,7 +133,7 @@ def _described(server: Server, remark: str = "") -> str:
     from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  verbs don't need it
 
     lines = [f"{server}{remark}"]
-    for pane in panes_of(server):
+    for pane in panes_of(server.socket):
         facts = [f"{pane['id']} {pane['name']}", str(pane["status"])]
         if "awaits" in pane:
             facts.append(f"awaits {pane['awaits']}")

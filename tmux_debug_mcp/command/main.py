@@ -63,7 +63,12 @@ def run(words: list[str]) -> int:
     if verb.handler:
         return _run_here(verb, words[1:], wanted)
     cwd = _directory()
-    connection = _reach(wanted, words)
+    return call(_reach(wanted, words), words, cwd)
+
+
+def call(connection: Connection, words: list[str], cwd: str) -> int:
+    """Have a server do what a command line says, from a directory; return the exit status."""
+    verb = VERBS[words[0]]
     wish: dict[str, object] = {
         "want": "verb",
         "words": words,
@@ -229,6 +234,7 @@ def _server_option(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _directory() -> str:
+    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
     try:
         directory = os.getcwd()
         directory.encode()

@@ -69,6 +69,7 @@ class Pane:
         id: Our id of the pane, `debug-N`.
         started_at: When the pane was made, by the clock.
         name: The name that the call gave, or else the id.
+        made_by: How it was made.
         is_evictable: The pane may be removed once its program has ended, to make room.
         client: The connection to its tmux server.
         target: tmux's id of the pane.
@@ -96,6 +97,7 @@ class Pane:
         self.started_at = clock.now()
         self.name = new.name or pane_id
         self.command = new.command
+        self.made_by = new
         self.is_evictable = new.is_evictable
         self.place = place
         self.client = place.client

@@ -113,10 +113,10 @@ class Connection:
             self._received += data
 
 
-def panes_of(server: Server) -> list[dict[str, object]]:
-    """Return the rows of a server's panes; none of a server that has just ended."""
+def panes_of(path: str) -> list[dict[str, object]]:
+    """Return the rows of the panes of the server at a socket; none if it has just ended."""
     try:
-        connection = Connection(server.socket)
+        connection = Connection(path)
     except ServerGoneError:
         return []
     connection.send({"want": "panes"})
@@ -131,5 +131,5 @@ def runs_any(server: Server, panes: Container[object]) -> bool:
     """Tell whether one of these panes, ids or names, runs in a server."""
     return any(
         pane["status"] == "running" and (pane["name"] in panes or pane["id"] in panes)
-        for pane in panes_of(server)
+        for pane in panes_of(server.socket)
     )

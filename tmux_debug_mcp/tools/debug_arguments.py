@@ -1,4 +1,4 @@
-"""The arguments of the tools of `debug`.
+"""The arguments of the tools of `debug`, and of verbs of `tmux-debug` that call these.
 
 They stand here because the help of `tmux-debug` has them, too, and must not wait for the engine.
 """
@@ -121,3 +121,21 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class KillPane:
     pane_id: _PaneId
+
+
+@dataclass(frozen=True, slots=True)
+class ResizePane:
+    pane_id: _PaneId
+    size: Annotated[str, string("Columns and rows, e.g. '100x34'")]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPane:
+    pane_id: _PaneId
+    wait_for: _WaitFor = None
+    port: _Port = None
+    show: _Show = None
+    timeout_s: Annotated[
+        float | None,
+        _timeout("Most seconds to wait (default 1, with wait_for or port 30)"),
+    ] = None

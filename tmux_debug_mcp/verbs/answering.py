@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 
+from tmux_debug_mcp.errors import ArgumentError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
 from tmux_debug_mcp.tools.records import Records
@@ -15,7 +16,7 @@ from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import following, people
 from .answers import DONE, INTERRUPTED, Output, output_of, refused, send
-from .parsing import HelpWanted, Request, UsageError, parse
+from .parsing import HelpWanted, Request, UsageError, in_verbs, parse
 from .registry import VERBS
 
 # Verbs that start a program do so in the caller's directory.
@@ -61,6 +62,16 @@ class Verbs:
         if request.verb in ("attach", "secret", "replay"):
             await people.answer(self._engine, self._records, caller, request, wish)
             return
+        await self._call(caller, request, cwd)
+
+    async def _call(self, caller: Caller, request: Request, cwd: str) -> None:
+        """Call the tool that is asked for, and send what it returns."""
+        if request.verb == "restart":
+            try:
+                request = await self._restarting(request, caller)
+            except ToolError as error:
+                await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
+                return
         starts = request.tool in _STARTING and request.verb != "call"
         known = {pane.id for pane in self._engine.panes}
         output = None
@@ -83,6 +94,32 @@ class Verbs:
             output = await self._goes_on(request, known)
         if output is not None:
             await send(caller, output)
+
+    async def _restarting(self, request: Request, caller: Caller) -> Request:
+        """End a pane, and return the request that makes it again.
+
+        Raises:
+            ToolError: There is no such pane, or it was not made by a command.
+        """
+        conditions = dict(request.arguments)
+        pane = await self._engine.find(conditions.pop("pane_id"))
+        again = pane.made_by
+        if again.program:
+            raise ArgumentError(
+                f"Pane '{pane.id}' was not made by a command. Restart its program in its shell."
+            )
+        made = {
+            "command": again.command,
+            "name": again.name,
+            "cwd": again.cwd,
+            "env": dict(again.env),
+            "size": f"{pane.log.columns}x{pane.log.rows}",
+        }
+        program = program_of(caller.parent_pid)
+        await self._debug.call(VERBS["kill"].tool, {"pane_id": pane.id}, _report_nothing, program)
+        given = {name: value for name, value in made.items() if value is not None}
+        create = VERBS["create"]
+        return replace(request, verb=create.name, tool=create.tool, arguments=given | conditions)
 
     def _tools(self) -> str:
         """Return the tools that `call` can call, a line each: the name, and what it takes."""

@@ -30,7 +30,7 @@ AWAITS_INPUT = 126
 INTERRUPTED = 130
 
 # The verbs whose results begin with a confirmation.
-_CONFIRMED = ("create", "send", "kill")
+_CONFIRMED = ("create", "send", "resize", "kill")
 
 # How a note of ours says how to read what is left out.
 _READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
@@ -104,7 +104,7 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
 
 def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) -> bool:
     """Tell whether a confirmation says what neither the exit status nor the status line does."""
-    if request.verb != "send":
+    if request.verb not in ("send", "resize"):
         return False
     if request.is_quiet:
         return facts.get("reason") == NOT_SENT
@@ -120,7 +120,7 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
     if not marked or request.verb == "call":
         return list(texts)
     # All but a confirmation, and the status line, are texts of panes.
-    first = 1 if request.verb in ("create", "send") else 0
+    first = 1 if request.verb in ("create", "send", "resize") else 0
     shown = texts[first:-1]
     named = request.arguments.get("pane_id", request.arguments.get("name"))
     panes = [facts["pane_id"]]

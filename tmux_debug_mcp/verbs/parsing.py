@@ -31,7 +31,7 @@ _VALUES = {
     "since": "CURSOR",
     "size": "SIZE",
 }
-_WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS"}
+_WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS", "size": "SIZE"}
 # The name of a parameter in a description. Words without an underscore may be words.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
@@ -44,7 +44,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 # Words that people try, and the verb that does it.
 _OTHER_WORDS = {
-    "resize": "send PANE '' --size 100x34",
     "type": "send PANE 'text' Enter",
     "signal": "send PANE SIGTERM",
     "read": "capture PANE",
@@ -107,9 +106,13 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         if getattr(given, parameter.name) is not None
     }
     follows = getattr(given, "follow", False)
+    tool = verb.tool
+    if verb.name == "resize":
+        tool = VERBS["send"].tool
+        arguments["keys"] = ""
     return Request(
         verb.name,
-        verb.tool,
+        tool,
         arguments,
         is_json=given.json,
         is_quiet=given.quiet,
@@ -165,8 +168,8 @@ def verb_of(words: Sequence[str]) -> Verb:
 def parser_of(verb: Verb) -> "VerbParser":
     """Return the parser of a verb's words, which has its help, too."""
     parser = VerbParser(verb)
-    if verb.tool:
-        _add_tool(parser, verb)
+    if verb.tool or verb.arguments:
+        _add_parameters(parser, verb)
     elif verb.module in ("", LOCAL):
         _add_words(parser, verb)
     else:
@@ -236,7 +239,7 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def parameters_of_tool(verb: Verb) -> list[Parameter]:
-    """Return the parameters of the tool that a verb is."""
+    """Return the parameters of the tool that a verb is, or those of a verb that calls tools."""
     return parameters_of(getattr(debug_arguments, verb.arguments)) if verb.arguments else []
 
 
@@ -260,7 +263,7 @@ def in_verbs(text: str, verb: Verb) -> str:
     return text
 
 
-def _add_tool(parser: VerbParser, verb: Verb) -> None:
+def _add_parameters(parser: VerbParser, verb: Verb) -> None:
     for parameter in parameters_of_tool(verb):
         if not parameter.is_required:
             _add_flag(parser, parameter)

@@ -20,8 +20,9 @@ class Verb:
         summary: What it does, in one line.
         example: A command line.
         tool: The tool of `debug` that it is; "" for none.
-        arguments: The name of the class of the tool's arguments; "" if it has none. Those that the
-            tool requires are words, in their order there; all others are flags.
+        arguments: The name of the class of its arguments, for tools and for what calls these; "" if
+            it has none. Those that are required are words, in their order there; all others are
+            flags.
         handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" where the server
             does. The function takes the words behind the verb and the environment, in which
             TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
@@ -95,6 +96,24 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "KillPane",
         ),
         Verb("list", "list the panes as JSON", "list", "tmux_list_panes"),
+        Verb(
+            "resize",
+            "give a pane's terminal another size",
+            "resize web 100x34",
+            arguments="ResizePane",
+        ),
+        Verb(
+            "restart",
+            "end a pane and start its command again",
+            "restart web --port 8000",
+            arguments="RestartPane",
+        ),
+        Verb(
+            "dev",
+            "start a development server, or show the one that runs",
+            "dev --port 5173 -- npm run dev",
+            handler="tmux_debug_mcp.command.dev:run",
+        ),
     ),
     PEOPLE: (
         Verb(
@@ -172,4 +191,4 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for verbs in SECTIONS.values() for verb in verbs}
 # The verbs that are tools of `debug`.
-TOOLS = SECTIONS[PANES]
+TOOLS = [verb for verb in SECTIONS[PANES] if verb.tool]

@@ -1,5 +1,5 @@
 complete -c tmux-debug -f
-complete -c tmux-debug -n __fish_use_subcommand -a 'create send capture run wait kill list attach secret ps start stop audit replay doctor config demo call completion'
+complete -c tmux-debug -n __fish_use_subcommand -a 'create send capture run wait kill list resize restart dev attach secret ps start stop audit replay doctor config demo call completion'
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l name
 complete -c tmux-debug -n '__fish_seen_subcommand_from create' -l cwd
@@ -57,6 +57,22 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from kill' -a '(tmux-debug ps 
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from list' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -a '(tmux-debug ps --names 2>/dev/null)'
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l wait-for
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l port
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l show
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l timeout
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l quiet
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l json
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -a '(tmux-debug ps --names 2>/dev/null)'
+complete -c tmux-debug -n '__fish_seen_subcommand_from dev' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from dev' -l name
+complete -c tmux-debug -n '__fish_seen_subcommand_from dev' -l port
+complete -c tmux-debug -n '__fish_seen_subcommand_from dev' -l restart
 complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -l help
 complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -l write
 complete -c tmux-debug -n '__fish_seen_subcommand_from attach' -a '(tmux-debug ps --names 2>/dev/null)'

@@ -1,0 +1,169 @@
+"""`tmux-debug dev`: one development server for all who come to a directory; restart, resize."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import ask_until
+from wire import Server
+
+from .conftest import Shell
+from .test_people import Person
+
+UP = "echo up; exec cat"
+
+
+def panes(shell: Shell) -> list[dict[str, object]]:
+    text = shell.out("list")
+    return list(json.loads(text)) if text.startswith("[") else []
+
+
+@pytest.fixture
+def sits(shell: Shell) -> Iterator[Callable[..., Person]]:
+    """Return what makes a person call `tmux-debug`, in the directory of the shell."""
+    people: list[Person] = []
+
+    def sits(*words: str) -> Person:
+        people.append(Person(shell, *words))
+        return people[-1]
+
+    yield sits
+    for person in people:
+        person.close()
+
+
+def test_of_many_who_come_at_once_one_starts_it_and_all_see_it(shell: Shell) -> None:
+    callers = [shell.start("dev", "--", UP) for _ in range(20)]
+    answers = [caller.communicate(timeout=60) for caller in callers]
+
+    assert [caller.wait() for caller in callers] == [0] * 20, answers
+    assert [out for out, _ in answers] == ["up\n"] * 20
+    assert all("[debug-1 dev running " in err for _, err in answers)
+    assert [pane["name"] for pane in panes(shell)] == ["dev"]
+
+
+def test_agent_and_person_share_it_whoever_has_started_it(
+    shell: Shell, launch: Callable[..., Server], sits: Callable[..., Person]
+) -> None:
+    """Also where the agent's shell has a server of its own, which ends with the agent."""
+    agents = launch()
+    person = sits("dev", "--name", "web", "--", UP)
+    person.sees("up")
+    person.sees("you have the keyboard")
+    person.types(b"by hand\r")
+
+    out, err = ask_until(
+        lambda: shell.start("dev", "--name", "web").communicate(timeout=60),
+        lambda told: "by hand" in told[0],
+    )
+
+    assert (out, err.startswith("[debug-1 web running ")) == ("up\nby hand\nby hand\n", True)
+    assert agents.text("list_panes").startswith("No active panes")
+    assert person.leaves() == 0
+    person.sees("'web' goes on: tmux-debug dev --name web shows it again, ")
+    person.sees("tmux-debug kill web ends it.")
+    [detached] = [one for one in shell.servers() if one.keep_s is not None]
+    assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
+
+
+def test_person_who_comes_later_is_told_that_it_runs(
+    shell: Shell, sits: Callable[..., Person]
+) -> None:
+    shell.out("dev", "--", UP)
+    person = sits("dev", "--", UP)
+
+    person.sees("'dev' runs already; nothing was started.")
+    person.sees("you have the keyboard")
+    assert person.leaves() == 0
+
+
+def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell) -> None:
+    shell.out("dev", "--", UP)
+
+    done = shell.run("dev", "--", "echo other; exec cat")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"runs already, by another command: {UP}. Give --restart" in done.stderr
+    assert shell.out("dev", "--restart", "--", "echo other; exec cat") == "other\n"
+    assert [pane["command"] for pane in panes(shell)] == ["echo other; exec cat"]
+    long = f"echo long; exec cat # {'x' * 200}"
+    assert shell.out("dev", "--name", "long", "--", long) == "long\n"
+    assert shell.out("dev", "--name", "long", "--", long) == "long\n"
+
+
+def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
+    assert shell.run("dev", "--", "echo one; exit 3").stdout == "one\n"
+    assert "exited with code 3" in shell.run("dev").stderr  # the same command again
+    assert shell.out("dev", "--", UP) == "up\n"
+    assert shell.out("dev") == "up\n"
+    assert [pane["status"] for pane in panes(shell)] == ["exited", "running"]
+
+
+def test_directories_have_one_each(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = replace(shell, cwd=tmp_path / "other")
+    shell.out("dev", "--", UP)
+
+    sentence = "No 'dev' runs for this directory. Give its command: tmux-debug dev -- COMMAND"
+    assert other.run("dev").stderr == f"tmux-debug: {sentence}\n"
+    assert other.out("dev", "--", "pwd; exec cat") == f"{other.cwd}\n"
+    assert shell.out("dev") == "up\n"
+
+
+SERVES = "python3 -u -m http.server --bind 127.0.0.1"
+
+
+def test_port_is_waited_for_and_who_has_it_is_told(shell: Shell) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        refused = shell.run("dev", "--port", port, "--", f"{SERVES} {port}")
+    done = shell.run("dev", "--port", port, "--", f"{SERVES} {port}")
+    again = shell.run("dev", "--port", port)
+
+    assert refused.returncode == 1
+    assert f"port {port}: held by " in refused.stderr
+    for one in (done, again):
+        assert (one.returncode, f"listens 127.0.0.1:{port}" in one.stderr) == (0, True), one
+
+
+def test_restart_starts_the_same_again(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    command = "stty size; pwd; echo $X; exec cat"
+    started = ("--name", "web", "--cwd", "below", "--env", "X=1", "--size", "90x20", "--", command)
+    out = shell.out("create", *started)
+
+    done = shell.run("restart", "web", "--wait-for", "^1")
+
+    assert (done.returncode, done.stdout) == (0, out)
+    assert out == f"20 90\n{tmp_path}/below\n1\n"
+    assert done.stderr.startswith("[debug-2 web running ")
+    [row] = panes(shell)
+    assert (row["name"], row["command"]) == ("web", command)
+
+
+def test_pane_that_has_ended_or_has_no_name_is_restarted_in_its_size(shell: Shell) -> None:
+    shell.out("create", "cat")
+    shell.out("resize", "debug-1", "100x34")
+    shell.out("kill", "debug-1")
+    shell.out("create", "stty size")
+    assert shell.run("resize", "debug-2", "100x34").returncode == 125
+    assert shell.out("restart", "debug-2") == "50 200\n"
+    assert [pane["id"] for pane in panes(shell)] == ["debug-3"]
+    assert shell.run("restart", "nope").stderr.startswith("tmux-debug: Pane 'nope' not found.")
+
+
+def test_resize_gives_a_terminal_its_size(shell: Shell) -> None:
+    shell.out("create", "--name", "sh", "bash --norc")
+
+    done = shell.run("resize", "sh", "100x34")
+    wrong = shell.run("resize", "sh", "3")
+
+    assert (done.returncode, done.stdout.rstrip()[-1:]) == (0, "#")
+    assert done.stderr.startswith("Resized pane 'debug-1' to 100x34\n[debug-1 sh running ")
+    assert shell.out("run", "--pane", "sh", "stty size") == "34 100\n"
+    assert (wrong.returncode, wrong.stderr.startswith("tmux-debug: SIZE is '3'.")) == (125, True)

@@ -1,0 +1,145 @@
+"""`dev`: one development server of a directory, which people and agents share.
+
+It is a pane of the detached server of the directory. Whoever comes first starts it; for all others,
+it is there.
+"""
+
+import fcntl
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from tmux_debug_mcp.options import parse_all
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of, runs_any
+from tmux_debug_mcp.sockets.servers import (
+    SOCKET,
+    CommandError,
+    NoServerError,
+    Surroundings,
+    choose,
+    running,
+)
+from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
+from tmux_debug_mcp.verbs.registry import VERBS
+
+from .main import call, write
+from .starting import connect, directory_for
+
+_NAME = "dev"
+_LOCK = "dev.lock"
+# The last lines that whoever comes later is shown.
+_LINES = "10"
+
+
+def add_arguments(parser: VerbParser) -> None:
+    """Add the arguments of `dev`."""
+    parser.description = (
+        "Start a development server, or show the one of this name that runs for this directory. "
+        "In a terminal you see it and have its keyboard, and C-b d leaves it running. Else this "
+        "returns once it is at rest, or listens."
+    )
+    parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
+    port = "wait until it listens there, and say who has the port if it is taken"
+    parser.add_argument("--port", metavar="PORT", help=port)
+    parser.add_argument(
+        "--restart", action="store_true", help="end the one that runs, and start it again"
+    )
+    parser.add_argument("command", metavar="COMMAND", nargs="*", help="what starts it")
+
+
+def run(words: list[str], environ: Mapping[str, str]) -> int:
+    """Start the development server of the directory unless it runs, and show it."""
+    given = parser_of(VERBS["dev"]).parse_args(words)
+    command = given.command[0] if len(given.command) == 1 else shlex.join(given.command)
+    name, port = given.name, ["--port", given.port] if given.port else []
+    is_person = os.isatty(0) and os.isatty(1)
+    quiet = ["-q"] if is_person else []
+    cwd = os.getcwd()
+    directory = _reach(name, environ, cwd)
+    path = f"{directory}/{SOCKET}"
+
+    def ask(*line: str) -> int:
+        return call(Connection(path), list(line), cwd)
+
+    with _alone(directory):
+        pane = _pane(path, name)
+        runs = pane is not None and pane["status"] == "running"
+        is_other = pane is not None and command != "" and not _is_shown_as(command, pane)
+        if pane is None and not command:
+            raise CommandError(
+                f"No '{name}' runs for this directory. Give its command: tmux-debug dev -- COMMAND"
+            )
+        if pane and runs and is_other and not given.restart:
+            raise CommandError(
+                f"'{name}' runs already, by another command: {pane['command']}. Give --restart to "
+                "end that, or another --name."
+            )
+        if runs and not given.restart and is_person:
+            write(2, f"'{name}' runs already; nothing was started.\n")
+            status = 0
+        elif runs and not given.restart:
+            status = ask("wait", name, *port) if port else ask("capture", name, "--lines", _LINES)
+        elif (runs and not is_other) or not command:
+            status = ask("restart", name, *port, *quiet)
+        else:
+            if runs:
+                ask("kill", name, "-q")
+            status = ask("create", "--name", name, *port, *quiet, "--", command)
+    if not is_person or not _runs(path, name):
+        return status
+    status = ask("attach", "--write", name)
+    if _runs(path, name):
+        shows = f"tmux-debug dev --name {shlex.quote(name)} shows it again"
+        write(2, f"'{name}' goes on: {shows}, tmux-debug kill {shlex.quote(name)} ends it.\n")
+    return status
+
+
+def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
+    """Return the directory of the server that is named, or of the detached one of this directory.
+
+    It is started if need be. That of an agent does not count, even if this is the agent's shell: it
+    ends with the agent.
+    """
+    runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
+    nobodys = Surroundings(wanted, 0, cwd, runtime)
+    try:
+        server = choose(running(runtime), nobodys, lambda one: runs_any(one, [name]))
+        if wanted or server.cwd == cwd:
+            Connection(server.socket).close()
+            return server.directory
+    except (NoServerError, ServerGoneError):
+        pass
+    values = parse_all([], environ)
+    connection, _ = connect(values, environ)
+    connection.close()
+    return directory_for(values, runtime)
+
+
+def _pane(path: str, name: str) -> dict[str, object] | None:
+    """Return the row of the newest pane of a name; None if there is none."""
+    named = [pane for pane in panes_of(path) if pane["name"] == name]
+    return named[-1] if named else None
+
+
+def _runs(path: str, name: str) -> bool:
+    pane = _pane(path, name)
+    return pane is not None and pane["status"] == "running"
+
+
+def _is_shown_as(command: str, pane: Mapping[str, object]) -> bool:
+    """Tell whether a pane's row shows a command, of which it may show the head alone."""
+    shown = str(pane["command"])
+    return command == shown or (shown.endswith("…") and command.startswith(shown[:-1]))
+
+
+@contextmanager
+def _alone(directory: str) -> Iterator[None]:
+    """Let nobody else start a development server at the server of a directory meanwhile."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(f"{directory}/{_LOCK}", flags, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
