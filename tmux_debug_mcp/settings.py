@@ -202,13 +202,21 @@ def _working_directory(given: str) -> Path:
         raise StartError("The current directory is gone. Start from one that exists.") from None
 
 
+def duration_s(text: str) -> float | None:
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`; None if it is none.
+
+    At most that is 30 days.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
+    seconds = int(found[1]) * _UNITS_S[found[2]] if found else 0
+    return seconds if 0 < seconds <= _MAX_KEEP_S else None
+
+
 def seconds_of(keep: str) -> float:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`, of at most 30 days."""
-    found = re.fullmatch(r"([0-9]{1,9})([smhd])", keep)
-    if found:
-        seconds = int(found[1]) * _UNITS_S[found[2]]
-        if 0 < seconds <= _MAX_KEEP_S:
-            return seconds
+    """Return the seconds of `--keep`, or raise StartError."""
+    seconds = duration_s(keep)
+    if seconds:
+        return seconds
     raise StartError(
         f"--keep (TMUX_DEBUG_KEEP) is '{keep}'. Give a time such as 90s, 60m, 2h or 1d, of at most "
         "30d."

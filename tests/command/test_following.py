@@ -19,7 +19,7 @@ def test_each_event_is_a_line(shell: Shell, server: Server) -> None:
     server.call("create_pane", command=SERVER, name="web")
     following = shell.start("wait", "web", "--follow", "--pattern", "got", "--since", "0")
     assert following.stdout
-    assert following.stdout.readline() == "[debug-1 web awaits input]\n"
+    assert following.stdout.readline() == "[debug-1 web awaits input at 4]\n"
     for word in ("one", "two"):
         server.call("send_keys", pane_id="web", keys=f"{word} Enter")
     server.call("send_keys", pane_id="web", keys="C-d")
@@ -28,7 +28,7 @@ def test_each_event_is_a_line(shell: Shell, server: Server) -> None:
 
     assert err == ""
     assert re.findall(r"\[debug-1 web matched at \d+\] (.*)", out) == ["got one", "got two"]
-    assert "[debug-1 web awaits input]" in out
+    assert "[debug-1 web awaits input at " in out
     assert out.splitlines()[-1].startswith("[debug-1 web exited with code 3 after ")
     assert following.returncode == 0
 
@@ -78,6 +78,55 @@ def test_flood_is_ten_lines_a_second_and_what_is_passed_over_is_told(
     assert any("bytes were passed over] error" in line for line in lines)
 
 
+def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_nothing(
+    shell: Shell, server: Server
+) -> None:
+    server.call("create_pane", command=SERVER, name="web")
+    words = ("wait", "web", "--follow", "--every", "1s", "--pattern", "got", "--since")
+
+    def send(first: int, last: int) -> None:
+        keys = [key for number in range(first, last) for key in (f"{number}", "Enter")]
+        server.call("send_keys", pane_id="web", keys=keys, timeout_s=60)
+
+    def told(line: str) -> tuple[int, int, str]:
+        """Return the cursor of a line, how many matches it stands for, and the newest one."""
+        found = re.fullmatch(
+            r"\[debug-1 web matched at (\d+)(?:; (\d+) more before it)?\] (.*)\n", line
+        )
+        assert found, line
+        return int(found[1]), int(found[2] or 0) + 1, found[3]
+
+    def follow(since: int, until: str) -> tuple[int, int]:
+        """Follow from a cursor until a line is told; return the last cursor, and all matches."""
+        following = shell.start(*words, str(since))
+        assert following.stdout
+        matches, newest = 0, ""
+        while newest != until:
+            line = following.stdout.readline()
+            assert len(line) <= 501
+            if "awaits input" not in line:
+                since, number, newest = told(line)
+                matches += number
+        following.kill()
+        following.communicate()
+        return since, matches
+
+    send(0, 30)
+    cursor, before = follow(0, "got 29")
+    send(30, 50)
+    _, after = follow(cursor, "got 49")
+
+    assert (before, after) == (30, 20)
+
+
+def test_time_between_lines_is_for_events(shell: Shell) -> None:
+    shell.out("create", "--name", "web", "cat")
+
+    for words in (["--every", "2s"], ["--follow", "--every", "2"], ["--follow", "--every", "0s"]):
+        done = shell.run("wait", "web", *words)
+        assert (done.returncode, done.stderr.startswith("tmux-debug: --every is ")) == (125, True)
+
+
 @pytest.fixture(scope="module")
 def with_panes(shared: Shell) -> Shell:
     """Return a shell whose server has panes."""
@@ -117,7 +166,7 @@ def test_follower_that_is_gone_is_on_record(
     server.call("create_pane", command="cat", name="web")
     following = shell.start("wait", "web", "--follow")
     assert following.stdout
-    assert following.stdout.readline() == "[debug-1 web awaits input]\n"
+    assert following.stdout.readline() == "[debug-1 web awaits input at 0]\n"
 
     following.kill()
     following.communicate()

@@ -1,10 +1,13 @@
 """`wait --follow`: a line for each thing that happens in panes, for shells in the background.
 
 However fast a pane prints, it gets 10 lines a second at most. A pane that prints faster than it can
-be followed is followed from where it is now, and the next line says what was passed over.
+be followed is followed from where it is now, and the next line says what was passed over. With
+`--every`, all panes together get a line in that time: the newest event, and how many it stands for.
+A follower that was killed goes on from the cursor in the last line that it has got.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -62,7 +65,7 @@ async def answer(
             if given.since is not None and given.since > pane.log.size:
                 raise CursorError(given.since, pane.log.size)
         timeout_s = given.timeout_s if "timeout_s" in request.arguments else None
-        status = await follow(caller, panes, given, timeout_s)
+        status = await follow(caller, panes, given, timeout_s, request.every_s)
         return Answer([], outcome={"reason": _REASONS[status]})
 
     call = Call(request.tool, {**request.arguments, "follow": True}, program)
@@ -73,8 +76,78 @@ async def answer(
     return Output("", "", status)
 
 
+@dataclass(slots=True)
+class _News:
+    """What is to be told of a pane: an event, and how many others it stands for.
+
+    Attributes:
+        what: What has happened: `matched at 4711`, `awaits input`.
+        text: The line that matches; "" if none does.
+        others: How many events came before it that were not told.
+        passed_bytes: Output that was not looked at.
+    """
+
+    pane: Pane
+    what: str
+    text: str = ""
+    others: int = 0
+    passed_bytes: int = 0
+
+    def __str__(self) -> str:
+        remarks = [f"{self.others} more before it"] if self.others else []
+        remarks += [f"{self.passed_bytes} bytes were passed over"] if self.passed_bytes else []
+        line = f"[{'; '.join([f'{shown_name(self.pane)} {self.what}', *remarks])}] {self.text}"
+        return line.rstrip()[:_MAX_LINE_CHARACTERS]
+
+
+class _Teller:
+    """Tells a caller what happens: at once, or at most one line in `every_s` seconds.
+
+    A pane's news wait their turn; of several about one pane, the newest stands for all.
+    """
+
+    def __init__(self, caller: Caller, every_s: float) -> None:
+        self._caller = caller
+        self._every_s = every_s
+        self._waiting: dict[str, _News] = {}
+        self._has_news = anyio.Event()
+
+    async def tell(self, news: _News) -> None:
+        """Tell news, or keep them until it is their turn."""
+        older = self._waiting.pop(news.pane.id, None)
+        if older:
+            news.others += older.others + 1
+            news.passed_bytes += older.passed_bytes
+        self._waiting[news.pane.id] = news
+        self._has_news.set()
+        if not self._every_s:
+            await self.tell_all()
+
+    async def tell_all(self) -> None:
+        """Tell what still waits."""
+        while self._waiting:
+            await self._tell_one()
+
+    async def serve(self) -> None:
+        """Tell one line after the other, each in its time."""
+        while True:
+            await self._has_news.wait()
+            await self._tell_one()
+            if not self._waiting:
+                self._has_news = anyio.Event()
+            await anyio.sleep(self._every_s)
+
+    async def _tell_one(self) -> None:
+        oldest = self._waiting.pop(next(iter(self._waiting)))
+        await self._caller.send({"out": f"{oldest}\n"})
+
+
 async def follow(
-    caller: Caller, panes: Sequence[Pane], given: Wait, timeout_s: float | None
+    caller: Caller,
+    panes: Sequence[Pane],
+    given: Wait,
+    timeout_s: float | None,
+    every_s: float = 0.0,
 ) -> int:
     """Send a line for each event until all panes have ended; return the exit status.
 
@@ -84,12 +157,13 @@ async def follow(
         ArgumentError: A pattern can't be used.
     """
     matcher = Matcher(given.pattern, given.stop_pattern)
+    teller = _Teller(caller, every_s)
     statuses: list[int] = []
 
     async def follow_one(pane: Pane, scope: anyio.CancelScope) -> None:
-        status = await _follow_pane(caller, pane, given, matcher)
+        status = await _follow_pane(teller, pane, given, matcher)
         statuses.append(status)
-        if status != DONE:
+        if status != DONE or len(statuses) == len(panes):
             scope.cancel()
 
     try:
@@ -97,15 +171,18 @@ async def follow(
             async with anyio.create_task_group() as tasks:
                 for pane in panes:
                     tasks.start_soon(follow_one, pane, tasks.cancel_scope)
+                if every_s:
+                    tasks.start_soon(teller.serve)
     except BaseExceptionGroup as group:
         raise first_of(group) from None
+    await teller.tell_all()
     if timing.cancelled_caught:
         return TIMED_OUT
     return max(statuses)
 
 
-async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher) -> int:
-    """Send a pane's events until it has ended or `stop_pattern` matches."""
+async def _follow_pane(teller: _Teller, pane: Pane, given: Wait, matcher: Matcher) -> int:
+    """Tell a pane's events until it has ended or `stop_pattern` matches."""
     conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
     begin: Begin = since_last_keys
     if given.since is not None:
@@ -123,8 +200,7 @@ async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher
         if reason is not Reason.INPUT or end != input_at:
             await anyio.sleep_until(told_at + _INTERVAL_S)
             told_at = anyio.current_time()
-            line = _line(pane, report, matcher, passed_bytes + report.unseen_bytes)
-            await caller.send({"out": f"{line}\n"})
+            await teller.tell(_news(pane, report, matcher, passed_bytes + report.unseen_bytes))
             passed_bytes = 0
         if reason is Reason.EXITED:
             return DONE
@@ -140,17 +216,16 @@ async def _follow_pane(caller: Caller, pane: Pane, given: Wait, matcher: Matcher
                     await subscription.wait(_WAIT_S)
 
 
-def _line(pane: Pane, report: Report, matcher: Matcher, passed_bytes: int) -> str:
-    name = shown_name(pane)
-    remark = f"; {passed_bytes} bytes were passed over" if passed_bytes else ""
+def _news(pane: Pane, report: Report, matcher: Matcher, passed_bytes: int) -> _News:
     match report.reason:
         case Reason.MATCHED | Reason.STOPPED:
             lines = report.excerpt.text.split("\n")
             matching = [line for line in lines if matcher.first([line])] or lines
-            line = matching[-1][:_MAX_LINE_CHARACTERS]
-            return f"[{name} {report.reason} at {report.end}{remark}] {line}"
+            what = f"{report.reason} at {report.end}"
+            return _News(pane, what, matching[-1], len(matching) - 1, passed_bytes)
         case Reason.INPUT:
             awaits = report.state.awaits
-            return f"[{name} awaits {awaits.value if awaits else 'input'}{remark}]"
+            what = f"awaits {awaits.value if awaits else 'input'} at {report.end}"
+            return _News(pane, what, passed_bytes=passed_bytes)
         case _:
-            return f"[{name} {report.state}{remark}]"
+            return _News(pane, f"{report.state} at {report.end}", passed_bytes=passed_bytes)

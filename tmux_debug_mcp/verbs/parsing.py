@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from tmux_debug_mcp.errors import ArgumentError, nearest
+from tmux_debug_mcp.settings import duration_s
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools import debug_arguments
 from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
@@ -67,6 +68,7 @@ class Request:
         is_json: The result is wanted as JSON.
         is_quiet: Of the result, only the program's text is wanted.
         follows: `wait --follow`: print one event after the other.
+        every_s: The least time between two of them, in seconds.
         writes: `attach --write`: the person takes the keyboard.
     """
 
@@ -76,6 +78,7 @@ class Request:
     is_json: bool = False
     is_quiet: bool = False
     follows: bool = False
+    every_s: float = 0.0
     writes: bool = False
 
 
@@ -117,7 +120,19 @@ def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Reque
         is_json=given.json,
         is_quiet=given.quiet,
         follows=follows,
+        every_s=_every_s(given) if verb.name == "wait" else 0.0,
     )
+
+
+def _every_s(given: argparse.Namespace) -> float:
+    if given.every is None:
+        return 0.0
+    if not given.follow:
+        raise UsageError("--every is for events. Give --follow as well.")
+    seconds = duration_s(given.every)
+    if not seconds:
+        raise UsageError(f"--every is '{given.every}'. Give a time such as 2s or 1m.")
+    return seconds
 
 
 def check(words: Sequence[str]) -> Request:
@@ -281,6 +296,10 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"
         )
+        every = (
+            "with --follow: at most one line in that time, such as 2s; it says what it stands for"
+        )
+        parser.add_argument("--every", metavar="TIME", help=every)
     parser.add_argument(
         "-q",
         "--quiet",

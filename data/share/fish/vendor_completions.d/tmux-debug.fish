@@ -47,6 +47,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l show
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l timeout
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l follow
+complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l every
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from wait' -a '(tmux-debug ps --names 2>/dev/null)'
