@@ -148,13 +148,15 @@ def spans_of(data: bytes, size: int) -> list[tuple[int, int]]:
     return drawing.all_spans()
 
 
+@pytest.mark.parametrize("size", [1 << 20, 100], ids=["at once", "slowly"])
 @pytest.mark.parametrize("way", WAYS)
-def test_same_programs_draw_however_they_are_started(way: str) -> None:
+def test_same_programs_draw_however_they_are_started(way: str, size: int) -> None:
+    """Of some 190 real programs, whose output comes whole or in pieces."""
     before, after = WAYS[way]
     drawing = set()
     for file in CORPUS.glob("*.out"):
         data = file.read_bytes()
-        spans = spans_of(before + data + after, 1 << 20)
+        spans = spans_of(before + data + after, size)
         longest = max((end - start for start, end in spans if end > len(before)), default=0)
         if longest > len(data) // 4:
             drawing.add(file.stem)
