@@ -228,10 +228,10 @@ class TestScreens:
         rows = text.split("\n")
         assert rows[2].startswith("  ┌──")  # of what is before the screen, nothing is shown
         number = next(number for number, row in enumerate(rows, 1) if "second" in row)
-        assert rows[-1] == f"[row {number - 1} is highlighted]"
+        assert rows[-1] == f"[row {number - 1} is highlighted: a  first]"
 
         blocks, facts = await tools.answer("send_keys", pane_id="debug-1", keys="Down")
-        assert blocks[1] == f"[row {number} is highlighted]"
+        assert blocks[1] == f"[row {number} is highlighted: b  second]"
         assert facts["marked_lines"] == [0]
         assert "; screen 200x50; " in blocks[-1]
 

@@ -72,7 +72,9 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
         ("title\none \033[7mtwo\033[0m three\nfour", None),  # a word in a row
         ("\033[7mtitle\033[0m\none\ntwo", None),
         ("one\ntwo\n\033[7mstatus\033[0m", None),
-        ("one\ntwo\n\033[7mstatus\033[0m\n\n\n", None),
+        ("title\none\n\033[7mtwo\033[0m\n\n\n", 2),  # the last item of a menu
+        ("title\none\n\033[7mtwo\n\033[0m\n\n", 2),
+        ("title\n\033[7mone\ntwo\033[0m\n\n", None),
         ("\033[7mone\ntwo\nthree\033[0m", None),  # all are alike
         ("one\n\033[7m   \033[0m\ntwo", None),  # without letters
         ("plain\ntext\nalone", None),
@@ -80,11 +82,12 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
     ],
 )
 def test_one_row_among_others_is_highlighted(capture: str, row: int | None) -> None:
-    assert highlighted_row(capture.encode()) == row
+    assert highlighted_row(capture.encode(), height=capture.count("\n") + 1) == row
 
 
 def test_row_that_is_chosen_is_told_beside_a_heading_only_if_it_is_the_only_one() -> None:
     chosen = "\033[30;46m"
     # The heading of htop is highlighted as well, so no row is named rather than a wrong one.
-    assert highlighted_row(HTOP.format("", chosen).encode()) is None
-    assert highlighted_row(HTOP.replace("\033[30;42m", "").format("", chosen).encode()) == 3
+    assert highlighted_row(HTOP.format("", chosen).encode(), height=6) is None
+    alone = HTOP.replace("\033[30;42m", "").format("", chosen)
+    assert highlighted_row(alone.encode(), height=6) == 3

@@ -12,6 +12,7 @@ from tmux_debug_mcp.panes.capturing import ScreenRows
 from tmux_debug_mcp.panes.pane import Shown
 from tmux_debug_mcp.panes.reports import screen_excerpt
 
+FIRST = "[row 3 is highlighted: first item]"
 MENU = ["Menu", "", "  first item", "  second item", "  third item", "", "Enter chooses"]
 
 
@@ -70,17 +71,23 @@ def test_rows_that_have_changed_come_with_their_numbers(
 @pytest.mark.parametrize(
     ("now", "before", "lines"),
     [
-        (screen(MENU, 2), None, [*MENU, "[row 3 is highlighted]"]),
-        (screen(MENU, 3), shown(MENU, 2), ["[row 4 is highlighted]"]),
-        (screen(MENU, 3), shown(MENU), ["[row 4 is highlighted]"]),
-        (screen(MENU), shown(MENU, 2), ["[no row is highlighted]"]),
+        (screen(MENU, 2), None, [*MENU, FIRST]),
+        (screen(MENU, 3), shown(MENU, 2), ["[row 4 is highlighted: second item]"]),
+        (screen(MENU, 3), shown(MENU), ["[row 4 is highlighted: second item]"]),
+        (screen(MENU), shown(MENU, 2), ["[screen unchanged]"]),
         (screen(MENU, 2), shown(MENU, 2), ["[screen unchanged]"]),
-        (screen(MENU, 2), shown(MENU, 2, is_whole=False), [*MENU, "[row 3 is highlighted]"]),
-        (screen(with_row(3, "  2nd"), 3), shown(MENU, 3), ["[row 4]", "  2nd"]),
+        (screen(MENU, 2), shown(MENU, 2, is_whole=False), [*MENU, FIRST]),
+        (screen(with_row(3, "  2nd"), 2), shown(MENU, 2), ["[row 4]", "  2nd"]),
+        # Another text in the row that was highlighted before.
         (
-            screen(with_row(3, "  2nd"), 3),
+            screen(with_row(3, "│ 2nd │"), 3),
+            shown(MENU, 3),
+            ["[row 4]", "│ 2nd │", "[row 4 is highlighted: 2nd]"],
+        ),
+        (
+            screen(with_row(3, "x" * 50), 3),
             shown(MENU, 2),
-            ["[row 4]", "  2nd", "[row 4 is highlighted]"],
+            ["[row 4]", "x" * 50, f"[row 4 is highlighted: {'x' * 40}…]"],
         ),
     ],
 )

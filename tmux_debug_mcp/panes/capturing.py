@@ -110,7 +110,8 @@ async def capture_screen_rows(pane: Pane) -> ScreenRows:
     data, facts = await _capture(pane, _ROWS)
     rows = with_commands("\n".join(captured_lines(data)), pane.jobs.commands).split("\n")
     size = facts["pane_width"], facts["pane_height"]
-    return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted_row(data))
+    highlighted = highlighted_row(data, facts["pane_height"])
+    return ScreenRows(rows, size, bool(facts["alternate_on"]), highlighted)
 
 
 async def screen_rows_at(pane: Pane, cursor: int) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
 
-from tmux_debug_mcp.errors import PaneLostError
+from tmux_debug_mcp.errors import PaneLostError, head
 from tmux_debug_mcp.logs.excerpts import (
     Excerpt,
     cut_in_the_middle,
@@ -37,6 +37,9 @@ from .pane import Pane, Shown
 MAX_ASKED_CHARACTERS = 4_000
 MAX_UNASKED_CHARACTERS = 1_000
 STEP_CHARACTERS = 200
+# The text of the row that is highlighted.
+_MAX_HIGHLIGHT_CHARACTERS = 40
+_FRAME = " |│┃║"
 # Lines that match `show`.
 MAX_SHOWN_LINES = 50
 # Many parts with so much in all are read as one.
@@ -390,18 +393,24 @@ def screen_excerpt(
     if keep is not None:
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
-    is_highlight_new = screen.highlighted is not None
+    highlight = _highlight(rows, screen.highlighted)
     if shown and shown.is_whole:
         changes = _changes(rows, shown.rows)
         if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
-            is_highlight_new = screen.highlighted != shown.highlighted
-            if is_highlight_new and rows == shown.rows:
+            if highlight == _highlight(shown.rows, shown.highlighted):
+                highlight = ""
+            elif highlight and rows == shown.rows:
                 excerpt = _NOTHING
-    if is_highlight_new:
-        name = "no row" if screen.highlighted is None else f"row {screen.highlighted + 1}"
-        excerpt = joined(excerpt, note(f"{name} is highlighted"))
-    return excerpt
+    return joined(excerpt, note(highlight)) if highlight else excerpt
+
+
+def _highlight(rows: Sequence[str], number: int | None) -> str:
+    """Return which row is highlighted, without the frame of its box; "" if none is."""
+    if number is None:
+        return ""
+    text = head(rows[number].strip(_FRAME), _MAX_HIGHLIGHT_CHARACTERS)
+    return f"row {number + 1} is highlighted: {text}"
 
 
 def _changes(rows: Sequence[str], old: Sequence[str]) -> Excerpt:

@@ -78,11 +78,13 @@ def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
     return attributes + row + "\033[0m" + " " * (columns - width)
 
 
-def highlighted_row(data: bytes) -> int | None:
+def highlighted_row(data: bytes, height: int) -> int | None:
     """Return the number of the row, from 0, that is highlighted among rows that are not.
 
     Most of its letters are reversed or on another background than those of the rows next to it. The
-    first and the last row with text are titles and status lines. None if no row is, or several are.
+    first row with text is a title. The last one is a status line if it is at the bottom of a screen
+    of this height, and else has to differ from all rows: it may belong to a box. None if no row is
+    highlighted, or several are.
     """
     styles: dict[int, tuple[str, bool]] = {}
     background, is_reversed = "", False
@@ -103,6 +105,10 @@ def highlighted_row(data: bytes) -> int | None:
         style = styles[number]
         if style != ("", False) and style not in (styles[above], styles[below]):
             found.append(number)
+    if numbers[1:] and numbers[-1] < height - 1:
+        *others, last = styles.values()
+        if last not in (("", False), *others):
+            found.append(numbers[-1])
     return found[0] if len(found) == 1 else None
 
 
