@@ -62,7 +62,7 @@ async def test_child_that_a_script_waits_for_is_named(tools: Tools) -> None:
     script = "bash --norc -c 'sleep 1000; :'; :"
     _, facts = await tools.answer("create_pane", command=script, timeout_s=30)
 
-    assert re.fullmatch(r"sleep \(pid \d+\) sleeps", facts["blocked_on"])
+    assert re.fullmatch(r"waits for sleep \(pid \d+\), which sleeps", facts["blocked_on"])
 
 
 # What a script does beside a child in the background, and what is told of it.
@@ -91,7 +91,7 @@ async def test_group_of_its_own_is_told_once_it_was_quiet(tools: Tools) -> None:
 
     facts = await until(partial(tools.state, pane_id), lambda state: "blocked_on" in state)
 
-    assert re.fullmatch(r"sleep \(pid \d+\) sleeps", facts["blocked_on"])
+    assert re.fullmatch(r"waits for sleep \(pid \d+\), which sleeps", facts["blocked_on"])
 
 
 @pytest.mark.parametrize("command", ["bash --norc", "cat", "bash --norc -c 'read -s x'"])

@@ -265,18 +265,18 @@ BLOCKED = {
         r"a thread waits for a signal",
     ),
     # Children.
-    "waits for a child": (sh("sleep 1000; :"), r"sleep \(pid \d+\) sleeps"),
+    "waits for a child": (sh("sleep 1000; :"), r"waits for sleep \(pid \d+\), which sleeps"),
     "waits for a child of a child": (
         bash("bash --norc -c 'sleep 1000; :'; :"),
-        r"sleep \(pid \d+\) sleeps",
+        r"waits for sleep \(pid \d+\), which sleeps",
     ),
     "runs a child": (
         python("subprocess.run(['sleep', '1000'])"),
-        r"sleep \(pid \d+\) sleeps",
+        r"waits for sleep \(pid \d+\), which sleeps",
     ),
     "waits for a child by timeout": (
         ["timeout", "1000", *python("socket.create_server(('127.0.0.1', 0)).accept()")],
-        rf"\S+ \(pid \d+\) accepts on {PORT}",
+        rf"waits for \S+ \(pid \d+\), which accepts on {PORT}",
     ),
     "waits for two children": (
         bash("sleep 1000 & sleep 1001 & wait"),
@@ -284,11 +284,11 @@ BLOCKED = {
     ),
     "waits for a pipeline": (
         sh("sleep 1000 | cat | cat; :"),
-        r"sleep \(pid \d+\) sleeps",
+        r"waits for sleep \(pid \d+\), which sleeps",
     ),
     "waits for a reader of a pipeline": (
         sh("cat /dev/zero | sleep 1000; :"),
-        r"sleep \(pid \d+\) sleeps",
+        r"waits for sleep \(pid \d+\), which sleeps",
     ),
     "waits for a pidfd": (
         python(
@@ -312,7 +312,10 @@ BLOCKED = {
         r"waits for a signal",
     ),
     "is stopped": (sh("kill -STOP $$; :"), r"is stopped"),
-    "is stopped as a child": (sh("sh -c 'kill -STOP $$'; :"), r"sh \(pid \d+\) is stopped"),
+    "is stopped as a child": (
+        sh("sh -c 'kill -STOP $$'; :"),
+        r"waits for sh \(pid \d+\), which is stopped",
+    ),
     "follows a file": (sh("touch log; exec tail -f log"), r"waits for changes of files|sleeps"),
 }
 

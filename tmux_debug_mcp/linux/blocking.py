@@ -315,11 +315,11 @@ class _Look:
         child = processes.read_stat(pid)
         if child is None:
             raise _UnknownError
-        return f"{self._plain(child.comm)} (pid {pid}) {text}"
+        return f"waits for {self._plain(child.comm)} (pid {pid}), which {text}"
 
 
-_NAMES_CHILD = re.compile(r"^(.{1,16} \(pid \d+\) |waits for pids? )")
-_PIPE_WAIT = re.compile(r"\(pid \d+\) (reads|writes to) a pipe ")
+_NAMES_CHILD = re.compile(r"^waits for (.{1,16} \(pid \d+\), which |pids? )")
+_PIPE_WAIT = re.compile(r"\(pid \d+\), which (reads|writes to) a pipe ")
 
 
 def _is_of_child(text: str) -> bool:
