@@ -40,6 +40,9 @@ _PaneId = Annotated[str, string("Pane id or name")]
 _WaitFor = Annotated[str | None, string("Regular expression to wait for")]
 _StopPattern = Annotated[str | None, string("Another that ends it, e.g. 'error|panic'")]
 _Port = Annotated[int | None, argument("Wait until it listens there", minimum=1, maximum=65535)]
+_StartTimeout = Annotated[
+    float | None, _timeout("Most seconds to wait (default 1, with wait_for or port 30)")
+]
 _Show = Annotated[str | None, string("Return only lines that match")]
 
 
@@ -53,10 +56,7 @@ class CreatePane:
     wait_for: _WaitFor = None
     port: _Port = None
     show: _Show = None
-    timeout_s: Annotated[
-        float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for or port 30)"),
-    ] = None
+    timeout_s: _StartTimeout = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,4 @@ class RestartPane:
     wait_for: _WaitFor = None
     port: _Port = None
     show: _Show = None
-    timeout_s: Annotated[
-        float | None,
-        _timeout("Most seconds to wait (default 1, with wait_for or port 30)"),
-    ] = None
+    timeout_s: _StartTimeout = None
