@@ -80,6 +80,17 @@ def test_person_who_comes_later_is_told_that_it_runs(
     assert person.leaves() == 0
 
 
+def test_pane_has_a_terminal_and_nobody_at_it(shell: Shell, on_path: Path) -> None:
+    shell.out("create", "--name", "sh", "bash --norc")
+
+    out = shell.out(
+        "run", "--pane", "sh", f"PATH={on_path}:$PATH tmux-debug dev -- '{UP}' 2>/dev/null"
+    )
+
+    assert out == "up\n"
+    assert [pane["name"] for pane in panes(shell)] == ["sh", "dev"]
+
+
 def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell) -> None:
     shell.out("dev", "--", UP)
 

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from tmux_debug_mcp.linux import processes
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of, runs_any
 from tmux_debug_mcp.sockets.servers import (
@@ -23,7 +24,7 @@ from tmux_debug_mcp.sockets.servers import (
 from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .main import call, write
+from .main import call, directory, write
 from .starting import connect, directory_for
 
 _NAME = "dev"
@@ -41,7 +42,7 @@ def add_arguments(parser: VerbParser) -> None:
     )
     parser.add_argument("--name", default=_NAME, help=f"name of its pane (default {_NAME})")
     port = "wait until it listens there, and say who has the port if it is taken"
-    parser.add_argument("--port", metavar="PORT", help=port)
+    parser.add_argument("--port", metavar="PORT", type=int, help=port)
     parser.add_argument(
         "--restart", action="store_true", help="end the one that runs, and start it again"
     )
@@ -52,17 +53,18 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Start the development server of the directory unless it runs, and show it."""
     given = parser_of(VERBS["dev"]).parse_args(words)
     command = given.command[0] if len(given.command) == 1 else shlex.join(given.command)
-    name, port = given.name, ["--port", given.port] if given.port else []
-    is_person = os.isatty(0) and os.isatty(1)
+    name, port = given.name, ["--port", str(given.port)] if given.port else []
+    # What runs in a pane has a terminal, and nobody at it.
+    is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     quiet = ["-q"] if is_person else []
-    cwd = os.getcwd()
-    directory = _reach(name, environ, cwd)
-    path = f"{directory}/{SOCKET}"
+    cwd = directory()
+    server_directory = _reach(name, environ, cwd)
+    path = f"{server_directory}/{SOCKET}"
 
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
 
-    with _alone(directory):
+    with _alone(server_directory):
         pane = _pane(path, name)
         runs = pane is not None and pane["status"] == "running"
         is_other = pane is not None and command != "" and not _is_shown_as(command, pane)
@@ -134,10 +136,10 @@ def _is_shown_as(command: str, pane: Mapping[str, object]) -> bool:
 
 
 @contextmanager
-def _alone(directory: str) -> Iterator[None]:
-    """Let nobody else start a development server at the server of a directory meanwhile."""
+def _alone(server_directory: str) -> Iterator[None]:
+    """Let nobody else start a development server at the server of this directory meanwhile."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"{directory}/{_LOCK}", flags, 0o600)
+    fd = os.open(f"{server_directory}/{_LOCK}", flags, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

@@ -20,6 +20,7 @@ from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
+_SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
 # What starts a server where there is none.
 _STARTING = ("create", "run")
 # What goes on when these are interrupted is told.
@@ -62,7 +63,7 @@ def run(words: list[str]) -> int:
         verb = VERBS["replay"]  # shows what was there earlier
     if verb.handler:
         return _run_here(verb, words[1:], wanted)
-    cwd = _directory()
+    cwd = directory()
     return call(_reach(wanted, words), words, cwd)
 
 
@@ -82,6 +83,8 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
     signals = _hang_up_at_signals(connection) if verb.name in _WAITING else []
     connection.send(wish)
     status = answered(connection)
+    for number in _SIGNALS:
+        _signal.signal(number, _signal.SIG_DFL)
     if signals:
         os.kill(os.getpid(), signals[0])  # so that a shell's loop ends, too
     if status is None:
@@ -126,7 +129,7 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
         received.append(number)
         connection.hang_up()
 
-    for number in (_signal.SIGINT, _signal.SIGTERM):
+    for number in _SIGNALS:
         _signal.signal(number, hang_up)
     return received
 
@@ -233,7 +236,7 @@ def _server_option(words: list[str]) -> tuple[str, list[str]]:
     return os.environ.get("TMUX_DEBUG_SERVER", ""), words
 
 
-def _directory() -> str:
+def directory() -> str:
     """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
     try:
         directory = os.getcwd()
