@@ -219,7 +219,11 @@ class RunningServer:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
             # To look is no call and no use: a person or a completion that looks prolongs nothing.
-            rows = [row(pane, state) for pane, state in await self._engine.states()]
+            rows = [
+                row(pane, state)
+                | {"line": pane.command, "directory": self._engine.directory_of(pane)}
+                for pane, state in await self._engine.states()
+            ]
             await caller.send({"panes": rows})
             return
         if greeting.wish.get("want") == "verb" and caller.is_in_pane:

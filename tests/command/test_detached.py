@@ -73,12 +73,19 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
         ["create", "--size", "80", "true"],
         ["create", "--wait-for", "(", "true"],
         ["run", "--show", r"a\nb", "true"],
+        ["create", "--cwd", "/nonexistent", "true"],
         ["kill", "one", "two"],
         ["wait"],
         ["call"],
     ],
     ids=" ".join,
 )
+def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
+    for words in (["list", "-qh"], ["create", "-qh", "x"]):
+        assert shell.out(*words).startswith(f"usage: tmux-debug {words[0]}")
+    assert shell.left() == []
+
+
 def test_wrong_words_start_no_server(shell: Shell, words: list[str]) -> None:
     done = shell.run(*words)
 

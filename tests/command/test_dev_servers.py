@@ -64,7 +64,6 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert agents.text("list_panes").startswith("No active panes")
     assert person.leaves() == 0
     person.sees("'web' goes on: tmux-debug dev --name web shows it again, ")
-    person.sees("tmux-debug kill web ends it.")
     [detached] = [one for one in shell.servers() if one.keep_s is not None]
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 
@@ -101,8 +100,9 @@ def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell)
     assert shell.out("dev", "--restart", "--", "echo other; exec cat") == "other\n"
     assert [pane["command"] for pane in panes(shell)] == ["echo other; exec cat"]
     long = f"echo long; exec cat # {'x' * 200}"
-    assert shell.out("dev", "--name", "long", "--", long) == "long\n"
-    assert shell.out("dev", "--name", "long", "--", long) == "long\n"
+    for _ in range(2):
+        assert shell.out("dev", "--name", "long", "--", long) == "long\n"
+    assert "by another command" in shell.run("dev", "--name", "long", "--", f"{long}y").stderr
 
 
 def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
@@ -111,6 +111,20 @@ def test_one_that_has_ended_is_started_again(shell: Shell) -> None:
     assert shell.out("dev", "--", UP) == "up\n"
     assert shell.out("dev") == "up\n"
     assert [pane["status"] for pane in panes(shell)] == ["exited", "running"]
+
+
+def test_named_server_has_that_of_another_directory(shell: Shell, tmp_path: Path) -> None:
+    shell.out("dev", "--", UP)
+    [server] = shell.servers()
+    (tmp_path / "other").mkdir()
+    other = replace(shell, cwd=tmp_path / "other")
+
+    done = other.run("--server", str(server.pid), "dev", "--", UP)
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"'dev' runs for another directory: {tmp_path}." in done.stderr
+    assert other.run("--server", "1", "dev", "--", UP).returncode == 125
+    assert [one.pid for one in shell.servers()] == [server.pid]
 
 
 def test_directories_have_one_each(shell: Shell, tmp_path: Path) -> None:
@@ -155,6 +169,29 @@ def test_restart_starts_the_same_again(shell: Shell, tmp_path: Path) -> None:
     assert done.stderr.startswith("[debug-2 web running ")
     [row] = panes(shell)
     assert (row["name"], row["command"]) == ("web", command)
+
+
+def test_pane_that_can_not_be_made_again_is_left_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    shell.out("create", "--name", "web", "--cwd", "below", UP)
+
+    wrong = shell.run("restart", "web", "--wait-for", "(")
+    below.rmdir()
+    gone = shell.run("restart", "web")
+
+    assert (wrong.returncode, gone.returncode) == (125, 125)
+    assert wrong.stderr.startswith("tmux-debug: --wait-for is no regular expression")
+    assert f"The directory of pane 'debug-1' is gone: {below}." in gone.stderr
+    assert [(pane["id"], pane["status"]) for pane in panes(shell)] == [("debug-1", "running")]
+
+
+def test_pane_of_a_client_is_restarted_in_the_servers_directory(
+    shell: Shell, server: Server, tmp_path: Path
+) -> None:
+    server.call("create_pane", command="pwd; exec cat", name="web")
+
+    assert replace(shell, cwd=tmp_path).out("restart", "web") == f"{Path.cwd()}\n"
 
 
 def test_pane_that_has_ended_or_has_no_name_is_restarted_in_its_size(shell: Shell) -> None:

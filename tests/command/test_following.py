@@ -5,10 +5,14 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support import ask_until
 from wire import Server
+
+from tmux_debug_mcp.verbs.following import _News, _Teller
 
 from .conftest import Shell
 
@@ -117,6 +121,51 @@ def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_not
     _, after = follow(cursor, "got 49")
 
     assert (before, after) == (30, 20)
+
+
+def test_equal_lines_are_counted_and_a_long_one_is_told_where_it_matches(
+    shell: Shell, server: Server
+) -> None:
+    lines = "for i in $(seq 300); do echo ERROR: no; done"
+    program = f"read x; {lines}; read x; printf '%4000s ERROR %4000s\\n'"
+    server.call("create_pane", command=program, name="web")
+    words = ("wait", "web", "--follow", "--pattern", "ERROR", "--since")
+    first = shell.start(*words, "0")
+    assert first.stdout
+    assert "awaits input" in first.stdout.readline()
+    server.call("send_keys", pane_id="web", keys="Enter")
+    told = 0
+    while told < 300:
+        found = re.search(
+            r"matched at (\d+)(?:; (\d+) more before it)?\] ERROR: no\n", first.stdout.readline()
+        )
+        told += 1 + int(found[2] or 0) if found else 0
+    first.kill()
+    first.communicate()
+    assert told == 300
+    assert found
+
+    server.call("send_keys", pane_id="web", keys="Enter")
+    out = shell.out(*words, found[1])
+    assert re.search(r"matched at \d+\].* ERROR", out), out
+
+
+async def test_pane_that_prints_all_the_time_has_its_turn() -> None:
+    told: list[str] = []
+
+    class Listener:
+        async def send(self, message: dict[str, str]) -> None:
+            told.append(message["out"].split()[0])
+
+    def pane(name: str) -> Any:  # noqa: ANN401
+        return SimpleNamespace(id=name, name=name)
+
+    teller = _Teller(Listener(), 1.0)  # type: ignore[arg-type]
+    for name in ("busy", "other", "busy"):
+        await teller.tell(_News(pane(name), "matched at 1"))
+    await teller.tell_all()
+
+    assert told == ["[busy", "[other"]
 
 
 def test_time_between_lines_is_for_events(shell: Shell) -> None:

@@ -498,6 +498,30 @@ def test_server_of_a_client_is_only_stopped_by_its_pid(shell: Shell, server: Ser
     assert server.process.wait(60) == 0
 
 
+def test_paths_of_one_runtime_directory_are_one(shell: Shell) -> None:
+    shell.out("create", "--name", "only-here", "cat")
+    link = shell.cwd / "link"
+    link.symlink_to(shell.runtime)
+
+    for path in (f"{shell.runtime}/", str(link)):
+        other = replace(shell, env=shell.env | {"XDG_RUNTIME_DIR": path})
+        assert other.out("ps").count("only-here, running") == 1
+        assert other.out("ps", "--names") == "only-here\n"
+
+
+def test_server_of_another_directory_is_only_stopped_by_its_pid(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+    (tmp_path / "other").mkdir()
+
+    done = replace(shell, cwd=tmp_path / "other").run("stop")
+
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.endswith(f"say which: tmux-debug --server {server.pid} stop\n")
+
+
 def test_server_of_another_runtime_directory_is_listed_and_stopped(
     shell: Shell, short_path: Path, tmp_path: Path
 ) -> None:

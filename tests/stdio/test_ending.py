@@ -70,8 +70,8 @@ def test_signal_ends_everything_at_once(server: Server, census: str, number: int
     assert server.finish() == (b"", b"")
 
 
-def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str) -> None:
-    """Claude Code sends these."""
+def test_signals_of_a_client_in_a_hurry_leave_nothing_behind(server: Server, census: str) -> None:
+    """Claude Code sends these. How long an end takes is a figure of the benchmark."""
     fill(server)
 
     for number, pause_s in ((signal.SIGINT, 0.1), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0)):
@@ -79,7 +79,7 @@ def test_signals_of_a_client_in_a_hurry_are_in_time(server: Server, census: str)
         time.sleep(pause_s)  # the client's own pauses, which are what is tested
     server.process.wait(60)
 
-    assert left(census, server.pid) == []
+    ask_until(lambda: left(census, server.pid), lambda found: found == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -56,7 +56,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     name, port = given.name, ["--port", str(given.port)] if given.port else []
     # What runs in a pane has a terminal, and nobody at it.
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
-    quiet = ["-q"] if is_person else []
+    # Whoever is at the terminal sees it there. A port is waited for when others may come.
+    soon = ["-q", "--timeout", "0"] if is_person or port else []
     cwd = directory()
     server_directory = _reach(name, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
@@ -67,33 +68,38 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     with _alone(server_directory):
         pane = _pane(path, name)
         runs = pane is not None and pane["status"] == "running"
-        is_other = pane is not None and command != "" and not _is_shown_as(command, pane)
         if pane is None and not command:
             raise CommandError(
                 f"No '{name}' runs for this directory. Give its command: tmux-debug dev -- COMMAND"
             )
-        if pane and runs and is_other and not given.restart:
+        if pane and runs and os.path.realpath(str(pane["directory"])) != os.path.realpath(cwd):
+            raise CommandError(
+                f"'{name}' runs for another directory: {pane['directory']}. Give another --name."
+            )
+        if pane and runs and command not in ("", pane["line"]) and not given.restart:
             raise CommandError(
                 f"'{name}' runs already, by another command: {pane['command']}. Give --restart to "
                 "end that, or another --name."
             )
-        if runs and not given.restart and is_person:
-            write(2, f"'{name}' runs already; nothing was started.\n")
-            status = 0
-        elif runs and not given.restart:
-            status = ask("wait", name, *port) if port else ask("capture", name, "--lines", _LINES)
-        elif (runs and not is_other) or not command:
-            status = ask("restart", name, *port, *quiet)
+        is_new = not runs or given.restart
+        if pane and (given.restart or not command):
+            other = ["--command", command] if command else []
+            status = ask("restart", name, *other, *soon) if is_new else 0
         else:
-            if runs:
-                ask("kill", name, "-q")
-            status = ask("create", "--name", name, *port, *quiet, "--", command)
-    if not is_person or not _runs(path, name):
+            status = ask("create", "--name", name, *soon, "--", command) if is_new else 0
+    if not is_person:
+        if port and not status:
+            status = ask("wait", name, *port)
+        elif not is_new:
+            status = ask("capture", name, "--lines", _LINES)
         return status
-    status = ask("attach", "--write", name)
+    if not is_new:
+        write(2, f"'{name}' runs already; nothing was started.\n")
+    if _runs(path, name):
+        status = ask("attach", "--write", name)
     if _runs(path, name):
         shows = f"tmux-debug dev --name {shlex.quote(name)} shows it again"
-        write(2, f"'{name}' goes on: {shows}, tmux-debug kill {shlex.quote(name)} ends it.\n")
+        write(2, f"'{name}' goes on: {shows}, with --restart it starts again.\n")
     return status
 
 
@@ -111,7 +117,8 @@ def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
             Connection(server.socket).close()
             return server.directory
     except (NoServerError, ServerGoneError):
-        pass
+        if wanted:
+            raise
     values = parse_all([], environ)
     connection, _ = connect(values, environ)
     connection.close()
@@ -127,12 +134,6 @@ def _pane(path: str, name: str) -> dict[str, object] | None:
 def _runs(path: str, name: str) -> bool:
     pane = _pane(path, name)
     return pane is not None and pane["status"] == "running"
-
-
-def _is_shown_as(command: str, pane: Mapping[str, object]) -> bool:
-    """Tell whether a pane's row shows a command, of which it may show the head alone."""
-    shown = str(pane["command"])
-    return command == shown or (shown.endswith("…") and command.startswith(shown[:-1]))
 
 
 @contextmanager

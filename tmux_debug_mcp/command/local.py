@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from tmux_debug_mcp.options import OptionError, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, panes_of
 from tmux_debug_mcp.sockets.servers import (
+    ONLY_ONE,
     CommandError,
     Server,
     Surroundings,
@@ -73,7 +74,12 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server, which must be named if an MCP client ends it."""
     _flags("stop", words)
     caller = surroundings(environ)
-    server = choose(running(caller.runtime), caller)
+    server, reason = meant(running(caller.runtime), caller)
+    if reason == ONLY_ONE:
+        raise CommandError(
+            f"Server {server.pid} serves another directory, {server.cwd}. To end it, say which: "
+            f"tmux-debug --server {server.pid} stop"
+        )
     if server.keep_s is None and not caller.wanted:
         raise CommandError(
             f"Server {server.pid} ends with its MCP client. To end it now, say which: "

@@ -202,11 +202,15 @@ def _reach(wanted: str, words: list[str]) -> Connection:
 
 def _panes_named(words: list[str]) -> list[str]:
     """Return the panes that a command line names, to choose the server by; none if it is wrong."""
-    from tmux_debug_mcp.verbs.parsing import UsageError, parse  # noqa: PLC0415  it takes argparse
+    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  it takes argparse
+        HelpWanted,
+        UsageError,
+        parse,
+    )
 
     try:
         given = parse(words, {}).arguments.get("pane_id") or []
-    except UsageError:
+    except (HelpWanted, UsageError):
         return []
     return [given] if isinstance(given, str) else list(given)
 
@@ -217,12 +221,20 @@ def _makes_pane(words: list[str]) -> bool:
     Raises:
         CommandError: Its words are wrong.
     """
-    from tmux_debug_mcp.verbs.parsing import check, parse  # noqa: PLC0415  there is no server
+    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  there is no server
+        HelpWanted,
+        check,
+        parse,
+    )
 
-    if words[0] not in _STARTING:
-        parse(words, {})
-        return False
-    return "pane_id" not in check(words).arguments
+    try:
+        if words[0] not in _STARTING:
+            parse(words, {})
+            return False
+        return "pane_id" not in check(words, directory()).arguments
+    except HelpWanted as wanted:  # as in `-qh`
+        write(1, wanted)
+        os._exit(0)
 
 
 def _server_option(words: list[str]) -> tuple[str, list[str]]:

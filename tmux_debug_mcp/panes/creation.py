@@ -138,13 +138,13 @@ def check_name(name: str, parameter: str = "name", ids: re.Pattern[str] = _ID) -
         )
 
 
-def directory(settings: Settings, cwd: str | None) -> Path:
-    """Return the directory that a pane starts in.
+def directory(base: str | Path, cwd: str | None) -> Path:
+    """Return the directory that a pane starts in, where `base` is that of the server.
 
     Raises:
         ArgumentError: There is no such directory, or we may not enter it.
     """
-    path = os.path.join(settings.cwd, os.path.expanduser(cwd or "."))
+    path = os.path.join(base, os.path.expanduser(cwd or "."))
     if not os.path.isdir(path):
         raise ArgumentError(
             f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists."
@@ -314,7 +314,7 @@ def _words(
     path = settings.env.get("PATH")
     sleep, tail = (shutil.which(name, path=path) or name for name in ("sleep", "tail"))
     wrapper = [*_default_signals(path), "/bin/sh", str(_PANE_SH), str(mark_file), log.writable]
-    wrapper += [settings.open_files, sleep, tail, str(directory(settings, new.cwd))]
+    wrapper += [settings.open_files, sleep, tail, str(directory(settings.cwd, new.cwd))]
     if variables_file:
         wrapper += [sys.executable, "-I", "-S", str(_ENVIRONMENT_PY), str(variables_file)]
     program = new.program or [command_shell(settings), "-c", "--", new.command]

@@ -6,6 +6,7 @@ lost, and the next pane starts another server.
 
 import contextlib
 import errno
+import os
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -96,6 +97,11 @@ class Engine:
         """All panes, oldest first."""
         return list(self._panes.values())
 
+    def directory_of(self, pane: Pane) -> str:
+        """Return the directory that a pane was made in."""
+        path = os.path.join(self.settings.cwd, os.path.expanduser(pane.made_by.cwd or ""))
+        return os.path.normpath(path)
+
     async def states(self) -> list[tuple[Pane, State]]:
         """Return all panes with their present states, oldest first; other calls run meanwhile."""
         turns = Turns()
@@ -165,7 +171,7 @@ class Engine:
             TmuxGoneError: The tmux server ended before the pane was made.
             CommandError: tmux refuses to make the pane at its destination.
         """
-        directory(self.settings, new.cwd)  # checks it, before another pane has to make room
+        directory(self.settings.cwd, new.cwd)  # checks it, before another pane has to make room
         check_size(self.settings, new)
         while len(self._panes) + self._in_making >= MAX_PANES:
             await self._make_room()

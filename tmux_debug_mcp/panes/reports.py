@@ -400,8 +400,10 @@ def screen_excerpt(
             excerpt = cut_in_the_middle(changes, max_characters)
             if highlight == _highlight(shown.rows, shown.highlighted):
                 highlight = ""
-            elif highlight and rows == shown.rows:
-                excerpt = _NOTHING
+            else:
+                highlight = highlight or "no single row is highlighted"
+                if rows == shown.rows:
+                    excerpt = _NOTHING
     return joined(excerpt, note(highlight)) if highlight else excerpt
 
 

@@ -6,7 +6,8 @@ The first line says what the connection is for, and the server's lines are what 
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
     > {"want": "panes"}                    which is no call: not on record, and not a use
-    < {"panes": [{"id": "debug-1", ...}]}
+    < {"panes": [{"id": "debug-1", ...}]}  the rows of the list, with the whole command as `line`,
+                                           and the `directory` that each was made in
 
     > {"want": "mcp", "client": 4711}      with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end

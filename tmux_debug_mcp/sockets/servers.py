@@ -27,6 +27,8 @@ _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_BASE_CHARACTERS = 64
 _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
+# Why a server is meant that serves another directory than the caller's.
+ONLY_ONE = "it is your only detached one"
 # Servers of others that an error names, in one line.
 _MAX_OTHERS = 4
 
@@ -82,7 +84,7 @@ def bases(runtime: str) -> list[str]:
     Not $TMPDIR: clients and shells often have different ones. `runtime` is $XDG_RUNTIME_DIR, ""
     if it is not set, here and below.
     """
-    paths = [runtime, f"/run/user/{os.getuid()}"]
+    paths = [os.path.normpath(runtime) if runtime else "", f"/run/user/{os.getuid()}"]
     usable = [
         path
         for path in paths
@@ -106,8 +108,9 @@ def running(runtime: str) -> list[Server]:
 
     Those are among them that have another $XDG_RUNTIME_DIR, unless they are in a container.
     """
-    places = dict.fromkeys([*bases(runtime), *_bases_in_use()])
-    found = [server for server in map(read, _directories_in(places)) if server]
+    # A directory may have several paths, such as by a link or a slash at the end.
+    places = {os.path.realpath(path): path for path in [*_bases_in_use(), *bases(runtime)]}
+    found = [server for server in map(read, _directories_in(places.values())) if server]
     # Whoever connects to a single one sees whether it lives.
     if len(found) > 1:
         found = [server for server in found if is_held(server.directory)]
@@ -145,7 +148,8 @@ def _bases_in_use() -> Iterator[str]:
         if line.endswith(end) and _IN_PATH in line:
             # A detached server has moved its own directory since, but not to another base.
             path = line.split(None, 7)[-1].decode(errors="surrogateescape")
-            yield os.path.dirname(os.path.dirname(path))
+            if path.startswith("/"):
+                yield os.path.dirname(os.path.dirname(path))
 
 
 def read(directory: str) -> Server | None:
@@ -270,10 +274,10 @@ def meant(
         reason = "it serves this directory"
     is_elsewhere = not found
     if is_elsewhere:
-        base = bases(caller.runtime)[0]
+        base = os.path.realpath(bases(caller.runtime)[0])
         alone = [one for one in detached if not one.clients]
-        found = [one for one in alone if os.path.dirname(one.directory) == base]
-        reason = "it is your only detached one"
+        found = [one for one in alone if os.path.realpath(os.path.dirname(one.directory)) == base]
+        reason = ONLY_ONE
     if len(found) > 1 and has_pane:
         with_pane = [one for one in found if has_pane(one)]
         if len(with_pane) == 1:

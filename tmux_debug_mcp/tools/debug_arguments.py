@@ -132,6 +132,7 @@ class ResizePane:
 @dataclass(frozen=True, slots=True)
 class RestartPane:
     pane_id: _PaneId
+    command: Annotated[str | None, string("Another command to start there instead")] = None
     wait_for: _WaitFor = None
     port: _Port = None
     show: _Show = None

@@ -9,6 +9,7 @@ import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError, cancel_when_gone, program_of
 from tmux_debug_mcp.tools.records import Records
 from tmux_debug_mcp.tools.results import status
@@ -16,7 +17,7 @@ from tmux_debug_mcp.tools.toolbox import Toolbox
 
 from . import following, people
 from .answers import DONE, INTERRUPTED, Output, output_of, refused, send
-from .parsing import HelpWanted, Request, UsageError, in_verbs, parse
+from .parsing import HelpWanted, Request, UsageError, check_arguments, in_verbs, parse
 from .registry import VERBS
 
 # Verbs that start a program do so in the caller's directory.
@@ -99,27 +100,39 @@ class Verbs:
         """End a pane, and return the request that makes it again.
 
         Raises:
-            ToolError: There is no such pane, or it was not made by a command.
+            ToolError: There is no such pane, it was not made by a command, or it can't be made
+                again. It is left as it is then.
         """
-        conditions = dict(request.arguments)
-        pane = await self._engine.find(conditions.pop("pane_id"))
-        again = pane.made_by
+        given = dict(request.arguments)
+        pane = await self._engine.find(given.pop("pane_id"))
+        made = self._as_made(pane) | given
+        create = VERBS["create"]
+        check_arguments(create.name, made, made["cwd"])
+        program = program_of(caller.parent_pid)
+        kill = VERBS["kill"].tool
+        killed = await self._debug.call(kill, {"pane_id": pane.id}, _report_nothing, program)
+        if killed.is_error:
+            raise ToolError(
+                " ".join(block.text for block in killed.content if block.type == "text")
+            )
+        return replace(request, verb=create.name, tool=create.tool, arguments=made)
+
+    def _as_made(self, pane: Pane) -> dict[str, Any]:
+        """Return the arguments of `create` that make a pane as it is.
+
+        Raises:
+            ArgumentError: It was not made by a command, or its directory is gone.
+        """
+        again, cwd = pane.made_by, self._engine.directory_of(pane)
         if again.program:
             raise ArgumentError(
                 f"Pane '{pane.id}' was not made by a command. Restart its program in its shell."
             )
-        made = {
-            "command": again.command,
-            "name": again.name,
-            "cwd": again.cwd,
-            "env": dict(again.env),
-            "size": f"{pane.log.columns}x{pane.log.rows}",
-        }
-        program = program_of(caller.parent_pid)
-        await self._debug.call(VERBS["kill"].tool, {"pane_id": pane.id}, _report_nothing, program)
-        given = {name: value for name, value in made.items() if value is not None}
-        create = VERBS["create"]
-        return replace(request, verb=create.name, tool=create.tool, arguments=given | conditions)
+        if not os.path.isdir(cwd):
+            raise ArgumentError(f"The directory of pane '{pane.id}' is gone: {cwd}. Make it again.")
+        size = f"{pane.log.columns}x{pane.log.rows}"
+        made = {"command": again.command, "cwd": cwd, "env": dict(again.env), "size": size}
+        return made if again.name is None else made | {"name": again.name}
 
     def _tools(self) -> str:
         """Return the tools that `call` can call, a line each: the name, and what it takes."""

@@ -9,11 +9,13 @@ A follower that was killed goes on from the cursor in the last line that it has 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import anyio
 
 from tmux_debug_mcp.errors import ArgumentError, CursorError, ToolError, first_of
-from tmux_debug_mcp.logs.matching import Matcher
+from tmux_debug_mcp.logs.matching import Matcher, compiled
+from tmux_debug_mcp.logs.searching import matching_lines
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
@@ -114,7 +116,7 @@ class _Teller:
 
     async def tell(self, news: _News) -> None:
         """Tell news, or keep them until it is their turn."""
-        older = self._waiting.pop(news.pane.id, None)
+        older = self._waiting.get(news.pane.id)  # whose turn it takes
         if older:
             news.others += older.others + 1
             news.passed_bytes += older.passed_bytes
@@ -156,12 +158,12 @@ async def follow(
     Raises:
         ArgumentError: A pattern can't be used.
     """
-    matcher = Matcher(given.pattern, given.stop_pattern)
+    Matcher(given.pattern, given.stop_pattern)  # checks them, before anything is told
     teller = _Teller(caller, every_s)
     statuses: list[int] = []
 
     async def follow_one(pane: Pane, scope: anyio.CancelScope) -> None:
-        status = await _follow_pane(teller, pane, given, matcher)
+        status = await _follow_pane(teller, pane, given)
         statuses.append(status)
         if status != DONE or len(statuses) == len(panes):
             scope.cancel()
@@ -181,7 +183,7 @@ async def follow(
     return max(statuses)
 
 
-async def _follow_pane(teller: _Teller, pane: Pane, given: Wait, matcher: Matcher) -> int:
+async def _follow_pane(teller: _Teller, pane: Pane, given: Wait) -> int:
     """Tell a pane's events until it has ended or `stop_pattern` matches."""
     conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
     begin: Begin = since_last_keys
@@ -200,7 +202,7 @@ async def _follow_pane(teller: _Teller, pane: Pane, given: Wait, matcher: Matche
         if reason is not Reason.INPUT or end != input_at:
             await anyio.sleep_until(told_at + _INTERVAL_S)
             told_at = anyio.current_time()
-            await teller.tell(_news(pane, report, matcher, passed_bytes + report.unseen_bytes))
+            await teller.tell(await _news(pane, report, given, passed_bytes + report.unseen_bytes))
             passed_bytes = 0
         if reason is Reason.EXITED:
             return DONE
@@ -216,13 +218,28 @@ async def _follow_pane(teller: _Teller, pane: Pane, given: Wait, matcher: Matche
                     await subscription.wait(_WAIT_S)
 
 
-def _news(pane: Pane, report: Report, matcher: Matcher, passed_bytes: int) -> _News:
+def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no types
+    """Return a line, without most of what is before the match in a long one."""
+    data = line.encode()
+    found = pattern.search(data)
+    if found is None or len(line) <= _MAX_LINE_CHARACTERS:
+        return line
+    start = max(0, found.start() - _MAX_LINE_CHARACTERS // 2)
+    return data[start:].decode(errors="ignore")
+
+
+async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _News:
     match report.reason:
         case Reason.MATCHED | Reason.STOPPED:
-            lines = report.excerpt.text.split("\n")
-            matching = [line for line in lines if matcher.first([line])] or lines
+            name = "pattern" if report.reason is Reason.MATCHED else "stop_pattern"
+            pattern = compiled(name, getattr(given, name), is_for_bytes=True)
+            lines, count = await matching_lines(pane.log, report.start, report.end, pattern, 1)
+            if not lines:  # it is a row of a screen
+                rows = report.excerpt.text.split("\n")
+                lines, count = [row for row in rows if pattern.search(row.encode())][-1:], 1
             what = f"{report.reason} at {report.end}"
-            return _News(pane, what, matching[-1], len(matching) - 1, passed_bytes)
+            text = _around_match("".join(lines), pattern)
+            return _News(pane, what, text, count - 1, passed_bytes)
         case Reason.INPUT:
             awaits = report.state.awaits
             what = f"awaits {awaits.value if awaits else 'input'} at {report.end}"

@@ -135,29 +135,40 @@ def _every_s(given: argparse.Namespace) -> float:
     return seconds
 
 
-def check(words: Sequence[str]) -> Request:
+def check(words: Sequence[str], cwd: str) -> Request:
     """Check the words of `create` or `run` before a server is started; return what they ask for.
+
+    `cwd` is the caller's directory.
 
     Raises:
         UsageError: They can't be read, an argument is out of range, or no pane can be made from it.
+    """
+    request = parse(words, {})
+    try:
+        check_arguments(request.verb, request.arguments, cwd)
+    except ArgumentError as error:
+        raise UsageError(in_verbs(str(error), VERBS[request.verb])) from None
+    return request
+
+
+def check_arguments(verb: str, arguments: Mapping[str, Any], cwd: str) -> None:
+    """Check what `create` or `run` is asked for, from a directory.
+
+    Raises:
+        ArgumentError: An argument is out of range, or no pane can be made from it.
     """
     # Help needs neither these nor anyio.
     from tmux_debug_mcp.logs.matching import compiled  # noqa: PLC0415
     from tmux_debug_mcp.panes import creation, sizing  # noqa: PLC0415
 
-    request = parse(words, {})
-    verb = VERBS[request.verb]
-    try:
-        given = Parser(request.tool, parameters_of_tool(verb)).parse(request.arguments)
-        new = creation.NewPane(given["command"], given.get("name"), env=given.get("env", {}))
-        creation.check(new)
-        if "size" in given:
-            sizing.given_size(given["size"])
-        for name in _PATTERNS & given.keys():
-            compiled(name, given[name])
-    except ArgumentError as error:
-        raise UsageError(in_verbs(str(error), verb)) from None
-    return request
+    given = Parser(VERBS[verb].tool, parameters_of_tool(VERBS[verb])).parse(arguments)
+    creation.check(creation.NewPane(given["command"], given.get("name"), env=given.get("env", {})))
+    if "pane_id" not in given:
+        creation.directory(cwd, given.get("cwd"))
+    if "size" in given:
+        sizing.given_size(given["size"])
+    for name in _PATTERNS & given.keys():
+        compiled(name, given[name])
 
 
 def verb_of(words: Sequence[str]) -> Verb:
@@ -374,7 +385,7 @@ def _help(schema: Mapping[str, Any]) -> str:
 
 def _argument(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSON value
     """Return the argument that words or a flag's value stand for."""
-    if parameter.name == "command":
+    if parameter.name == "command" and parameter.is_required:
         return value[0] if len(value) == 1 else shlex.join(value)
     if parameter.schema.get("type") == "object":
         return dict(_variable(flag_of(parameter.name), text) for text in value)

@@ -16,6 +16,8 @@ _SGR = re.compile(SGR)
 _INVISIBLE = re.compile(f"{SGR}|{LINK}")
 # Letters of the line drawing set, between SO and SI, and an SI by itself.
 _DRAWN = re.compile(r"\016([^\017]*)|\017")
+# Letters that stand for lines of boxes, in one row.
+_FRAMES = re.compile(r"(?<=\016)[a-z`~]+")
 # SGR's parameters for a background: 40 to 47, and bright ones.
 _BACKGROUND = re.compile("4[0-7]|10[0-7]")
 # Group: the parameters of an SGR; else text.
@@ -88,7 +90,8 @@ def highlighted_row(data: bytes, height: int) -> int | None:
     """
     styles: dict[int, tuple[str, bool]] = {}
     background, is_reversed = "", False
-    for number, line in enumerate(data.decode(errors="replace").split("\n")):
+    text = _FRAMES.sub("", data.decode(errors="replace"))
+    for number, line in enumerate(text.split("\n")):
         letters: Counter[tuple[str, bool]] = Counter()
         for part in _SGR_OR_TEXT.finditer(line):
             if part[1] is None:

@@ -63,6 +63,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from resize' -a '(tmux-debug ps --names 2>/dev/null)'
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l help
+complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l command
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l wait-for
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l port
 complete -c tmux-debug -n '__fish_seen_subcommand_from restart' -l show
