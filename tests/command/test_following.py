@@ -9,13 +9,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import ask_until
+from support import PATIENCE_S, ask_until
 from wire import Server
 
 from tmux_debug_mcp.verbs.following import _News, _Teller
 
 from .conftest import Shell
 
+# A line about matches: its cursor, how many others it stands for, and the newest one.
+TOLD = (
+    r"\[debug-1 web matched at (\d+)(?:; awaits input at \d+)?"
+    r"(?:; (\d+) more before it)?\] (.*)\n"
+)
 SERVER = 'echo up; while read x; do echo "got $x"; done; exit 3'
 
 
@@ -86,7 +91,8 @@ def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_not
     shell: Shell, server: Server
 ) -> None:
     server.call("create_pane", command=SERVER, name="web")
-    words = ("wait", "web", "--follow", "--every", "1s", "--pattern", "got", "--since")
+    every = ("--every", "1s", "--timeout", f"{PATIENCE_S}")
+    words = ("wait", "web", "--follow", *every, "--pattern", "got", "--since")
 
     def send(first: int, last: int) -> None:
         keys = [key for number in range(first, last) for key in (f"{number}", "Enter")]
@@ -94,9 +100,7 @@ def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_not
 
     def told(line: str) -> tuple[int, int, str]:
         """Return the cursor of a line, how many matches it stands for, and the newest one."""
-        found = re.fullmatch(
-            r"\[debug-1 web matched at (\d+)(?:; (\d+) more before it)?\] (.*)\n", line
-        )
+        found = re.fullmatch(TOLD, line)
         assert found, line
         return int(found[1]), int(found[2] or 0) + 1, found[3]
 
@@ -108,7 +112,7 @@ def test_line_in_a_time_stands_for_all_and_a_follower_that_was_killed_misses_not
         while newest != until:
             line = following.stdout.readline()
             assert len(line) <= 501
-            if "awaits input" not in line:
+            if " matched at " in line or not line:
                 since, number, newest = told(line)
                 matches += number
         following.kill()
@@ -129,16 +133,25 @@ def test_equal_lines_are_counted_and_a_long_one_is_told_where_it_matches(
     lines = "for i in $(seq 300); do echo ERROR: no; done"
     program = f"read x; {lines}; read x; printf '%4000s ERROR %4000s\\n'"
     server.call("create_pane", command=program, name="web")
-    words = ("wait", "web", "--follow", "--pattern", "ERROR", "--since")
+    words = (
+        "wait",
+        "web",
+        "--follow",
+        "--timeout",
+        f"{PATIENCE_S}",
+        "--pattern",
+        "ERROR",
+        "--since",
+    )
     first = shell.start(*words, "0")
     assert first.stdout
     assert "awaits input" in first.stdout.readline()
     server.call("send_keys", pane_id="web", keys="Enter")
     told = 0
     while told < 300:
-        found = re.search(
-            r"matched at (\d+)(?:; (\d+) more before it)?\] ERROR: no\n", first.stdout.readline()
-        )
+        line = first.stdout.readline()
+        assert line, "its time is over"
+        found = re.fullmatch(TOLD, line)
         told += 1 + int(found[2] or 0) if found else 0
     first.kill()
     first.communicate()

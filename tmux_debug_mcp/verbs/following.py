@@ -85,7 +85,7 @@ class _News:
     Attributes:
         what: What has happened: `matched at 4711`, `awaits input`.
         text: The line that matches; "" if none does.
-        others: How many events came before it that were not told.
+        others: How many matches came before it that were not told.
         passed_bytes: Output that was not looked at.
     """
 
@@ -118,8 +118,12 @@ class _Teller:
         """Tell news, or keep them until it is their turn."""
         older = self._waiting.get(news.pane.id)  # whose turn it takes
         if older:
-            news.others += older.others + 1
             news.passed_bytes += older.passed_bytes
+            if news.text or not older.text:
+                news.others += older.others + bool(older.text)
+            else:  # what comes after a match is told with it
+                news.text, news.others = older.text, older.others
+                news.what = f"{older.what.partition(';')[0]}; {news.what}"
         self._waiting[news.pane.id] = news
         self._has_news.set()
         if not self._every_s:
