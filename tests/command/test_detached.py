@@ -60,6 +60,12 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     ask_until(shell.left, lambda left: left == [])
 
 
+def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
+    for words in (["list", "-qh"], ["create", "-qh", "x"]):
+        assert shell.out(*words).startswith(f"usage: tmux-debug {words[0]}")
+    assert shell.left() == []
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -80,12 +86,6 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     ],
     ids=" ".join,
 )
-def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
-    for words in (["list", "-qh"], ["create", "-qh", "x"]):
-        assert shell.out(*words).startswith(f"usage: tmux-debug {words[0]}")
-    assert shell.left() == []
-
-
 def test_wrong_words_start_no_server(shell: Shell, words: list[str]) -> None:
     done = shell.run(*words)
 
