@@ -211,12 +211,13 @@ def few_files(free: int) -> Iterator[None]:
 
 
 def log_writer(pane: Pane) -> int:
-    """Return the process that writes the pane's log."""
-    [writer] = [
-        pid
-        for pid in processes.children(pane.client.server_pid)
-        if pane.log.is_at(f"/proc/{pid}/fd/1")
-    ]
+    """Return the process that writes the pane's log, once it has opened it."""
+
+    def writers() -> list[int]:
+        children = processes.children(pane.client.server_pid)
+        return [pid for pid in children if pane.log.is_at(f"/proc/{pid}/fd/1")]
+
+    [writer] = ask_until(writers, bool)
     return writer
 
 
