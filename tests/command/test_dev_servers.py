@@ -90,6 +90,12 @@ def test_pane_has_a_terminal_and_nobody_at_it(shell: Shell, on_path: Path) -> No
     assert [pane["name"] for pane in panes(shell)] == ["sh", "dev"]
 
 
+def test_person_sees_what_has_ended_at_once(sits: Callable[..., Person]) -> None:
+    person = sits("dev", "--", "echo broken; exit 3")
+
+    person.sees("broken")
+
+
 def test_another_command_is_refused_unless_it_is_to_take_the_place(shell: Shell) -> None:
     shell.out("dev", "--", UP)
 

@@ -31,6 +31,8 @@ _NAME = "dev"
 _LOCK = "dev.lock"
 # The last lines that whoever comes later is shown.
 _LINES = "10"
+# The exit status of what has ended otherwise, as of a wait.
+_ENDED = 1
 
 
 def add_arguments(parser: VerbParser) -> None:
@@ -95,8 +97,10 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         return status
     if not is_new:
         write(2, f"'{name}' runs already; nothing was started.\n")
-    if _runs(path, name):
-        status = ask("attach", "--write", name)
+    if not _runs(path, name):  # it has ended before anybody could see it
+        ask("capture", name, "--lines", _LINES)
+        return _ENDED
+    status = ask("attach", "--write", name)
     if _runs(path, name):
         shows = f"tmux-debug dev --name {shlex.quote(name)} shows it again"
         write(2, f"'{name}' goes on: {shows}, with --restart it starts again.\n")
