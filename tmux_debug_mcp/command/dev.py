@@ -144,7 +144,11 @@ def _runs(path: str, name: str) -> bool:
 def _alone(server_directory: str) -> Iterator[None]:
     """Let nobody else start a development server at the server of this directory meanwhile."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"{server_directory}/{_LOCK}", flags, 0o600)
+    path = f"{server_directory}/{_LOCK}"
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError as error:  # the server has ended, or there is no room
+        raise CommandError(f"{path} can't be made: {error.strerror}. Call again.") from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
