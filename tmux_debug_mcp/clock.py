@@ -111,6 +111,8 @@ class Times:
     progress_s: float = 5.0
     # Shortest interval between two notifications of one screen.
     notify_s: float = 0.1
+    # Poll interval for what a person who watches a pane is told.
+    person_s: float = 1.0
     # Poll interval for a session that takes the place of one that has ended.
     successor_s: float = 0.25
     # Interval between a failure, such as too many open files, and the next try to follow a screen.

@@ -30,7 +30,7 @@ from tmux_debug_mcp.logs.archive import Archive, new_run
 from tmux_debug_mcp.panes.engine import Engine, open_engine
 from tmux_debug_mcp.tmux import supervisor
 from tmux_debug_mcp.tools.records import Records
-from tmux_debug_mcp.tools.results import row
+from tmux_debug_mcp.tools.results import row_for_people
 from tmux_debug_mcp.tools.toolbox import Toolbox
 from tmux_debug_mcp.tools.toolset import Toolset, choose
 
@@ -220,8 +220,7 @@ class RunningServer:
         if greeting.wish.get("want") == "panes":
             # To look is no call and no use: a person or a completion that looks prolongs nothing.
             rows = [
-                row(pane, state)
-                | {"line": pane.command, "directory": self._engine.directory_of(pane)}
+                row_for_people(pane, state) | {"directory": self._engine.directory_of(pane)}
                 for pane, state in await self._engine.states()
             ]
             await caller.send({"panes": rows})

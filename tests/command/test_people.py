@@ -11,7 +11,6 @@ import struct
 import subprocess
 import termios
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fcntl import ioctl
@@ -21,11 +20,12 @@ import pytest
 from support import PATIENCE_S, ask_until, wait_until
 from wire import Server
 
+from tmux_debug_mcp.linux.users import user_name
+from tmux_debug_mcp.sockets.connection import panes_of
+
 from .conftest import PROGRAM, Shell
 
-LEAVE = b"\x02d"
-# tmux takes keys that come at once for a paste, in which it has no keys of its own.
-_PASTE_S = 0.05
+PREFIX = b"\x02"  # C-b
 
 
 class Person:
@@ -63,13 +63,20 @@ class Person:
     def sees(self, text: str) -> None:
         ask_until(lambda: self.seen, lambda seen: text in seen)
 
+    def forgets(self) -> None:
+        """Forget what was seen up to now."""
+        self._seen = b""
+
     def types(self, keys: bytes) -> None:
         os.write(self._keyboard, keys)
 
+    def presses(self, key: str) -> None:
+        """Press C-b and a key."""
+        self.types(PREFIX + key.encode())
+
     def leaves(self) -> int:
         """Press C-b d, and return the exit status."""
-        time.sleep(_PASTE_S)
-        self.types(LEAVE)
+        self.presses("d")
         return self.process.wait(60)
 
     def close(self) -> None:
@@ -87,19 +94,21 @@ def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
     people: list[Person] = []
 
     def sits(*words: str) -> Person:
-        people.append(Person(replace(shell, env=shell.naming_env), *words))
+        env = shell.env | {"TMUX_DEBUG_SERVER": str(server.pid)}
+        people.append(Person(replace(shell, env=env), *words))
         return people[-1]
 
     yield sits
     for person in people:
         person.close()
     # What a person had is gone with them, and the server goes on.
-    ask_until(lambda: _status(server), lambda status: "keyboard" not in status)
+    ask_until(lambda: _shown(shell), lambda shown: "keyboard" not in shown)
 
 
-def _status(server: Server) -> str:
-    result = server.call("list_panes")
-    return str(result["content"][0]["text"])
+def _shown(shell: Shell) -> str:
+    """Return what `ps` says of the panes of all servers."""
+    panes = [pane for server in shell.servers() for pane in panes_of(server.socket)]
+    return "\n".join(str(pane["shown"]) for pane in panes)
 
 
 def size_of(server: Server, pane: str) -> str:
@@ -117,7 +126,7 @@ class TestAttach:
     ) -> None:
         size = size_of(server, "web")
         person = sits("attach", "web")
-        person.sees("watching; C-b d leaves")
+        person.sees("web: watching; C-b ? shows the keys")
         server.call("send_keys", pane_id="web", keys="echo seen by $((1+1)) Enter")
         person.sees("seen by 2")
         person.types(b"echo typed\r")
@@ -131,7 +140,7 @@ class TestAttach:
         self, sits: Callable[..., Person], server: Server
     ) -> None:
         person = sits("attach", "web", "--write")
-        person.sees("you have the keyboard; C-b d lets go")
+        person.sees("web: you have the keyboard; C-b ? shows the keys")
         person.types(b"echo typed by hand\r")
         person.sees("typed by hand")
 
@@ -163,7 +172,7 @@ class TestAttach:
         self, sits: Callable[..., Person], server: Server
     ) -> None:
         person = sits("attach", "web")
-        person.sees("watching; C-b d leaves")
+        person.sees("web: watching; C-b ? shows the keys")
 
         assert not server.call("send_keys", pane_id="web", keys="", size="60x20").get("isError")
 
@@ -223,7 +232,7 @@ class TestAttach:
 
         assert done.returncode == 125
         assert "has the keyboard of pane 'debug-1'" in done.stderr
-        sits("attach", "web").sees("watching")
+        sits("attach", "web").sees("has the keyboard; C-b ? shows the keys")
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
     def test_person_whose_terminal_is_gone_has_let_go(
@@ -250,12 +259,140 @@ class TestAttach:
         assert person.process.wait(60) == 0
         assert "another pane" not in person.seen
 
-    def test_without_a_pane_there_must_be_one(
-        self, sits: Callable[..., Person], shell: Shell, server: Server
+    def test_person_takes_the_keyboard_and_gives_it_back(
+        self, sits: Callable[..., Person], server: Server
     ) -> None:
-        assert shell.run("attach").stderr == ("tmux-debug: Give the pane. There is: web, other.\n")
-        server.call("kill_pane", pane_id="other")
-        sits("attach").sees("watching")
+        person = sits("attach", "web")
+        person.sees("web: watching")
+
+        person.presses("w")
+        person.sees("web: you have the keyboard")
+        person.types(b"echo typed by $((1+1))\r")
+        person.sees("typed by 2")
+        assert server.call("send_keys", pane_id="web", keys="echo no Enter")["isError"]
+        person.forgets()
+        person.presses("w")
+        person.sees("web: watching")
+
+        assert server.text("run", pane_id="web", command="echo agent") == "agent\n"
+        assert person.leaves() == 0
+
+    def test_keyboard_that_another_person_has_leaves_one_watching(
+        self, sits: Callable[..., Person], shell: Shell
+    ) -> None:
+        first = sits("attach", "web", "--write")
+        first.sees("you have the keyboard")
+        second = sits("attach", "web")
+        second.sees(f"at {first.tty} has the keyboard")
+
+        second.forgets()
+
+        second.presses("w")
+
+        # It is shown anew.
+        second.sees(f"web: {user_name()} at {first.tty} has the keyboard")
+        assert f"at {first.tty} has the keyboard" in _shown(shell)
+        assert second.leaves() == 0
+
+    def test_keys_are_shown_once_c_b_is_pressed(self, sits: Callable[..., Person]) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        person.types(PREFIX)
+        person.sees("C-b d leaves, C-b w takes the keyboard")
+        person.types(b"?")
+        person.types(b"w")
+        person.sees("you have the keyboard")
+        person.presses("?")
+        person.sees("C-b d leaves, C-b w only watches, C-b C-b types C-b")
+
+    def test_what_tmux_has_to_say_about_leaving_is_not_shown(
+        self, sits: Callable[..., Person]
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        assert person.leaves() == 0
+
+        person.sees("'web' goes on. The same command shows it again.\r\n")
+        assert "[detached" not in person.seen
+
+    def test_end_of_the_program_is_said_and_how_it_ended(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        server.call("send_keys", pane_id="web", keys="exit 3 Enter")
+
+        person.sees("web: watching; exited with code 3 after ")
+        assert person.leaves() == 0
+        person.sees("'web' exited with code 3 after ")
+
+    def test_pane_that_is_killed_ends_it(self, sits: Callable[..., Person], server: Server) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        server.call("kill_pane", pane_id="web")
+
+        assert person.process.wait(60) == 0
+        person.sees("'web' was killed.\r\n")
+        assert "[exited]" not in person.seen
+
+    def test_hidden_input_in_any_pane_rings_the_bell_and_is_said(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web", "--write")
+        person.sees("you have the keyboard")
+        assert "\a" not in person.seen
+
+        login(server)
+
+        person.sees("hidden input is awaited in login")
+        ask_until(lambda: person.seen.count("\a"), lambda rings: rings == 1)
+        sits("attach", "login").sees("login: watching; awaits hidden input")
+
+    def test_smaller_terminal_shows_where_the_cursor_is(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+
+        # At the end of 50 rows and of 200 columns, of which the terminal has 24 and 80.
+        server.call("send_keys", pane_id="web", keys=["clear Enter", f"{'x' * 170} Enter"])
+        server.call("run", pane_id="web", command="seq 100")
+        server.call("send_keys", pane_id="web", keys=f"{': ' * 80}here$((6*7))there")
+
+        person.sees("here$((6*7))there")
+
+    def test_without_a_pane_the_only_one_that_runs_is_meant(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        server.call("send_keys", pane_id="other", keys="C-d")
+
+        sits("attach").sees("web: watching")
+
+    def test_several_that_run_are_numbered(self, sits: Callable[..., Person], shell: Shell) -> None:
+        assert shell.run("attach").stderr == "tmux-debug: Give the pane. There is: web, other.\n"
+        person = sits("attach")
+        person.sees("1  debug-1 web running ")
+        person.sees("2  debug-2 other running ")
+        person.sees("Which one? ")
+
+        person.types(b"3\r")
+        person.sees("'3' is none of them. Give a number from 1 to 2.")
+        person.types(b"2\r")
+
+        person.sees("other: watching")
+
+    def test_no_choice_is_no_answer(self, sits: Callable[..., Person]) -> None:
+        person = sits("attach")
+        person.sees("Which one? ")
+
+        person.types(b"\x04")
+
+        assert person.process.wait(60) == 125
+        person.sees("tmux-debug: No pane was chosen.")
 
     def test_attach_needs_a_terminal(self, shell: Shell) -> None:
         assert shell.run("attach", "web").stderr == (
@@ -288,10 +425,12 @@ def login(server: Server, command: str = ASKS) -> None:
     )
 
 
-def secret_from_a_pipe(shell: Shell, line: bytes) -> subprocess.CompletedProcess[bytes]:
-    """Type the line into the pane `login`."""
+def secret_from_a_pipe(
+    shell: Shell, line: bytes, pane: str = "login"
+) -> subprocess.CompletedProcess[bytes]:
+    """Type the line into a pane; "" names none."""
     return subprocess.run(
-        [*PROGRAM, "secret", "login"],
+        [*PROGRAM, "secret", *pane.split()],
         env=shell.naming_env,
         input=line,
         capture_output=True,
@@ -320,6 +459,20 @@ class TestSecret:
         server.shows("login", "got 7")
         assert "hunter2" not in person.seen
         assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
+
+    def test_without_a_pane_the_one_that_awaits_it_is_meant(
+        self, shell: Shell, server: Server
+    ) -> None:
+        server.call("create_pane", command="cat", name="web")
+        assert shell.run("secret").stderr == (
+            "tmux-debug: No pane awaits hidden input, so there is nothing to type.\n"
+        )
+        login(server)
+
+        done = secret_from_a_pipe(shell, b"hunter2\n", pane="")
+
+        assert done.stdout == b"Typed into pane 'debug-2'.\n"
+        server.shows("login", "got 7")
 
     def test_secret_may_come_from_a_pipe(self, shell: Shell, server: Server) -> None:
         login(server)
@@ -519,6 +672,26 @@ def test_people_and_callers_are_on_record(
     assert lines[2]["caller"]
     assert [line["ok"] for line in lines[:4]] == [True, True, True, False]
     assert "hunter2" not in records.read_text()
+
+
+def test_each_time_that_a_person_watches_or_works_is_on_record(
+    shell: Shell, tmp_path: Path, launch: Callable[..., Server]
+) -> None:
+    records = tmp_path / "audit.jsonl"
+    server = launch("--audit", str(records))
+    server.call("create_pane", command="cat", name="web")
+    person = Person(replace(shell, env=shell.naming_env), "attach", "web")
+    with contextlib.closing(person):
+        person.sees("watching")
+        person.presses("w")
+        person.sees("you have the keyboard")
+        assert person.leaves() == 0
+
+    texts = ask_until(lambda: records.read_text().splitlines(), lambda texts: len(texts) == 3)
+    _, watched, worked = [json.loads(text) for text in texts]
+    assert (watched["tool"], worked["tool"]) == ("attach", "attach")
+    assert (watched.get("write"), worked["write"]) == (None, True)
+    assert watched["pane_id"] == worked["pane_id"] == "debug-1"
 
 
 class TestSplitWindow:

@@ -24,7 +24,8 @@ from tmux_debug_mcp.sockets.servers import (
 from tmux_debug_mcp.verbs.parsing import VerbParser, parser_of
 from tmux_debug_mcp.verbs.registry import VERBS
 
-from .main import call, directory, write
+from .caller import directory, write
+from .main import call
 from .starting import connect, directory_for
 
 _NAME = "dev"
@@ -100,11 +101,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     if not _runs(path, name):  # it has ended before anybody could see it
         ask("capture", name, "--lines", _LINES)
         return _ENDED
-    status = ask("attach", "--write", name)
-    if _runs(path, name):
-        shows = f"tmux-debug dev --name {shlex.quote(name)} shows it again"
-        write(2, f"'{name}' goes on: {shows}, with --restart it starts again.\n")
-    return status
+    return ask("attach", "--write", name)
 
 
 def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:

@@ -18,6 +18,8 @@ from tmux_debug_mcp.sockets.servers import (
 )
 from tmux_debug_mcp.verbs.registry import PEOPLE, SECTIONS, VERBS, Verb
 
+from .caller import directory, write
+
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
@@ -79,7 +81,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
     if verb in SECTIONS[PEOPLE]:
         from . import people  # noqa: PLC0415  other verbs don't need it
 
-        wish["person"] = people.name()
+        wish |= {"person": people.name(), "chooses": os.isatty(0) and os.isatty(2)}
     signals = _hang_up_at_signals(connection) if verb.name in _WAITING else []
     connection.send(wish)
     status = answered(connection)
@@ -108,7 +110,7 @@ def answered(connection: Connection) -> int | None:
             write(2, message["err"])
         if "exit" in message:
             return int(str(message["exit"]))
-        if "attach" in message or "ask" in message:
+        if message.keys() & {"attach", "ask", "choose"}:
             from . import people  # noqa: PLC0415  as above
 
             status = people.answer(connection, message)
@@ -246,21 +248,3 @@ def _server_option(words: list[str]) -> tuple[str, list[str]]:
     if words and words[0].startswith("--server="):
         return words[0].removeprefix("--server="), words[1:]
     return os.environ.get("TMUX_DEBUG_SERVER", ""), words
-
-
-def directory() -> str:
-    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
-    try:
-        directory = os.getcwd()
-        directory.encode()
-    except (FileNotFoundError, UnicodeEncodeError):
-        text = "The current directory is gone, or its path is not UTF-8. Call from another one."
-        raise CommandError(text) from None
-    return directory
-
-
-def write(fd: int, text: object) -> None:
-    """Write a text as UTF-8, whatever the locale is."""
-    data = str(text).encode()
-    while data:
-        data = data[os.write(fd, data) :]

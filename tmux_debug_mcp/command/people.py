@@ -11,7 +11,13 @@ from tmux_debug_mcp.linux.users import user_name
 from tmux_debug_mcp.sockets.connection import Connection
 from tmux_debug_mcp.sockets.servers import CommandError
 
+from .caller import write
+from .listing import cut_off, in_a_line
+
 _INTERRUPTED = 130
+# The exit statuses of tmux, as `tmux.conf` has them.
+_LEFT = 3
+_SWITCHED = 4
 # Much more than a terminal takes, so that the server can say how long a line is.
 _MAX_PIPED_BYTES = 1 << 20
 
@@ -31,29 +37,70 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
     Raises:
         CommandError: There is no terminal, or the secret can't be read.
     """
-    if "attach" in message:
-        return _attach(message["attach"])
     try:
-        secret = _ask(str(message["ask"]))
+        if "attach" in message:
+            return _attach(connection, message["attach"])
+        if "choose" in message:
+            connection.send({"pane": _choose(message["choose"])})
+        else:
+            connection.send({"secret": _ask(str(message["ask"]))})
     except KeyboardInterrupt:
         return _INTERRUPTED
-    connection.send({"secret": secret})
     return None
 
 
-def _attach(argv: object) -> int:
-    """Show the pane until the person leaves. The end of this process ends their session."""
+def _attach(connection: Connection, argv: object) -> int | None:
+    """Show the pane until the person leaves, or takes the keyboard or gives it back.
+
+    The end of this process ends their session. tmux draws on the terminal that is its standard
+    input; to standard output it would say, in its words, why it has ended.
+    """
     if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
         raise CommandError("attach needs a terminal. Call it in one.")
     env = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
-    return subprocess.run(argv, env=env, check=False).returncode
+    done = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode == _SWITCHED:
+        connection.send({"switches": True})
+    elif done.returncode in (_LEFT, 0):  # 0 when the pane was killed
+        connection.hang_up()
+    else:
+        return done.returncode
+    return None
+
+
+def _choose(panes: object) -> str:
+    """Return the id of the pane that the person chooses by its number, its name or its id."""
+    rows = panes if isinstance(panes, list) else []
+    width, columns = len(str(len(rows))), os.get_terminal_size(2).columns
+    for number, row in enumerate(rows, 1):
+        write(2, cut_off(f"{number:{width}}  {in_a_line(row)}", columns) + "\n")
+    while True:
+        chosen = _line("Which one? ")
+        for number, row in enumerate(rows, 1):
+            if chosen in (str(number), row["name"], row["id"]):
+                return str(row["id"])
+        write(2, f"'{chosen}' is none of them. Give a number from 1 to {len(rows)}.\n")
+
+
+def _line(prompt: str) -> str:
+    """Return a line that is typed in the terminal, without spaces around it."""
+    _interrupts()
+    write(2, prompt)
+    line = sys.stdin.readline()
+    if not line:
+        raise CommandError("No pane was chosen.")
+    return line.strip()
+
+
+def _interrupts() -> None:
+    """Have C-c raise an exception, so that the terminal's echo is turned on again."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _ask(prompt: str) -> str:
     """Return a secret: typed without echo, or all that is piped, without a final line feed."""
     if os.isatty(0):
-        # As an exception, so that the terminal's echo is turned on again.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _interrupts()
         return getpass.getpass(prompt)
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
     line = sys.stdin.buffer.read(_MAX_PIPED_BYTES).removesuffix(b"\n").removesuffix(b"\r")

@@ -12,6 +12,7 @@ from tmux_debug_mcp.sockets.servers import CommandError, client_of
 from tmux_debug_mcp.verbs.registry import LOOKING, SECTIONS
 
 from . import main as tmux_debug
+from .caller import write
 from .starting import connect
 
 
@@ -41,9 +42,9 @@ def _relay(values: Values) -> int:
         connection.send({"want": "mcp", "client": client_of(os.getpid())}, fds=(0, 1))
         status = tmux_debug.answered(connection)
     except CommandError as error:
-        tmux_debug.write(2, f"tmux-debug-mcp: {error}\n")
+        write(2, f"tmux-debug-mcp: {error}\n")
         return 1
     if status is not None:
         return status
-    tmux_debug.write(2, "tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
+    write(2, "tmux-debug-mcp: The detached server has ended, and its panes with it.\n")
     return 1

@@ -46,6 +46,15 @@ class Modes(NamedTuple):
         return self.is_canonical and not self.echoes
 
 
+def ring(path: bytes) -> None:
+    """Ring the bell of the terminal at a path; OSError if it is gone, or takes nothing now."""
+    fd = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(fd, b"\a")
+    finally:
+        os.close(fd)
+
+
 def modes(pid: int) -> Modes | None:
     """Return the modes of a process's terminal, or None if there is none."""
     return modes_at(f"/proc/{pid}/fd/0")

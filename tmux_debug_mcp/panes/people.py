@@ -7,7 +7,7 @@ nothing splits the window or selects another pane there. Who only watches sees t
 """
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -25,13 +25,16 @@ from tmux_debug_mcp.vt.sequences import CONTROLS
 
 from .engine import Engine
 from .looking.activity import ActivityTracker, Awaits, Snapshot
+from .looking.state import State
 from .pane import Pane
+from .place import PaneId
 from .sizing import arranging, take_sizes
 
-_LEAVE = "C-b d"
-# After its name, what a person sees at the bottom of their terminal.
-_WATCHING = f" watching; {_LEAVE} leaves "
-_WORKING = f" you have the keyboard; {_LEAVE} lets go "
+# What a person sees at the bottom of their terminal, and there when they have pressed C-b.
+_HELP = "C-b ? shows the keys"
+_WATCHING = ("watching", "C-b d leaves, C-b w takes the keyboard")
+_WORKING = ("you have the keyboard", "C-b d leaves, C-b w only watches, C-b C-b types C-b")
+_LINE = "#{?#{==:#{client_key_table},person-prefix},#{@keys},#{@line}}"
 
 # The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
 MAX_SECRET_BYTES = 4095
@@ -51,22 +54,117 @@ class NotAwaitedError(SentenceError):
     )
 
 
+class PersonsSession:
+    """A tmux session that shows a pane to a person. Make one with `session_for`.
+
+    Attributes:
+        arguments: Those of tmux, behind its path, that attach a terminal to the session.
+    """
+
+    def __init__(self, engine: Engine, pane: Pane, name: str, *, is_working: bool) -> None:
+        self._engine = engine
+        self._pane = pane
+        self._name = name
+        self._does, self._keys = _WORKING if is_working else _WATCHING
+        self._shown: tuple[str, str] | None = None
+        flags = "ignore-size" if is_working else "ignore-size,active-pane,read-only"
+        attach = ("attach-session", "-f", flags, "-t", f"={name}")
+        # Of a window that is larger than their terminal, people see the part around their pane.
+        select = ("select-pane", "-t", pane.target)
+        self.arguments = ["-u", "-S", str(pane.client.file("tmux")), *attach, ";", *select]
+
+    async def keep_told(self) -> None:
+        """Say what is so at the bottom of the person's terminal, until cancelled.
+
+        Where a program has begun to await hidden input, in any pane, the terminal rings, too.
+        """
+        asking: set[PaneId] = set()
+        with suppress(CommandError, TmuxGoneError):  # the session has ended
+            while True:
+                states = await self._engine.states()
+                asked = {
+                    pane.id: pane.name
+                    for pane, state in states
+                    if state.awaits is Awaits.HIDDEN_INPUT
+                }
+                await self.show(self._line(dict(states).get(self._pane), asked))
+                if asked.keys() - asking:
+                    await self._ring()
+                asking = set(asked)
+                await self._pane.clock.sleep(self._pane.clock.times.person_s)
+
+    async def show(self, line: str, keys: str = "") -> None:
+        """Show a line at the bottom of the person's terminal, and once they press C-b, the keys."""
+        shown = line, keys or self._keys
+        if shown == self._shown:
+            return
+        self._shown = shown
+        await self._pane.client.run(
+            *(
+                ("set-option", "-t", f"={self._name}:", option, f" {text.replace('#', '##')} ")
+                for option, text in zip(("@line", "@keys"), shown, strict=True)
+            )
+        )
+
+    def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
+        holder = self._pane.keyboard.holder
+        does = self._does
+        if does == _WATCHING[0] and holder:
+            does = f"{holder} has the keyboard"
+        facts = [f"{self._pane.name}: {does}"]
+        if state and not state.is_running:
+            facts.append(str(state))
+        if self._pane.id in asked:
+            facts.append("awaits hidden input")
+        others = ", ".join(name for pane, name in asked.items() if pane != self._pane.id)
+        if others:
+            facts.append(f"hidden input is awaited in {others}")
+        return "; ".join([*facts, _HELP])
+
+    async def _ring(self) -> None:
+        [ttys] = await self._pane.client.run(
+            ("list-clients", "-t", f"={self._name}", "-F", "#{client_tty}")
+        )
+        for tty in ttys:
+            with suppress(OSError):  # the person has just left
+                terminals.ring(tty)
+
+    async def make(self) -> None:
+        """Make the session in tmux."""
+        target = f"={self._name}:"
+        options = {
+            "key-table": "person",
+            "prefix": "None",
+            "status-format[0]": _LINE,
+            # Keys that arrive together, as over a slow line, are keys and no paste.
+            "assume-paste-time": "0",
+            # It runs what ends the person's tmux with a status.
+            "default-shell": "/bin/sh",
+        }
+        await self._pane.tmux(
+            ("new-session", "-d", "-s", self._name, "-n", "none", "true"),
+            # In the place of the window that a new session has.
+            ("link-window", "-k", "-s", self._pane.target, "-t", f"={self._name}:0"),
+            *(("set-option", "-t", target, name, value) for name, value in options.items()),
+        )
+        await self.show(self._line(None, {}))
+
+
 @asynccontextmanager
-async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIterator[list[str]]:
+async def session_for(
+    engine: Engine, pane: Pane, person: str | None
+) -> AsyncIterator[PersonsSession]:
     """Make a tmux session that shows a pane to a person, for the time of the block.
 
-    The person gets the keyboard; None only watches. Yields the arguments with which tmux attaches
-    a terminal to the session.
+    The person gets the keyboard; None only watches.
 
     Raises:
         KeyboardHeldError: Another person has the keyboard, or that of another pane of the window.
         PaneNotFoundError: The pane was killed meanwhile.
     """
     name = f"person-{secrets.token_hex(4)}"
-    line, flags = _WATCHING, "ignore-size,active-pane,read-only"
     active_before = None
     if person is not None:
-        line, flags = _WORKING, "ignore-size"
         async with arranging(engine, pane.window):
             pane.keyboard.hand_over(person)
     pane.viewers.add(name)
@@ -75,13 +173,11 @@ async def session_for(engine: Engine, pane: Pane, person: str | None) -> AsyncIt
             active_before = await _zoom(pane)
         if active_before is not None:
             await take_sizes(pane.client, engine.panes_in(pane.window))
-        await _make_session(pane, name, line)
+        session = PersonsSession(engine, pane, name, is_working=person is not None)
+        await session.make()
         if pane not in engine.panes:
             raise PaneNotFoundError(pane.id)
-        socket = str(pane.client.file("tmux"))
-        attach = ("attach-session", "-f", flags, "-t", f"={name}")
-        # Of a window that is larger than their terminal, people see the part around their pane.
-        yield ["-u", "-S", socket, *attach, ";", "select-pane", "-t", pane.target]
+        yield session
     finally:
         pane.viewers.discard(name)
         with anyio.CancelScope(shield=True):
@@ -111,20 +207,6 @@ async def _unzoom(pane: Pane, active: str) -> None:
     """Undo the zoom of a pane, and make another pane the active one."""
     with suppress(CommandError, TmuxGoneError):  # either pane may be gone
         await pane.client.run(("resize-pane", "-t", pane.target), ("select-pane", "-t", active))
-
-
-async def _make_session(pane: Pane, name: str, line: str) -> None:
-    target = f"={name}:"
-    await pane.tmux(
-        ("new-session", "-d", "-s", name, "-n", "none", "true"),
-        # In the place of the window that a new session has.
-        ("link-window", "-k", "-s", pane.target, "-t", f"={name}:0"),
-        ("set-option", "-t", target, "key-table", "person"),
-        ("set-option", "-t", target, "prefix", "None"),
-        ("set-option", "-t", target, "status-left-length", "100"),
-        ("set-option", "-t", target, "status-left", line),
-        ("set-option", "-t", target, "status-right", ""),
-    )
 
 
 async def check_hidden_input(pane: Pane) -> None:

@@ -5,9 +5,16 @@ The first line says what the connection is for, and the server's lines are what 
     > {"want": "verb", "words": ["capture", "web"], "cwd": "/home/me", "terminal": true}
     < {"out": "..."}    {"err": "..."}    {"exit": 0}
 
+    > {"want": "verb", "words": ["attach"], "person": "me at /dev/pts/3", "chooses": true, ...}
+    < {"choose": [{"id": "debug-1", ...}]}
+    > {"pane": "debug-1"}
+    < {"attach": ["tmux", ...]}            until its end; then the caller hangs up, or says
+    > {"switches": true}                   that the person takes the keyboard or gives it back
+
     > {"want": "panes"}                    which is no call: not on record, and not a use
     < {"panes": [{"id": "debug-1", ...}]}  the rows of the list, with the whole command as `line`,
-                                           and the `directory` that each was made in
+                                           the `directory` that each was made in, and
+                                           what a status line says as `shown`
 
     > {"want": "mcp", "client": 4711}      with standard input and output attached to it
     < {"exit": 0}                          when the client has closed its end
@@ -120,12 +127,15 @@ def panes_of(path: str) -> list[dict[str, object]]:
         connection = Connection(path)
     except ServerGoneError:
         return []
-    connection.send({"want": "panes"})
-    for message in connection.messages():
-        panes = message.get("panes")
-        if isinstance(panes, list):
-            return panes
-    return []
+    try:
+        connection.send({"want": "panes"})
+        for message in connection.messages():
+            panes = message.get("panes")
+            if isinstance(panes, list):
+                return panes
+        return []
+    finally:
+        connection.close()
 
 
 def runs_any(server: Server, panes: Container[object]) -> bool:

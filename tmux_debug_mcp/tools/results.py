@@ -55,6 +55,17 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
+    """Return a pane's row of the list, with more of it for who does not call tools.
+
+    `line` is the whole command, `shown` has the words of a status line and who has the keyboard.
+    """
+    shown = described(pane, state)
+    if pane.keyboard.holder:
+        shown += f", {pane.keyboard.holder} has the keyboard"
+    return row(pane, state) | {"line": pane.command, "shown": shown}
+
+
 def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
@@ -82,6 +93,12 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
         cursor = state.cursor
     if state.awaits is Awaits.HIDDEN_INPUT:
         remarks += (ask_a_person(pane),)
+    parts = [described(pane, state), *remarks, *pane.take_notices(), f"cursor {cursor}"]
+    return f"[{'; '.join(parts)}]"
+
+
+def described(pane: Readable, state: State) -> str:
+    """Return what is known of a pane, as status lines have it."""
     facts = [f"{shown_name(pane)} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
@@ -91,8 +108,7 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
         facts.append(f"listens {_some(state.listens)}")
     if state.blocked_on and not _only_accepts(state):
         facts.append(f"blocked: {state.blocked_on}")
-    parts = [", ".join(facts), *remarks, *pane.take_notices(), f"cursor {cursor}"]
-    return f"[{'; '.join(parts)}]"
+    return ", ".join(facts)
 
 
 def _some(addresses: Sequence[str]) -> str:

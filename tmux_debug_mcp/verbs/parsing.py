@@ -20,7 +20,7 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools import debug_arguments
 from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
 
-from .registry import LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
+from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
@@ -196,7 +196,7 @@ def parser_of(verb: Verb) -> "VerbParser":
     parser = VerbParser(verb)
     if verb.tool or verb.arguments:
         _add_parameters(parser, verb)
-    elif verb.module in ("", LOCAL):
+    elif verb.module in ("", LOCAL, LISTING):
         _add_words(parser, verb)
     else:
         importlib.import_module(verb.module).add_arguments(parser)
@@ -324,8 +324,12 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
     """Add the arguments of a verb that is no tool, and whose words nothing else knows about."""
     match verb.name:
         case "attach":
-            parser.description = "Show a pane in this terminal. C-b d leaves it."
-            parser.add_argument("pane_id", metavar="PANE", nargs="?", help="pane id or name")
+            parser.description = (
+                "Show a pane in this terminal. C-b d leaves it, C-b w takes the keyboard and gives "
+                "it back, C-b ? shows the keys."
+            )
+            pane = "pane id or name (default: the running one; you choose among several)"
+            parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
             writes = "take the keyboard: until you leave, no agent types, runs or signals there"
             parser.add_argument("--write", action="store_true", help=writes)
         case "secret":
@@ -333,7 +337,8 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
                 "Ask for a secret, or read a line of standard input, and type it where hidden "
                 "input is awaited. It is on no record and in no log."
             )
-            parser.add_argument("pane_id", metavar="PANE", help="pane id or name")
+            pane = "pane id or name (default: the one that awaits hidden input)"
+            parser.add_argument("pane_id", metavar="PANE", nargs="?", help=pane)
         case "call":
             values = "its arguments; arrays and objects as JSON"
             names = "its name; without one, all tools are listed with their arguments"
@@ -342,7 +347,7 @@ def _add_words(parser: VerbParser, verb: Verb) -> None:
             _add_json(parser)
         case "ps":
             parser.description = "List the servers and their panes."
-            follows = "list them again every second"
+            follows = "a live board; it rings the bell where a program asks for a secret"
             parser.add_argument("--follow", action="store_true", help=follows)
             parser.add_argument("--names", action="store_true", help="list only the names of panes")
         case "start":

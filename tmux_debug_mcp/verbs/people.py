@@ -1,14 +1,18 @@
 """The verbs for people: `attach`, to watch a pane or to work in it, `secret`, and `replay`."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tmux_debug_mcp.errors import ArgumentError, ToolError
+import anyio
+
+from tmux_debug_mcp.errors import ArgumentError, KeyboardHeldError, ToolError
 from tmux_debug_mcp.panes.engine import Engine
+from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.people import check_hidden_input, session_for, type_secret
 from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.records import Call, Records
+from tmux_debug_mcp.tools.results import row_for_people
 from tmux_debug_mcp.tools.toolset import Answer
 from tmux_debug_mcp.vt.printable import plain_name
 
@@ -20,65 +24,140 @@ from .registry import VERBS
 async def answer(
     engine: Engine, records: Records, caller: Caller, request: Request, wish: Mapping[str, Any]
 ) -> None:
-    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish."""
+    """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
+
+    Where `chooses` is true in the wish, they are asked for a pane that they have not named.
+    """
     person = wish.get("person")
     if not isinstance(person, str):
         raise CallerGoneError
-    person = plain_name(person)
-    target = request.arguments["pane_id"]
-
-    async def served() -> Answer:
-        pane = await _find(engine, target)
-        if request.verb == "secret":
-            await _type_secret(caller, pane)
-        elif request.verb == "replay":
-            await _show_log(caller, pane)
-        else:
-            writer = person if request.writes else None
-            async with session_for(engine, pane, writer) as arguments:
-                await caller.send({"attach": [engine.settings.tmux, *arguments]})
-                await caller.wait_until_gone()
-        return Answer([], pane_id=pane.id)
-
-    arguments = {"pane_id": target, "write": request.writes or None}
-    given = {name: value for name, value in arguments.items() if value is not None}
+    visit = _Visit(engine, records, caller, request, plain_name(person))
     try:
-        await records.answered(Call(request.verb, given, person), served)
+        await visit.choose_pane(can_ask=wish.get("chooses") is True)
+        match request.verb:
+            case "secret":
+                await visit.on_record(visit.type_secret)
+            case "replay":
+                await visit.on_record(visit.show_log)
+            case _:
+                await visit.attach()
     except ToolError as error:
         await send(caller, refused(in_verbs(str(error), VERBS[request.verb])))
 
 
-async def _find(engine: Engine, target: str | None) -> Pane:
-    """Return the pane of a target, without one the only pane."""
-    if target is not None:
-        return await engine.find(target)
-    if len(engine.panes) == 1:
-        return engine.panes[0]
-    names = ", ".join(pane.name for pane in engine.panes) or "none"
-    raise ArgumentError(f"Give the pane. There is: {names}.")
+class _Visit:
+    """A person at a terminal, which is the caller's, and the pane that they want."""
 
+    def __init__(
+        self, engine: Engine, records: Records, caller: Caller, request: Request, person: str
+    ) -> None:
+        self._engine = engine
+        self._records = records
+        self._caller = caller
+        self._request = request
+        self._person = person
+        self._target = request.arguments["pane_id"]
 
-async def _type_secret(caller: Caller, pane: Pane) -> None:
-    await check_hidden_input(pane)
-    foreground = (await pane.state()).foreground or "the program"
-    await caller.send({"ask": f"Secret for {foreground} in pane '{pane.name}': "})
-    secret = (await caller.message()).get("secret")
-    if not isinstance(secret, str):
-        raise CallerGoneError
-    await type_secret(pane, secret)
-    await send(caller, Output(f"Typed into pane '{pane.id}'.\n", "", DONE))
+    async def choose_pane(self, *, can_ask: bool) -> None:
+        """Where no pane is named, take the only one that can be meant, or ask for one.
 
+        `secret` means those that await hidden input, `attach` those that run, if there are any.
+        """
+        if self._target is not None:
+            return
+        states = await self._engine.states()
+        if self._request.verb == "secret":
+            states = [(pane, now) for pane, now in states if now.awaits is Awaits.HIDDEN_INPUT]
+            if not states:
+                raise ArgumentError("No pane awaits hidden input, so there is nothing to type.")
+        elif self._request.verb == "attach":
+            states = [(pane, now) for pane, now in states if now.is_running] or states
+        if len(states) == 1:
+            self._target = states[0][0].id
+        elif states and can_ask:
+            await self._caller.send({"choose": [row_for_people(*one) for one in states]})
+            self._target = str((await self._caller.message()).get("pane"))
+        else:
+            names = ", ".join(pane.name for pane, _ in states) or "none"
+            raise ArgumentError(f"Give the pane. There is: {names}.")
 
-async def _show_log(caller: Caller, pane: Pane) -> None:
-    """Tell the caller where the log of a pane is; it reads the log itself."""
-    await pane.ensure_log_writer()
-    pane.log.note_growth()
-    facts = {
-        "id": pane.id,
-        "name": pane.name,
-        "path": pane.log.writable,
-        "timing": pane.log.timing.text(),
-    }
-    await caller.send({"log": facts})
-    # The log must stay open until the caller has opened it.
-    await caller.wait_until_gone()
+    async def on_record(
+        self, act: Callable[[Pane], Awaitable[None]], *, writes: bool = False
+    ) -> None:
+        """Do something with the pane, and put it on record."""
+
+        async def served() -> Answer:
+            pane = await self._engine.find(self._target)
+            await act(pane)
+            return Answer([], pane_id=pane.id)
+
+        arguments = {"pane_id": self._target} | ({"write": True} if writes else {})
+        await self._records.answered(Call(self._request.verb, arguments, self._person), served)
+
+    async def attach(self) -> None:
+        """Show the pane until the person leaves. Each time that they watch or work is on record.
+
+        If they want the keyboard while they watch, and somebody else has it, they watch on.
+        """
+        shown: Pane | None = None
+        writes = self._request.writes
+        is_leaving = False
+
+        async def show(pane: Pane) -> None:
+            nonlocal shown, is_leaving
+            async with session_for(self._engine, pane, self._person if writes else None) as session:
+                shown = pane
+                argv = [self._engine.settings.tmux, *session.arguments]
+                await self._caller.send({"attach": argv})
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(session.keep_told)
+                    try:
+                        await self._caller.message()  # they switch
+                    except CallerGoneError:
+                        is_leaving = True
+                    tasks.cancel_scope.cancel()
+
+        while not is_leaving:
+            try:
+                await self.on_record(show, writes=writes)
+                writes = not writes
+            except KeyboardHeldError:
+                if shown is None:
+                    raise
+                writes = False
+        if shown is not None:
+            await send(self._caller, Output(f"{await self._left(shown)}\n", "", DONE))
+
+    async def _left(self, pane: Pane) -> str:
+        """Return what a person is told who has left a pane."""
+        if pane not in self._engine.panes:
+            return f"'{pane.name}' was killed."
+        state = await pane.state()
+        if state.is_running:
+            return f"'{pane.name}' goes on. The same command shows it again."
+        return f"'{pane.name}' {state}."
+
+    async def type_secret(self, pane: Pane) -> None:
+        """Ask for a secret, and type it into the pane."""
+        await check_hidden_input(pane)
+        foreground = (await pane.state()).foreground or "the program"
+        await self._caller.send({"ask": f"Secret for {foreground} in pane '{pane.name}': "})
+        secret = (await self._caller.message()).get("secret")
+        if not isinstance(secret, str):
+            raise CallerGoneError
+        await type_secret(pane, secret)
+        await send(self._caller, Output(f"Typed into pane '{pane.id}'.\n", "", DONE))
+
+    async def show_log(self, pane: Pane) -> None:
+        """Tell the caller where the log of the pane is; it reads the log itself."""
+        await pane.ensure_log_writer()
+        pane.log.note_growth()
+        facts = {
+            "id": pane.id,
+            "name": pane.name,
+            "path": pane.log.writable,
+            "timing": pane.log.timing.text(),
+        }
+        await self._caller.send({"log": facts})
+        # The log must stay open until the caller has opened it.
+        await self._caller.wait_until_gone()

@@ -49,6 +49,7 @@ class Verb:
 
 
 LOCAL = "tmux_debug_mcp.command.local"
+LISTING = "tmux_debug_mcp.command.listing"
 
 # The verbs by the heading in the help under which they stand.
 SECTIONS: Mapping[str, Sequence[Verb]] = {
@@ -128,7 +129,7 @@ SECTIONS: Mapping[str, Sequence[Verb]] = {
             "ps",
             "list the servers and their panes (--follow: live)",
             "ps --follow",
-            handler=f"{LOCAL}:ps",
+            handler=f"{LISTING}:ps",
         ),
         Verb(
             "start",

@@ -291,7 +291,7 @@ async def _play(wish: _Wish) -> int:
         watching = await stack.enter_async_context(session_for(replay.engine, replay.pane, None))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(advance_in_time)
-            argv = [wish.settings.tmux, *watching]
+            argv = [wish.settings.tmux, *watching.arguments]
             env = dict(wish.settings.env)
             status = await anyio.to_thread.run_sync(
                 lambda: subprocess.run(argv, env=env, check=False).returncode

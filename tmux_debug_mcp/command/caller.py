@@ -1,0 +1,34 @@
+"""What verbs do in the caller's process: read its flags and its directory, and print."""
+
+import os
+from collections.abc import Container
+
+from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.verbs.registry import VERBS
+
+
+def flags(name: str, words: list[str], known: Container[str] = ()) -> list[str]:
+    """Return the flags of a verb that takes no values. argparse would take longer than the verb."""
+    if any(word not in known for word in words):
+        from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415  it says what is wrong
+
+        parser_of(VERBS[name]).parse_args(words)
+    return words
+
+
+def directory() -> str:
+    """Return the current directory; CommandError if it is gone, or its path is not UTF-8."""
+    try:
+        directory = os.getcwd()
+        directory.encode()
+    except (FileNotFoundError, UnicodeEncodeError):
+        text = "The current directory is gone, or its path is not UTF-8. Call from another one."
+        raise CommandError(text) from None
+    return directory
+
+
+def write(fd: int, text: object) -> None:
+    """Write a text as UTF-8, whatever the locale is."""
+    data = str(text).encode()
+    while data:
+        data = data[os.write(fd, data) :]

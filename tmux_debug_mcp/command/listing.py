@@ -1,0 +1,114 @@
+"""`ps`: the servers of this user and their panes, once or as a board that is live."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+from tmux_debug_mcp.sockets.connection import panes_of
+from tmux_debug_mcp.sockets.servers import (
+    CommandError,
+    Server,
+    Surroundings,
+    choose,
+    meant,
+    running,
+    surroundings,
+)
+from tmux_debug_mcp.vt.printable import visible
+
+from .caller import flags, write
+
+_REDRAW_S = 1.0
+_HOME = "\x1b[H"
+_LINE = "\x1b[K{}\r\n"  # in the place of what was there
+_ERASE_BELOW = "\x1b[J"
+_NO_WRAP = "\x1b[?7l{}\x1b[?7h"
+_BRIGHT = "\x1b[7m{}\x1b[m"
+_BELL = "\a"
+_HIDDEN_INPUT = "hidden input"
+
+
+def ps(words: list[str], environ: Mapping[str, str]) -> int:
+    """List the servers with their panes, or the names of one's panes."""
+    given = flags("ps", words, {"--follow", "--names"})
+    caller = surroundings(environ)
+    if "--names" in given:
+        for pane in panes_of(choose(running(caller.runtime), caller).socket):
+            write(1, f"{pane['name']}\n")
+        return 0
+    if "--follow" not in given:
+        write(1, "".join(f"{line}\n" for line, _ in _lines(caller)))
+        return 0
+    _follow(caller)
+    return 0
+
+
+def in_a_line(pane: Mapping[str, object]) -> str:
+    """Return a pane as people see it in a list, from its row."""
+    # A server of an earlier version says less.
+    shown = pane.get("shown", f"{pane['id']} {pane['name']} {pane['status']}")
+    return visible(f"{shown}: {pane['command']}")
+
+
+def cut_off(line: str, columns: int) -> str:
+    """Return a line for a terminal of so many columns, which it does not wrap."""
+    shown = line if len(line) <= columns else f"{line[: columns - 1]}…"
+    return _NO_WRAP.format(shown)  # some characters take two columns
+
+
+def _follow(caller: Surroundings) -> None:
+    """List them again and again, until C-c. In a terminal, what asks for a secret rings its bell.
+
+    A terminal shows as much of it as it has room for.
+    """
+    is_terminal = os.isatty(1)
+    asking: set[str] = set()
+    while True:
+        lines = list(_lines(caller))
+        asked = {line for line, asks in lines if asks}
+        if is_terminal:
+            write(1, _board(lines) + (_BELL if asked - asking else ""))
+        else:
+            write(1, "".join(f"{line}\n" for line, _ in lines) + "\n")
+        asking = asked
+        time.sleep(_REDRAW_S)
+
+
+def _board(lines: list[tuple[str, bool]]) -> str:
+    columns, rows = os.get_terminal_size(1)
+    shown = []
+    for line, asks in lines:
+        cut = cut_off(line, columns)
+        shown.append(_BRIGHT.format(cut) if asks else cut)
+    room = max(2, rows - 1)  # the cursor is behind them
+    if len(shown) > room:
+        shown[room - 1 :] = [f"… and {len(shown) - room + 1} lines more"]
+    return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
+
+
+def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
+    """Yield the servers with their panes, a line each, and whether it says that a secret is wanted.
+
+    The server that verbs reach from here is the first, and its line says why.
+    """
+    servers = running(caller.runtime)
+    if not servers:
+        yield "No server is running.", False
+        return
+    taken, reason = None, ""
+    try:
+        taken, reason = meant(servers, caller)
+    except CommandError:
+        reason = "None of them is taken here: name one with --server."
+    for server in sorted(servers, key=lambda server: server is not taken):
+        yield visible(f"{server}" + (f"  taken here: {reason}" if server is taken else "")), False
+        yield from _panes(server)
+    if taken is None:
+        yield reason, False
+
+
+def _panes(server: Server) -> Iterator[tuple[str, bool]]:
+    for pane in panes_of(server.socket):
+        yield f"    {in_a_line(pane)}", False
+        if pane.get("awaits") == _HIDDEN_INPUT:
+            yield f"        type it: tmux-debug --server {server.pid} secret {pane['id']}", True
