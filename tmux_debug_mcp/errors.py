@@ -225,6 +225,21 @@ class KeyboardHeldError(SentenceError):
     )
 
 
+class HiddenInputError(SentenceError):
+    """Raised when a call would type where hidden input is awaited, and only people may.
+
+    Attributes:
+        how: How a person types it, behind a colon; "" where that needs no words.
+    """
+
+    pane_id: str
+    how: str
+    sentence = (
+        "Pane '{pane_id}' awaits hidden input, which only a person may type here{how}. Nothing was "
+        "typed. Wait until they have, or interrupt the program with C-c."
+    )
+
+
 class NotAtPromptError(SentenceError):
     """Raised when a command can't run in a pane because a program is in the foreground."""
 

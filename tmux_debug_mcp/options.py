@@ -79,6 +79,13 @@ OPTIONS = (
         "",
         "keep the logs of panes in this directory, to be read after the end as RUN/ID",
     ),
+    Option(
+        "secrets",
+        "WHO",
+        "anyone",
+        "who may type where a program reads without echo, as a password: anyone, or only a person, "
+        "at a terminal",
+    ),
     Option("shell", "PROGRAM", "", "the shell of panes, instead of $SHELL"),
     Option("size", "COLUMNSxROWS", "120x40", "the size of sessions in toolset terminal"),
     Option(

@@ -23,6 +23,9 @@ LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
 _SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
+# Who types where hidden input is awaited.
+_ANYONE = "anyone"
+_PERSON = "person"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MAX_KEEP_S = 30 * 86_400
 
@@ -46,6 +49,7 @@ class Settings:
         socket: The socket of the user's own tmux server, for the toolsets `tmux` and `tabs`;
             "" to work on ours.
         allows_kill: Calls may kill on the user's own tmux server.
+        only_people_type_secrets: Calls may not type where hidden input is awaited.
     """
 
     env: Mapping[str, str]
@@ -60,6 +64,7 @@ class Settings:
     size: tuple[int, int] = (SESSION_COLUMNS, SESSION_ROWS)
     socket: str = ""
     allows_kill: bool = False
+    only_people_type_secrets: bool = False
 
 
 def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
@@ -74,6 +79,7 @@ def settings_of(values: Mapping[str, str], environ: Mapping[str, str]) -> Settin
         socket=_socket(values["socket"], environ),
         allows_kill=_is_on(values["allow-kill"]),
         size=_size(values["size"]),
+        only_people_type_secrets=_only_people(values["secrets"]),
     )
 
 
@@ -175,6 +181,15 @@ def _is_on(word: str) -> bool:
     if word.lower() not in (*_ON, *_OFF):
         raise StartError(f"TMUX_DEBUG_ALLOW_KILL is '{word}'. Give 1 or 0.")
     return word.lower() in _ON
+
+
+def _only_people(who: str) -> bool:
+    if who not in (_ANYONE, _PERSON):
+        raise StartError(
+            f"--secrets (TMUX_DEBUG_SECRETS) is '{who}'. Give {_PERSON}, or {_ANYONE}, which is "
+            "the default."
+        )
+    return who == _PERSON
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -299,8 +299,8 @@ in
     => «derivation /nix/store/...-tmux-debug-sandbox.drv»
     mkSandbox { mcp.tmux-debug.scop = "main"; }
     => error: mkSandbox: Unknown option in `mcp.tmux-debug`: scop.
-       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, scope, shell, size,
-       socket, tmux, toolsets.
+       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, scope, secrets,
+       shell, size, socket, tmux, toolsets.
     mkSandbox { deployKey = "project"; }
     => error: mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.
     ```

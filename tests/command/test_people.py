@@ -644,6 +644,65 @@ class TestSecret:
         os.close(fd)
 
 
+class TestOnlyPeople:
+    """`--secrets person`: no call types where hidden input is awaited."""
+
+    @pytest.fixture
+    def server(self, launch: Callable[..., Server]) -> Server:
+        return launch("--secrets", "person")
+
+    def test_agent_types_nothing_there_and_is_told_how_a_person_does(
+        self, shell: Shell, server: Server
+    ) -> None:
+        login(server)
+
+        for keys in ("hunter2 Enter", "Enter", ["hunter2", "Enter"]):
+            refused = server.call("send_keys", pane_id="login", keys=keys)
+            assert refused["isError"]
+            assert refused["content"][0]["text"] == (
+                "Pane 'debug-1' awaits hidden input, which only a person may type here: tmux-debug "
+                f"--server {server.pid} secret debug-1. Nothing was typed. Wait until they have, "
+                "or interrupt the program with C-c."
+            )
+
+        assert secret_from_a_pipe(shell, b"a person's\n").returncode == 0
+        server.shows("login", "got 10")
+        assert not server.call("send_keys", pane_id="login", keys="on Enter").get("isError")
+
+    def test_steps_that_would_be_typed_there_are_not_sent(self, server: Server) -> None:
+        server.call("create_pane", command="bash --norc", name="login")
+
+        result = server.call(
+            "send_keys", pane_id="login", keys=["read -s x; echo got ${#x}", "Enter", "hunter2"]
+        )
+
+        status = result["content"][0]["text"]
+        assert status.startswith("Sent 2 of 3 steps to pane 'debug-1'. Step 3 was not sent: ")
+        assert "which only a person may type here" in status
+        assert "hunter2" not in server.text("capture_pane", pane_id="login", since=0)
+
+    def test_program_that_asks_may_be_interrupted(self, server: Server) -> None:
+        login(server)
+
+        assert not server.call("send_keys", pane_id="login", keys="C-c").get("isError")
+
+        ask_until(
+            lambda: server.call("wait", pane_id="login", timeout_s=0)["content"][-1]["text"],
+            lambda status: "killed by SIGINT" in status or "code 130" in status,
+        )
+
+
+@pytest.mark.parametrize("value", ["nobody", "1"])
+def test_secrets_that_are_nobodys_are_refused(shell: Shell, value: str) -> None:
+    done = shell.run("start", "--secrets", value)
+
+    assert done.returncode == 125
+    assert done.stderr == (
+        f"tmux-debug: --secrets (TMUX_DEBUG_SECRETS) is '{value}'. Give person, or anyone, which "
+        "is the default.\n"
+    )
+
+
 def test_people_and_callers_are_on_record(
     shell: Shell, tmp_path: Path, launch: Callable[..., Server]
 ) -> None:

@@ -106,6 +106,27 @@ def test_default_is_the_server_that_tmux_itself_would_use(
     assert "was started without --allow-kill" in server.text("kill", target="mine", type="session")
 
 
+def test_only_a_person_types_a_secret_on_their_own_server(
+    launch: Callable[..., Server], directory: Path
+) -> None:
+    socket = directory / "user"
+    asks = "stty -echo; echo asks; read x; stty echo; echo got ${#x}; exec cat"
+    of_user(socket, "-f", "/dev/null", "new-session", "-d", "-s", "mine", asks)
+    options = ("--toolsets", "tmux", "--socket", str(socket), "--secrets", "person")
+    server = launch(*options).start()
+    ask_until(lambda: server.text("read_pane", target="mine"), lambda text: "asks" in text)
+
+    refused = server.call("send_keys", target="mine", keys="hunter2")
+
+    assert refused["isError"]
+    assert (
+        "awaits hidden input, which only a person may type here. Nothing was typed."
+        in (refused["content"][0]["text"])
+    )
+    of_user(socket, "send-keys", "-t", "mine", "by hand", "Enter")
+    ask_until(lambda: server.text("read_pane", target="mine"), lambda text: "got 7" in text)
+
+
 def test_killing_is_allowed_by_the_option(launch: Callable[..., Server], directory: Path) -> None:
     socket = directory / "user"
     of_user(socket, "-f", "/dev/null", "new-session", "-d", "-s", "mine", "exec cat")

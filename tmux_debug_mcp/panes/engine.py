@@ -197,7 +197,16 @@ class Engine:
             log.begin(*started.size)
             self.host.assign_offsets(*started.ids)
             ports = Ports(started.place, self.listeners, before, self.clock)
-            pane = Pane(pane_id, new, started.place, log, self._events, ports, self.clock)
+            pane = Pane(
+                pane_id,
+                new,
+                started.place,
+                log,
+                self._events,
+                ports,
+                self.clock,
+                only_people_type_secrets=self.settings.only_people_type_secrets,
+            )
             if self.archive:
                 await self._record(self.archive, pane, nonce)
         except BaseException:

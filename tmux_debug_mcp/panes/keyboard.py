@@ -3,6 +3,7 @@
 Waits need to know what was typed, to tell the echo of it from output.
 """
 
+import os
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import anyio
 
 from tmux_debug_mcp.clock import Clock
-from tmux_debug_mcp.errors import KeyboardHeldError
+from tmux_debug_mcp.errors import HiddenInputError, KeyboardHeldError
 from tmux_debug_mcp.linux import terminals
 from tmux_debug_mcp.logs.log import Log
 from tmux_debug_mcp.tmux.pasting import KEY_MODES, encoded_for_modes, paste_commands
@@ -69,6 +70,8 @@ class Keyboard:
         terminal: Terminal,
         clock: Clock,
         tmux: Callable[..., Awaitable[Sequence[Sequence[bytes]]]],
+        *,
+        only_people_type_secrets: bool,
     ) -> None:
         self._pane_id = pane_id
         self._place = place
@@ -76,6 +79,7 @@ class Keyboard:
         self._terminal = terminal
         self._clock = clock
         self._tmux = tmux
+        self._only_people_type_secrets = only_people_type_secrets
         self.lock = anyio.Lock()
         self.sequence = anyio.Lock()
         self.sent: deque[Sent] = deque(maxlen=_MAX_SENT)
@@ -97,6 +101,15 @@ class Keyboard:
         """Raise KeyboardHeldError if a person has the keyboard."""
         if self.holder is not None:
             raise KeyboardHeldError(self.holder, self._pane_id)
+
+    def check_not_hidden(self, keystrokes: Keystrokes) -> None:
+        """Raise HiddenInputError if only a person may type them now; what interrupts, calls may."""
+        if not self._only_people_type_secrets or keystrokes.interrupts:
+            return
+        modes = terminals.modes(self._place.leader.pid)
+        if modes and modes.hides_lines:
+            how = f": tmux-debug --server {os.getpid()} secret {self._pane_id}"
+            raise HiddenInputError(self._pane_id, how)
 
     @property
     def last_sent(self) -> Sent | None:

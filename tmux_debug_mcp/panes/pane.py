@@ -92,6 +92,8 @@ class Pane:
         events: LogEvents,
         ports: Ports,
         clock: Clock,
+        *,
+        only_people_type_secrets: bool = False,
     ) -> None:
         self.id = pane_id
         self.started_at = clock.now()
@@ -109,7 +111,15 @@ class Pane:
         self.clock = clock
         self.terminal = Terminal(place.leader, log, clock, self.flush, partial(members, place))
         self.ports = ports
-        self.keyboard = Keyboard(pane_id, place, log, self.terminal, clock, self.tmux)
+        self.keyboard = Keyboard(
+            pane_id,
+            place,
+            log,
+            self.terminal,
+            clock,
+            self.tmux,
+            only_people_type_secrets=only_people_type_secrets,
+        )
         self.jobs = Jobs()
         self.shown: Shown | None = None
         # Whether a program draws on the screen, as far as the log was looked at.

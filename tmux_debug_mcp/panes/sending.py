@@ -62,6 +62,7 @@ async def send(
 
     Raises:
         BusyError: Another call is sending steps to this pane, and goes on until the timeout.
+        HiddenInputError: The first step is for a person to type.
         PaneExitedError: The program had ended before the first step.
         SignalError: The first step is a signal that can't be sent.
     """
@@ -138,6 +139,7 @@ async def _send_one(
     async with keyboard.lock:
         await pane.check_running()
         keyboard.check_free()
+        keyboard.check_not_hidden(step)
         with anyio.CancelScope(shield=True):
             # Earlier output has to be in the log before the cursor of this step.
             if pane.has_just_printed:

@@ -22,6 +22,7 @@ from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.errors import (
     ArgumentError,
     CommandError,
+    HiddenInputError,
     KillNotAllowedError,
     PaneExitedError,
     SignalError,
@@ -174,6 +175,7 @@ class UsersServer:
 
         Raises:
             PaneExitedError: The pane's program had ended when the row was read.
+            HiddenInputError: A step is for a person to type. Those before it were sent.
             SignalError: A signal can't be sent.
         """
         if row.pane_dead == "1":
@@ -182,11 +184,19 @@ class UsersServer:
         with anyio.CancelScope(shield=True):
             async with self._typing:
                 for step in steps:
+                    self._check_not_hidden(row, step)
                     if step.signal:
                         _send_signal(row, step.signal)
                     else:
                         await self._type(row.pane_id, step)
         return confirmation(target, steps, len(steps), None)
+
+    def _check_not_hidden(self, row: PaneRow, step: Keystrokes) -> None:
+        if not self._settings.only_people_type_secrets or step.interrupts:
+            return
+        modes = terminals.modes_at(row.pane_tty)
+        if modes and modes.hides_lines:
+            raise HiddenInputError(row.pane_id, "")
 
     async def _type(self, pane_id: str, keystrokes: Keystrokes) -> None:
         facts_format = "#{version} " + KEY_MODES

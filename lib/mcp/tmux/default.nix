@@ -86,8 +86,8 @@ in
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
     => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, shell, size, socket,
-       tmux, toolsets.
+       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, secrets, shell, size,
+       socket, tmux, toolsets.
     mkServerConfig { audit = /audit.log; }
     => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
        but it should be a string, or null for none.
