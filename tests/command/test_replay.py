@@ -302,6 +302,25 @@ def test_pane_is_played_in_a_terminal(with_words: Shell) -> None:
         assert person.leaves() == 0
 
 
+def test_person_pauses_changes_the_speed_and_jumps_to_the_end(with_words: Shell) -> None:
+    with closing(Person(with_words, "replay", "words", "--speed", "0.01")) as person:
+        person.sees("words: 0:00 of 0:0")
+        person.sees("0.01x; Space: pause, + -: speed, e: end, q: leave")
+        person.types(b"++-")
+        person.sees("0.02x")
+        person.types(b" ")
+        person.sees("paused; Space: go on, e: end, q: leave")
+        person.presses("?")
+        person.sees(" Space: go on, e: end, q: leave")
+        person.types(b"x e")  # what is no key of ours does nothing
+        person.sees("three")
+        person.sees("the end; q: leave")
+        assert "three" not in person.seen.partition("paused")[0]
+        person.types(b"q")
+        assert person.process.wait(60) == 0
+        assert "[" not in person.seen.rpartition("q: leave")[2]
+
+
 def test_client_of_the_server_is_not_disturbed(shell: Shell, launch: Callable[..., Server]) -> None:
     server = launch()
     server.call("create_pane", command="cat", name="c")

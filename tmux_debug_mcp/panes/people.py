@@ -106,6 +106,10 @@ class PersonsSession:
             )
         )
 
+    async def end(self) -> None:
+        """Have the person leave."""
+        await self._pane.client.run(("detach-client", "-s", f"={self._name}"))
+
     def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
         holder = self._pane.keyboard.holder
         does = self._does

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 from tmux_debug_mcp.vt.printable import visible
 
 from .logs import FoundLog, cast, find, steps
+from .player import Player
 from .replaying import open_replay
 
 _DESCRIPTION = """\
@@ -279,25 +279,23 @@ def _paced(cursors: Iterable[int], wish: _Wish) -> Iterator[tuple[int, float]]:
 
 
 async def _play(wish: _Wish) -> int:
-    """Play the log in this terminal until it ends, and stay until the person leaves."""
-
-    async def advance_in_time() -> None:
-        for cursor, pause_s in _paced(steps(wish.found.log), wish):
-            await anyio.sleep(pause_s)
-            await replay.advance(cursor)
-
-    async with AsyncExitStack() as stack:
-        replay = await stack.enter_async_context(open_replay(wish.found.log, wish.settings))
-        watching = await stack.enter_async_context(session_for(replay.engine, replay.pane, None))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(advance_in_time)
-            argv = [wish.settings.tmux, *watching.arguments]
-            env = dict(wish.settings.env)
-            status = await anyio.to_thread.run_sync(
-                lambda: subprocess.run(argv, env=env, check=False).returncode
-            )
-            tasks.cancel_scope.cancel()
-    return status
+    """Play the log in this terminal, until the person leaves."""
+    found, arguments = wish.found, wish.arguments
+    cursors = {cursor: found.log.timing.time_of(cursor) for cursor in steps(found.log)}
+    async with (
+        open_replay(found.log, wish.settings) as replay,
+        session_for(replay.engine, replay.pane, "you") as session,
+        anyio.create_task_group() as tasks,
+    ):
+        player = Player(replay, session, found.name, arguments.speed, arguments.idle)
+        tasks.start_soon(player.play, cursors)
+        argv = [wish.settings.tmux, *session.arguments]
+        # What tmux says about its end is no news.
+        await anyio.run_process(
+            argv, stdout=subprocess.DEVNULL, stderr=None, check=False, env=wish.settings.env
+        )
+        tasks.cancel_scope.cancel()
+    return 0
 
 
 def _write(path: str, data: bytes) -> None:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import groupby
+from pathlib import Path
 
 import anyio
 
@@ -24,25 +25,31 @@ _PIECE_BYTES = 1 << 16
 _POLL_S = 0.002
 # Time for the pane's program to open the pipe.
 _START_S = 10.0
-# Prints what comes through a pipe. The terminal is raw: the bytes of a log came out of a terminal,
-# which has changed the ends of lines already.
+# Prints what comes through a pipe, and passes keys on through another. The terminal is raw: the
+# bytes of a log came out of a terminal, which has changed the ends of lines already.
 _PRINT = """
-import os, shutil, sys, tty
+import shutil, sys, threading, tty
+
+def copy(source, target):
+    with open(source, "rb", 0) as source, open(target, "wb", 0) as target:
+        shutil.copyfileobj(source, target)
+
 tty.setraw(0)
-with open(sys.argv[1], "rb", 0) as pipe, open(1, "wb", 0) as terminal:
-    shutil.copyfileobj(pipe, terminal)
+threading.Thread(target=copy, args=(0, sys.argv[2]), daemon=True).start()
+copy(sys.argv[1], 1)
 """
 
 
 class Replay:
     """A log, replayed in a pane up to `cursor`. Make one with `open_replay`.
 
-    What is written to `pipe` is printed by the pane.
+    What is written to `pipe` is printed by the pane, and what is typed there is read from `keys`.
     """
 
-    def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int) -> None:
+    def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int, keys: int) -> None:
         self.engine = engine
         self.pane = pane
+        self.keys = keys
         self.cursor = log.kept_from
         self._log = log
         self._pipe = pipe
@@ -95,21 +102,28 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
     timing = log.timing
     async with open_engine(settings) as engine:
         # Where the supervisor removes it, also after a SIGKILL of this process.
-        fifo = (await engine.host.connected()).directory / "replay"
-        os.mkfifo(fifo, 0o600)
-        program = (sys.executable, "-I", "-S", "-c", _PRINT, str(fifo))
+        directory = (await engine.host.connected()).directory
+        printed, typed = directory / "printed", directory / "typed"
+        for fifo in (printed, typed):
+            os.mkfifo(fifo, 0o600)
+        program = (sys.executable, "-I", "-S", "-c", _PRINT, str(printed), str(typed))
         pane = await engine.create(
             NewPane("replay", program=program, columns=timing.columns, rows=timing.rows)
         )
-        with anyio.fail_after(_START_S):
-            pipe = -1
-            while pipe < 0:
-                try:
-                    pipe = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                except OSError:  # nobody reads it yet
-                    await anyio.sleep(_POLL_S)
-        try:
-            yield Replay(log, engine, pane, pipe)
-        finally:
-            with contextlib.suppress(OSError):
-                os.close(pipe)
+        with contextlib.ExitStack() as opened:
+            # With a writer, which this process is as well, it has no end.
+            keys = os.open(typed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            opened.callback(os.close, keys)
+            pipe = await _open_for_writing(printed)
+            opened.callback(os.close, pipe)
+            yield Replay(log, engine, pane, pipe, keys)
+
+
+async def _open_for_writing(fifo: Path) -> int:
+    """Open a named pipe once somebody reads it."""
+    with anyio.fail_after(_START_S):
+        while True:
+            try:
+                return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:  # nobody reads it yet
+                await anyio.sleep(_POLL_S)
