@@ -125,7 +125,7 @@ class Place:
 
 @contextmanager
 def place(name: str, root: Path) -> Iterator[Place]:
-    """Make a place for a page, with `tmux-debug`; at the end, end the server that was started.
+    """Make a place for a page, with its programs; at the end, end the server that was started.
 
     Args:
         name: The name of the page.
@@ -134,12 +134,16 @@ def place(name: str, root: Path) -> Iterator[Place]:
     Raises:
         NoHostError: This machine can't have the host that the page uses.
     """
+    page = (PAGES / f"{name}.md").read_text()
     directory, programs, runtime = root / "work", root / "bin", root / "run"
     for path in (directory, programs, runtime):
         path.mkdir(mode=0o700)
     _add_program(programs / "tmux-debug", "tmux_debug_mcp.command.main")
     _add_program(programs / "tmux-debug-mcp", "tmux_debug_mcp.command.serve")
     (programs / "python3").symlink_to(sys.executable)
+    for name in _programs(page):
+        if (beside := Path(sys.executable).with_name(name)).exists():
+            (programs / name).symlink_to(beside)
     kept = ("HOME", "LANG", "MCP_DEBUG_TEST", "PYTHONPATH", "SHELL", "TERM", "USER")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     env |= {"PATH": f"{programs}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(runtime)}
@@ -218,15 +222,21 @@ def _stable(output: str) -> str:
 
 
 def check_programs(page: str) -> None:
-    """Check that the programs are here that a page says it needs.
+    """Check that the programs are here that a page says it needs, beside Python or on the PATH.
 
     Raises:
         NoHostError: One is missing.
     """
-    for needed in re.findall(r"^<!-- needs: (.*) -->$", page, re.MULTILINE):
-        for name in needed.split():
-            if not shutil.which(name):
-                raise NoHostError(f"{name} is missing")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for name in _programs(page):
+        if not shutil.which(name, path=path):
+            raise NoHostError(f"{name} is missing")
+
+
+def _programs(page: str) -> list[str]:
+    """Return the programs that a page says it needs."""
+    lines = re.findall(r"^<!-- needs: (.*) -->$", page, re.MULTILINE)
+    return " ".join(lines).split()
 
 
 def main(chosen: list[str]) -> None:

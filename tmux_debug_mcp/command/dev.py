@@ -30,6 +30,8 @@ from .starting import connect, directory_for
 
 _NAME = "dev"
 _LOCK = "dev.lock"
+# Servers take some seconds to start, and few print all the time.
+_REST_S = "10"
 # The last lines that whoever comes later is shown.
 _LINES = "10"
 # The exit status of what has ended otherwise, as of a wait.
@@ -60,7 +62,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     # What runs in a pane has a terminal, and nobody at it.
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
     # Whoever is at the terminal sees it there. A port is waited for when others may come.
-    soon = ["-q", "--timeout", "0"] if is_person or port else []
+    soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
     cwd = directory()
     server_directory = _reach(name, environ, cwd)
     path = f"{server_directory}/{SOCKET}"
