@@ -141,9 +141,9 @@ def place(name: str, root: Path) -> Iterator[Place]:
     _add_program(programs / "tmux-debug", "tmux_debug_mcp.command.main")
     _add_program(programs / "tmux-debug-mcp", "tmux_debug_mcp.command.serve")
     (programs / "python3").symlink_to(sys.executable)
-    for name in _programs(page):
-        if (beside := Path(sys.executable).with_name(name)).exists():
-            (programs / name).symlink_to(beside)
+    for program in _programs(page):
+        if (beside := Path(sys.executable).with_name(program)).exists():
+            (programs / program).symlink_to(beside)
     kept = ("HOME", "LANG", "MCP_DEBUG_TEST", "PYTHONPATH", "SHELL", "TERM", "USER")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     env |= {"PATH": f"{programs}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(runtime)}
