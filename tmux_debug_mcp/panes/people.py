@@ -32,8 +32,8 @@ from .sizing import arranging, take_sizes
 
 # What a person sees at the bottom of their terminal, and there when they have pressed C-b.
 _HELP = "C-b ? shows the keys"
-_WATCHING = ("watching", "C-b d leaves, C-b w takes the keyboard")
-_WORKING = ("you have the keyboard", "C-b d leaves, C-b w only watches, C-b C-b types C-b")
+_KEYS_WATCHING = "C-b d leaves, C-b w takes the keyboard"
+_KEYS_WORKING = "C-b d leaves, C-b w only watches, C-b C-b types C-b"
 _LINE = "#{?#{==:#{client_key_table},person-prefix},#{@keys},#{@line}}"
 
 # The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
@@ -65,7 +65,7 @@ class PersonsSession:
         self._engine = engine
         self._pane = pane
         self._name = name
-        self._does, self._keys = _WORKING if is_working else _WATCHING
+        self._is_working = is_working
         self._shown: tuple[str, str] | None = None
         flags = "ignore-size" if is_working else "ignore-size,active-pane,read-only"
         attach = ("attach-session", "-f", flags, "-t", f"={name}")
@@ -76,9 +76,9 @@ class PersonsSession:
     async def keep_told(self) -> None:
         """Say what is so at the bottom of the person's terminal, until cancelled.
 
-        Where a program has begun to await hidden input, in any pane, the terminal rings, too.
+        Where a program begins to await hidden input, in any pane, the terminal rings, too.
         """
-        asking: set[PaneId] = set()
+        asking: set[PaneId] | None = None
         with suppress(CommandError, TmuxGoneError):  # the session has ended
             while True:
                 states = await self._engine.states()
@@ -88,14 +88,14 @@ class PersonsSession:
                     if state.awaits is Awaits.HIDDEN_INPUT
                 }
                 await self.show(self._line(dict(states).get(self._pane), asked))
-                if asked.keys() - asking:
+                if asking is not None and asked.keys() - asking:
                     await self._ring()
                 asking = set(asked)
                 await self._pane.clock.sleep(self._pane.clock.times.person_s)
 
     async def show(self, line: str, keys: str = "") -> None:
         """Show a line at the bottom of the person's terminal, and once they press C-b, the keys."""
-        shown = line, keys or self._keys
+        shown = line, keys or (_KEYS_WORKING if self._is_working else _KEYS_WATCHING)
         if shown == self._shown:
             return
         self._shown = shown
@@ -112,9 +112,9 @@ class PersonsSession:
 
     def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
         holder = self._pane.keyboard.holder
-        does = self._does
-        if does == _WATCHING[0] and holder:
-            does = f"{holder} has the keyboard"
+        does = f"{holder} has the keyboard" if holder else "watching"
+        if self._is_working:
+            does = "you have the keyboard"
         facts = [f"{self._pane.name}: {does}"]
         if state and not state.is_running:
             facts.append(str(state))
