@@ -12,7 +12,8 @@ import pytest
 from support import PATIENCE_S, ask_until
 from wire import Server
 
-from tmux_debug_mcp.verbs.following import _News, _Teller
+from tmux_debug_mcp.panes.reports import Reason
+from tmux_debug_mcp.verbs.following import Teller, _News
 
 from .conftest import Shell
 
@@ -52,6 +53,27 @@ def test_stop_pattern_and_timeout_end_it(shell: Shell, server: Server) -> None:
     assert re.fullmatch(r"\[debug-1 web stopped at \d+\] got bad", out.splitlines()[-1])
 
     assert shell.run("wait", "web", "--follow", "--timeout", "0.3").returncode == 124
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("ERROR", "; 2 more before it] FATAL b"),
+        ("ERROR|FATAL", "; 3 more before it] FATAL b"),
+        ("FATAL", "] FATAL b"),
+    ],
+)
+def test_line_that_stops_is_told_also_where_others_match_beside_it(
+    shell: Shell, server: Server, pattern: str, told: str
+) -> None:
+    server.call("create_pane", command=r"printf 'ERROR a\nFATAL b\nERROR c\n'; cat", name="web")
+    words = ("--follow", "--pattern", pattern, "--stop-pattern", "FATAL", "--since", "0")
+
+    done = shell.run("wait", "web", *words)
+
+    assert done.returncode == 1
+    [line] = done.stdout.splitlines()
+    assert re.fullmatch(r"\[debug-1 web stopped at \d+" + re.escape(told), line)
 
 
 def test_several_panes_are_followed_until_all_have_ended(shell: Shell, server: Server) -> None:
@@ -173,9 +195,9 @@ async def test_pane_that_prints_all_the_time_has_its_turn() -> None:
     def pane(name: str) -> Any:  # noqa: ANN401
         return SimpleNamespace(id=name, name=name)
 
-    teller = _Teller(Listener(), 1.0)  # type: ignore[arg-type]
+    teller = Teller(Listener(), 1.0)  # type: ignore[arg-type]
     for name in ("busy", "other", "busy"):
-        await teller.tell(_News(pane(name), "matched at 1"))
+        await teller.tell(_News(pane(name), Reason.MATCHED, "matched at 1"))
     await teller.tell_all()
 
     assert told == ["[busy", "[other"]

@@ -11,7 +11,7 @@ from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.sockets.listener import Caller
 from tmux_debug_mcp.tools.debug_arguments import Wait
 from tmux_debug_mcp.verbs.answers import OTHERWISE
-from tmux_debug_mcp.verbs.following import follow
+from tmux_debug_mcp.verbs.following import Teller, follow
 
 
 class Answering(Caller):
@@ -57,10 +57,30 @@ async def test_answer_is_seen_that_is_there_before_the_line_is_taken(tools: Tool
     given = Wait(pane_id="debug-1", stop_pattern="got bad", since=0)
     try:
         with anyio.fail_after(PATIENCE_S):
-            assert await follow(caller, [pane], given, None) == OTHERWISE
+            assert await follow(Teller(caller, 0.0), [pane], given, None) == OTHERWISE
     finally:
         caller.close()
 
     *awaiting, stopped = caller.lines
     assert [line.partition(" at ")[0] for line in awaiting] == ["[debug-1 awaits input"] * 2
     assert stopped.endswith("] got bad\n")
+
+
+async def test_what_waits_for_its_turn_is_told_when_the_caller_hangs_up(tools: Tools) -> None:
+    await tools.create("echo one; read x; echo two; cat")
+    [pane] = tools.engine.panes
+    caller = Answering(tools, pane, [])
+    teller = Teller(caller, every_s=3600)
+    given = Wait(pane_id="debug-1", pattern="one|two", since=0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follow, teller, [pane], given, None)
+            await eventually(lambda: len(caller.lines) == 1)
+            await tools.send("debug-1", "Enter")
+            await eventually(lambda: teller.has_to_wait)
+            tasks.cancel_scope.cancel()
+    finally:
+        caller.close()
+
+    assert len(caller.lines) == 2
+    assert caller.lines[0].endswith("] one\n")

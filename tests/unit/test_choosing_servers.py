@@ -124,6 +124,18 @@ CASES = {
     "agent with two servers, none with that pane": Case(
         [of_client(1001, AGENT), of_client(1002, AGENT)], WhichServerError, with_pane=[]
     ),
+    "agent with two servers, one for this directory": Case(
+        [of_client(1001, AGENT, cwd=THERE), of_client(1002, AGENT, cwd=HERE)], 1002, "started this"
+    ),
+    "agent with two servers, one for this directory, the other with that pane": Case(
+        [of_client(1001, AGENT, cwd=THERE), of_client(1002, AGENT, cwd=HERE)],
+        1001,
+        "pane of that name",
+        with_pane=[1001],
+    ),
+    "agent with two servers for this directory": Case(
+        [of_client(1001, AGENT, cwd=HERE), of_client(1002, AGENT, cwd=HERE)], WhichServerError
+    ),
     "process 1 is nobody's client": Case(
         [of_client(1001, 1)], NoServerError, parents=[AGENT, TERMINAL, 1]
     ),

@@ -248,7 +248,9 @@ def meant(
     is the nearest ancestor of the caller, so that a pane finds its own server and an agent's shell
     finds the agent's; the detached one of the caller's directory; the only other detached one that
     no client is connected to, where the caller's own would be. Of several that are equally near, it
-    is the one that has the pane that the caller names. A server of another client is none of these.
+    is the one that has the pane that the caller names, or the one of the caller's directory: some
+    clients have a process that is the ancestor of all sessions. A server of another client is none
+    of these.
 
     `servers` are the running ones. `has_pane` tells whether a server has a running pane of the name
     in the caller's words; None if there is no name in them.
@@ -282,6 +284,9 @@ def meant(
         with_pane = [one for one in found if has_pane(one)]
         if len(with_pane) == 1:
             return with_pane[0], "it has a running pane of that name"
+    if len(found) > 1:
+        here = [one for one in found if one.cwd == caller.cwd]
+        found = here if len(here) == 1 else found
     if len(found) == 1:
         return found[0], reason
     if found and not is_elsewhere:

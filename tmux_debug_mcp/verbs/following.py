@@ -7,6 +7,7 @@ A follower that was killed goes on from the cursor in the last line that it has 
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from tmux_debug_mcp.panes.observing import since_cursor, since_last_keys
 from tmux_debug_mcp.panes.pane import Pane
 from tmux_debug_mcp.panes.reports import Reason, Report
 from tmux_debug_mcp.panes.waiting import Begin, Conditions, wait
-from tmux_debug_mcp.sockets.listener import Caller
+from tmux_debug_mcp.sockets.listener import Caller, CallerGoneError
 from tmux_debug_mcp.tools.arguments import Parser, parameters_of
 from tmux_debug_mcp.tools.debug_arguments import Wait
 from tmux_debug_mcp.tools.records import Call, Records
@@ -39,6 +40,8 @@ _MAX_BEHIND_BYTES = 1 << 16
 # One wait; another one follows it.
 _WAIT_S = 3600.0
 _MAX_LINE_CHARACTERS = 500
+# Limit for telling what waits to a caller that hangs up.
+_HANG_UP_S = 1.0
 # Why it ended, for the record.
 _REASONS = {
     DONE: "done",
@@ -67,7 +70,7 @@ async def answer(
             if given.since is not None and given.since > pane.log.size:
                 raise CursorError(given.since, pane.log.size)
         timeout_s = given.timeout_s if "timeout_s" in request.arguments else None
-        status = await follow(caller, panes, given, timeout_s, request.every_s)
+        status = await follow(Teller(caller, request.every_s), panes, given, timeout_s)
         return Answer([], outcome={"reason": _REASONS[status]})
 
     call = Call(request.tool, {**request.arguments, "follow": True}, program)
@@ -83,6 +86,7 @@ class _News:
     """What is to be told of a pane: an event, and how many others it stands for.
 
     Attributes:
+        reason: Why it is told.
         what: What has happened: `matched at 4711`, `awaits input`.
         text: The line that matches; "" if none does.
         others: How many matches came before it that were not told.
@@ -90,6 +94,7 @@ class _News:
     """
 
     pane: Pane
+    reason: Reason
     what: str
     text: str = ""
     others: int = 0
@@ -102,7 +107,7 @@ class _News:
         return line.rstrip()[:_MAX_LINE_CHARACTERS]
 
 
-class _Teller:
+class Teller:
     """Tells a caller what happens: at once, or at most one line in `every_s` seconds.
 
     A pane's news wait their turn; of several about one pane, the newest stands for all.
@@ -129,6 +134,11 @@ class _Teller:
         if not self._every_s:
             await self.tell_all()
 
+    @property
+    def has_to_wait(self) -> bool:
+        """Whether there is something to be told in its turn."""
+        return bool(self._waiting)
+
     async def tell_all(self) -> None:
         """Tell what still waits."""
         while self._waiting:
@@ -136,7 +146,7 @@ class _Teller:
 
     async def serve(self) -> None:
         """Tell one line after the other, each in its time."""
-        while True:
+        while self._every_s:
             await self._has_news.wait()
             await self._tell_one()
             if not self._waiting:
@@ -149,13 +159,9 @@ class _Teller:
 
 
 async def follow(
-    caller: Caller,
-    panes: Sequence[Pane],
-    given: Wait,
-    timeout_s: float | None,
-    every_s: float = 0.0,
+    teller: Teller, panes: Sequence[Pane], given: Wait, timeout_s: float | None
 ) -> int:
-    """Send a line for each event until all panes have ended; return the exit status.
+    """Tell each event until all panes have ended; return the exit status.
 
     Without `timeout_s`, there is no end; the one that is given is ignored.
 
@@ -163,7 +169,6 @@ async def follow(
         ArgumentError: A pattern can't be used.
     """
     Matcher(given.pattern, given.stop_pattern)  # checks them, before anything is told
-    teller = _Teller(caller, every_s)
     statuses: list[int] = []
 
     async def follow_one(pane: Pane, scope: anyio.CancelScope) -> None:
@@ -177,17 +182,21 @@ async def follow(
             async with anyio.create_task_group() as tasks:
                 for pane in panes:
                     tasks.start_soon(follow_one, pane, tasks.cancel_scope)
-                if every_s:
-                    tasks.start_soon(teller.serve)
+                tasks.start_soon(teller.serve)
     except BaseExceptionGroup as group:
         raise first_of(group) from None
+    except anyio.get_cancelled_exc_class():
+        # A caller that hangs up, as at SIGTERM, still reads what waits for its turn.
+        with anyio.move_on_after(_HANG_UP_S, shield=True), suppress(CallerGoneError):
+            await teller.tell_all()
+        raise
     await teller.tell_all()
     if timing.cancelled_caught:
         return TIMED_OUT
     return max(statuses)
 
 
-async def _follow_pane(teller: _Teller, pane: Pane, given: Wait) -> int:
+async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
     """Tell a pane's events until it has ended or `stop_pattern` matches."""
     conditions = Conditions(given.pattern, given.stop_pattern, is_for_input=True, timeout_s=_WAIT_S)
     begin: Begin = since_last_keys
@@ -206,8 +215,9 @@ async def _follow_pane(teller: _Teller, pane: Pane, given: Wait) -> int:
         if reason is not Reason.INPUT or end != input_at:
             await anyio.sleep_until(told_at + _INTERVAL_S)
             told_at = anyio.current_time()
-            await teller.tell(await _news(pane, report, given, passed_bytes + report.unseen_bytes))
-            passed_bytes = 0
+            news = await _news(pane, report, given, passed_bytes + report.unseen_bytes)
+            await teller.tell(news)
+            reason, passed_bytes = news.reason, 0
         if reason is Reason.EXITED:
             return DONE
         if reason is Reason.STOPPED:
@@ -233,20 +243,28 @@ def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no t
 
 
 async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _News:
-    match report.reason:
-        case Reason.MATCHED | Reason.STOPPED:
-            name = "pattern" if report.reason is Reason.MATCHED else "stop_pattern"
-            pattern = compiled(name, getattr(given, name), is_for_bytes=True)
-            lines, count = await matching_lines(pane.log, report.start, report.end, pattern, 1)
-            if not lines:  # it is a row of a screen
-                rows = report.excerpt.text.split("\n")
-                lines, count = [row for row in rows if pattern.search(row.encode())][-1:], 1
-            what = f"{report.reason} at {report.end}"
-            text = _around_match("".join(lines), pattern)
-            return _News(pane, what, text, count - 1, passed_bytes)
-        case Reason.INPUT:
-            awaits = report.state.awaits
-            what = f"awaits {awaits.value if awaits else 'input'} at {report.end}"
-            return _News(pane, what, passed_bytes=passed_bytes)
-        case _:
-            return _News(pane, f"{report.state} at {report.end}", passed_bytes=passed_bytes)
+    """Return what there is to be told: of all lines, one that stops, or else the newest match."""
+    reason, what, text, others = report.reason, str(report.state), "", 0
+    if reason in (Reason.MATCHED, Reason.STOPPED):
+        text, count = await _found(pane, report, "pattern", given.pattern)
+        stop, _ = await _found(pane, report, "stop_pattern", given.stop_pattern)
+        others = max(0, count - 1)
+        if stop:
+            reason, others = Reason.STOPPED, others if stop == text else count
+        text, what = stop or text, str(reason)
+    elif reason is Reason.INPUT:
+        what = f"awaits {report.state.awaits.value if report.state.awaits else 'input'}"
+    return _News(pane, reason, f"{what} at {report.end}", text, others, passed_bytes)
+
+
+async def _found(pane: Pane, report: Report, name: str, given: str | None) -> tuple[str, int]:
+    """Return the newest line of a report that matches a pattern, and how many do; "" for none."""
+    if given is None:
+        return "", 0
+    pattern = compiled(name, given, is_for_bytes=True)
+    lines, count = await matching_lines(pane.log, report.start, report.end, pattern, 1)
+    if not lines:  # it may be a row of a screen
+        rows = report.excerpt.text.split("\n")
+        lines = [row for row in rows if pattern.search(row.encode())][-1:]
+        count = len(lines)
+    return _around_match("".join(lines), pattern), count
