@@ -263,13 +263,7 @@ def meant(
             if caller.wanted in (str(one.pid), one.directory):
                 return one, "it is named"
         raise WhichServerError(f"There is no server '{caller.wanted}'. {_listed(servers)}")
-    found: list[Server] = []
-    reason = ""
-    for ancestor in ancestors(caller.pid):
-        found = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
-        reason = "it, or its client, has started this"
-        if found:
-            break
+    found, reason = _of_ancestor(servers, caller), "it, or its client, has started this"
     detached = [one for one in servers if one.keep_s is not None]
     if not found:
         found = [one for one in detached if one.cwd == caller.cwd]
@@ -284,14 +278,23 @@ def meant(
         with_pane = [one for one in found if has_pane(one)]
         if len(with_pane) == 1:
             return with_pane[0], "it has a running pane of that name"
-    if len(found) > 1:
-        here = [one for one in found if one.cwd == caller.cwd]
-        found = here if len(here) == 1 else found
+    here = [one for one in found if one.cwd == caller.cwd]
+    if len(here) == 1:
+        found = here
     if len(found) == 1:
         return found[0], reason
     if found and not is_elsewhere:
         raise WhichServerError(f"Several servers can be meant. Name one. {_listed(found)}")
     raise NoServerError(f"No server is yours here. Start one: tmux-debug start{_others(servers)}")
+
+
+def _of_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
+    """Return the servers that are the nearest ancestor of a caller, or whose client is."""
+    for ancestor in ancestors(caller.pid):
+        found = [one for one in servers if ancestor == one.pid or ancestor in one.clients]
+        if found:
+            return found
+    return []
 
 
 def _listed(servers: list[Server]) -> str:
