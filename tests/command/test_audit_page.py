@@ -46,11 +46,14 @@ class Page:
         for key in keys:
             self.tab.keyboard.press(key)
 
-    def rows(self) -> list[str]:
-        """Return the calls that are shown, from above to below."""
+    def rows(self, column: str = "call") -> list[str]:
+        """Return the calls that are shown, from above to below, or another column of them."""
         rows = self.tab.locator(".row").all()
         rows.sort(key=lambda row: float(row.evaluate("row => parseFloat(row.style.top)")))
-        return [row.locator(".call").inner_text() for row in rows]
+        return [row.locator(f".{column}").inner_text() for row in rows]
+
+    def results(self) -> list[str]:
+        return self.rows("result")
 
     def detail(self) -> str:
         return str(self.tab.locator("#detail").inner_text())
@@ -194,20 +197,40 @@ def page_of(desk: Page, shell: Shell, tmp_path: Path) -> Callable[..., Page]:
     return page_of
 
 
-def test_call_whose_command_or_wait_failed_stands_out(page_of: Callable[..., Page]) -> None:
+def test_calls_say_how_they_came_out_and_failures_stand_out(page_of: Callable[..., Page]) -> None:
     page = page_of(
         {"reason": "done", "exit_code": 0},
         {"reason": "done", "exit_code": 3},
         {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"},
+        {"tool": "wait", "pattern": "ready", "reason": "matched"},
         {"tool": "wait", "pattern": "never", "reason": "timed_out"},
+        {"tool": "list_panes"},
     )
 
-    assert "4 calls · 3 failed" in page.tab.locator("#summary").inner_text()
+    assert "6 calls · 3 failed" in page.tab.locator("#summary").inner_text()
+    assert page.results() == [
+        "exited 0",
+        "exited 3",
+        "killed by SIGSEGV",
+        "matched",
+        "timed out",
+        "ok",
+    ]
     page.press("f")
-    assert page.rows() == ["run  exit 3", "run  SIGSEGV", "wait for /never/  timed out"]
+    assert page.results() == ["exited 3", "killed by SIGSEGV", "timed out"]
+    assert page.tab.locator(".row.failed").count() == 3
     page.press("j", "j", "Enter")
-    assert page.tab.locator("#detail .failed").inner_text() == "SIGSEGV"
+    assert page.tab.locator("#detail .failed").inner_text() == "killed by SIGSEGV"
     assert "reason\ndone\nexit code\n139\nsignal\nSIGSEGV" in page.detail()
+
+
+def test_result_is_searched(page_of: Callable[..., Page]) -> None:
+    page = page_of({"command": "a", "reason": "done", "exit_code": 3}, {"command": "b"})
+
+    page.press("/")
+    page.tab.keyboard.type("exited")
+
+    assert page.rows() == ["run a"]
 
 
 ODD: list[object] = [{"toString": 1}, {"toJSON": 1}, [[]], "", None, 1e300, 1e16, -1, True, "a"]

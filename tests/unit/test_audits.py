@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.tools.toolset import TOOLSETS, choose
 from tmux_debug_mcp.viewing import phrases
-from tmux_debug_mcp.viewing.audits import MAX_LINE_BYTES, Damage, Parser, Record, merged
+from tmux_debug_mcp.viewing.audits import (
+    MAX_LINE_BYTES,
+    Damage,
+    Parser,
+    Record,
+    Result,
+    merged,
+)
 from tmux_debug_mcp.viewing.filters import Filter, PaneNames, time_of, tools_of
 from tmux_debug_mcp.viewing.phrases import describe
 from tmux_debug_mcp.viewing.table import duration, local_time
@@ -56,41 +63,74 @@ class TestReading:
 
         assert record.ended_at == datetime(2026, 1, 30, 10, 15, 46, 120_000, UTC).timestamp()
         assert record.began_at == record.ended_at - 1.5
-        assert (record.pane, record.caller, record.result) == ("debug-1", "me", "failed")
+        assert (record.pane, record.caller) == ("debug-1", "me")
         assert record.arguments == {"keys": "a"}
 
     @pytest.mark.parametrize(
-        ("result", "fields"),
+        ("words", "fields"),
         [
-            ("failed", {"ok": False, "reason": "matched"}),
             ("ok", {}),
-            ("ok", {"reason": "matched", "wait_for": "a"}),
-            ("ok", {"reason": "busy"}),
-            ("ok", {"reason": "done", "exit_code": 0}),
-            ("exit 3", {"reason": "done", "exit_code": 3}),
-            ("SIGSEGV", {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"}),
-            ("SIGRTMIN+3", {"reason": "exited", "signal": "SIGRTMIN+3"}),
-            ("timed out", {"reason": "timed_out", "exit_code": 130, "signal": "SIGINT"}),
-            ("timed out", {"reason": "running"}),
-            ("stopped", {"reason": "stopped"}),
-            # The program has ended without what was waited for; or nobody knows how.
-            ("ok", {"reason": "exited", "exit_code": 0}),
-            ("ended", {"reason": "exited", "exit_code": 0, "wait_for": "a"}),
-            ("ended", {"reason": "exited"}),
+            ("matched", {"reason": "matched", "wait_for": "a"}),
+            ("idle", {"reason": "idle", "idle_s": 1}),
+            ("at rest", {"reason": "rest"}),
+            ("busy", {"reason": "busy"}),
+            ("listens", {"reason": "listens", "port": 80}),
+            ("awaits input", {"reason": "input"}),
+            ("awaits input", {"reason": "input", "idle_s": 1}),
+            ("started", {"reason": "started"}),
+            ("shell started", {"reason": "shell_started"}),
+            ("done", {"reason": "done"}),
+            ("exited 0", {"reason": "done", "exit_code": 0}),
+            ("exited 0", {"reason": "exited", "exit_code": 0}),
+            ("matched", {"reason": "matched", "exit_code": 0}),
             # To be killed is what was asked for.
-            ("ok", {"reason": "killed", "signal": "SIGHUP"}),
+            ("killed", {"reason": "killed", "signal": "SIGHUP"}),
             # An argument, and what no server writes.
             ("ok", {"signal": "SIGTERM", "exit_code": 3}),
             ("ok", {"reason": 7, "exit_code": 3}),
-            ("ok", {"reason": "done", "exit_code": True, "signal": ["SIGINT"]}),
-            ("exit 3", {"reason": "", "exit_code": 3, "signal": "\x1b[2J"}),
+            ("ok", {"reason": "\x1b[2J"}),
+            ("done", {"reason": "done", "exit_code": True, "signal": ["SIGINT"]}),
         ],
     )
-    def test_result_is_how_a_call_came_out(self, result: str, fields: dict[str, Any]) -> None:
+    def test_result_of_a_call_that_came_out_as_it_should(
+        self, words: str, fields: dict[str, Any]
+    ) -> None:
         record = record_of("run", **fields)
 
-        assert record.result == result
-        assert Filter(failed_only=True).accepts(record, PaneNames()) == (result != "ok")
+        assert record.result == Result(words, is_failure=False)
+        assert not Filter(failed_only=True).accepts(record, PaneNames())
+
+    @pytest.mark.parametrize(
+        ("words", "fields"),
+        [
+            ("failed", {"ok": False, "reason": "matched"}),
+            ("exited 3", {"reason": "done", "exit_code": 3}),
+            ("exited 3", {"reason": "", "exit_code": 3, "signal": "\x1b[2J"}),
+            ("killed by SIGSEGV", {"reason": "done", "exit_code": 139, "signal": "SIGSEGV"}),
+            ("killed by SIGRTMIN+3", {"reason": "exited", "signal": "SIGRTMIN+3"}),
+            # The program has failed, whatever was waited for.
+            ("exited 7", {"reason": "matched", "exit_code": 7}),
+            ("timed out", {"reason": "timed_out", "exit_code": 130, "signal": "SIGINT"}),
+            ("timed out", {"reason": "running"}),
+            ("timed out", {"reason": "shell_interrupted"}),
+            ("interrupted", {"reason": "interrupted", "exit_code": 130, "signal": "SIGINT"}),
+            ("stopped", {"reason": "stopped"}),
+            ("not sent", {"reason": "not_sent"}),
+            ("flooded", {"reason": "flooded"}),
+            ("given up", {"reason": "given_up"}),
+            ("shell ended", {"reason": "shell_ended"}),
+            ("replaced", {"reason": "replaced"}),
+            # What was waited for has not come; or nobody knows how the program ended.
+            ("no match", {"reason": "input", "wait_for": "a"}),
+            ("ended early", {"reason": "exited", "exit_code": 0, "wait_for": "a"}),
+            ("ended", {"reason": "exited"}),
+        ],
+    )
+    def test_result_of_a_call_that_failed(self, words: str, fields: dict[str, Any]) -> None:
+        record = record_of("run", **fields)
+
+        assert record.result == Result(words, is_failure=True)
+        assert Filter(failed_only=True).accepts(record, PaneNames())
 
     def test_what_came_out_is_no_argument(self) -> None:
         stopped = record_of("stop_process", window_id="@1", signal="SIGTERM")

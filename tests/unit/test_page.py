@@ -140,8 +140,14 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
     # The pane by its id and by its name, no pane, and the same id of another run.
     assert data["lane"] == [0, 0, 1, 0, 2]
     assert [lane["name"] for lane in data["lanes"]] == ["web", "server", "debug-1"]
-    assert [data["texts"][number] for number in data["error"]] == ["", "gone", "", "", "exit 3"]
-    assert data["failures"] == 2
+    assert [data["texts"][number] for number in data["error"]] == ["", "gone", "", "", ""]
+    assert [data["results"][number] for number in data["result"]] == [
+        ["ok", False],
+        ["failed", True],
+        ["ok", False],
+        ["ok", False],
+        ["exited 3", True],
+    ]
 
 
 def test_records_are_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,20 +39,34 @@ _FACTS = frozenset(
     | {"duration_ms", "ok", "error"}
 )
 _OUTCOME = frozenset({"reason", "exit_code", "signal"})
-# Results in words, of reasons that are failures whatever the pane's program did.
+# Results in words, by reason. These are failures, whatever the pane's program did.
 _FAILURES = {
     "timed_out": "timed out",
     "running": "timed out",
     "shell_interrupted": "timed out",
     "stopped": "stopped",
+    "interrupted": "interrupted",
+    "not_sent": "not sent",
     "flooded": "flooded",
     "given_up": "given up",
-    "shell_ended": "ended",
+    "shell_ended": "shell ended",
     "replaced": "replaced",
 }
-# Arguments that name what is waited for.
-_CONDITIONS = ("wait_for", "pattern", "stop_pattern", "idle_s", "port")
-OK = "ok"
+# These are none unless the program has failed.
+_SUCCESSES = {
+    "done": "done",
+    "matched": "matched",
+    "idle": "idle",
+    "rest": "at rest",
+    "busy": "busy",
+    "input": "awaits input",
+    "listens": "listens",
+    "started": "started",
+    "shell_started": "shell started",
+}
+# Arguments that name what is waited for, and those of them that only a line can fulfil.
+_LINES = ("wait_for", "pattern", "stop_pattern")
+_CONDITIONS = (*_LINES, "idle_s", "port")
 _SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
 # What names the pane of a call: the answer, else the arguments of the toolsets.
 _PANE_FIELDS = ("pane_id", "window_id", "session", "target")
@@ -80,6 +94,13 @@ class Damage:
     def __str__(self) -> str:
         """Return a sentence about it."""
         return f"{self.path}, line {self.line}, {self.reason} and is skipped."
+
+
+class Result(NamedTuple):
+    """How a call came out, in a word or a few. The same words are always a failure or never."""
+
+    words: str
+    is_failure: bool
 
 
 class Record(NamedTuple):
@@ -162,29 +183,47 @@ class Record(NamedTuple):
         return _text(self.fields.get("capture"))
 
     @property
-    def result(self) -> str:
-        """How the call came out, in a word or two.
-
-        It is "ok", "failed" where the call was not answered, or how what it ran or waited for
-        failed: "exit 3", "SIGSEGV", "timed out".
-        """
+    def result(self) -> Result:
+        """How the call came out: why it was answered, or how what it ran or waited for failed."""
         if not self.is_answered:
-            return "failed"
+            return Result("failed", is_failure=True)
+        if not self._has_outcome:
+            return Result("ok", is_failure=False)
         fields = self.fields
-        reason = fields.get("reason")
-        if not self._has_outcome or reason == "killed":  # which is what was asked for
-            return OK
-        if reason in _FAILURES:
-            return _FAILURES[reason]
-        signal, exit_code = _text(fields.get("signal")), fields.get("exit_code")
+        reason, exit_code = fields["reason"], fields.get("exit_code")
+        if reason == "killed":  # which is what was asked for
+            return Result("killed", is_failure=False)
+        failure = _FAILURES.get(reason) or self._ending or self._unfulfilled
+        if failure:
+            return Result(failure, is_failure=True)
+        if reason in ("done", "exited") and self._has_exit_code:
+            return Result(f"exited {exit_code}", is_failure=False)
+        return Result(_SUCCESSES.get(reason, "ok"), is_failure=False)
+
+    @property
+    def _ending(self) -> str:
+        """How the program failed, "" if it did not or has not ended."""
+        signal, exit_code = _text(self.fields.get("signal")), self.fields.get("exit_code")
         if _SIGNAL.fullmatch(signal):
-            return signal
-        has_code = type(exit_code) is int and exit_code >= 0
-        if has_code and exit_code:
-            return f"exit {exit_code}"
-        names_condition = any(name in fields for name in _CONDITIONS)
-        ended_early = reason == "exited" and (names_condition or not has_code)
-        return "ended" if ended_early else OK
+            return f"killed by {signal}"
+        return f"exited {exit_code}" if self._has_exit_code and exit_code else ""
+
+    @property
+    def _unfulfilled(self) -> str:
+        """How a wait has ended without what it was for, "" if it has not."""
+        reason = self.fields["reason"]
+        if reason == "input" and any(name in self.fields for name in _LINES):
+            return "no match"
+        if reason != "exited":
+            return ""
+        if not self._has_exit_code:
+            return "ended"
+        return "ended early" if any(name in self.fields for name in _CONDITIONS) else ""
+
+    @property
+    def _has_exit_code(self) -> bool:
+        exit_code = self.fields.get("exit_code")
+        return type(exit_code) is int and exit_code >= 0
 
     @property
     def _has_outcome(self) -> bool:

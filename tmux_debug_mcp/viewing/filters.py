@@ -9,7 +9,7 @@ from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.verbs.registry import TOOLS
 from tmux_debug_mcp.vt.printable import visible
 
-from .audits import OK, Record
+from .audits import Record
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)([smhdw])(?: ago)?")
@@ -79,7 +79,7 @@ class Filter:
         """Tell whether a call is wanted."""
         if record.ended_at < self.since:
             return False
-        if self.failed_only and record.result == OK:
+        if self.failed_only and not record.result.is_failure:
             return False
         if self.tools and record.tool not in self.tools:
             return False

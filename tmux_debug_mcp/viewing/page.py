@@ -25,7 +25,7 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
 
-from .audits import OK, Record
+from .audits import Record, Result
 from .filters import MAKING
 from .logs import Cast
 from .phrases import describe
@@ -109,15 +109,17 @@ class _Page:
         self._lanes: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
         self._named: dict[tuple[str, str], int] = {}
-        # Phrases and errors, each once, with their places.
+        # Phrases and errors, and results, each once, with their places.
         self._texts = {"": 0}
+        self._results: dict[Result, int] = {}
         # Of each call: when it began in milliseconds since the epoch; how long it took, -1 where
-        # that is not on record; the places of its pane, of its phrase, and of its error or of how
-        # else it failed, 0 if it did not.
+        # that is not on record; and the places of its pane, of its phrase, of its result and of
+        # its error, 0 where it has none.
         self._began: list[float] = []
         self._took: list[float] = []
         self._lane: list[int] = []
         self._call: list[int] = []
+        self._result: list[int] = []
         self._error: list[int] = []
         self._embedded: dict[str, int] = {}  # captures, by the numbers of calls
         self._part: list[bytes] = []
@@ -151,8 +153,8 @@ class _Page:
         self._began.append(record.began_at * 1000)
         self._took.append(-1.0 if record.duration_s is None else record.duration_s * 1000)
         self._call.append(self._text(describe(record)))
-        error = "" if record.result == OK else record.error or record.result
-        self._error.append(self._text(error))
+        self._result.append(self._results.setdefault(record.result, len(self._results)))
+        self._error.append(self._text(record.error))
         if record.capture:
             self._add_capture(record.capture)
         self._part.append(record.data.strip())
@@ -223,11 +225,12 @@ class _Page:
                 "took": [round(took, 1) for took in self._took],
                 "lane": self._lane,
                 "call": self._call,
+                "results": list(map(tuple, self._results)),
+                "result": self._result,
                 "error": self._error,
                 "captures": self._embedded,
                 "clock": clock,
                 "duration": max(ends, default=clock) - clock,
-                "failures": sum(1 for error in self._error if error),
                 "perPart": _PER_PART,
             }
         )

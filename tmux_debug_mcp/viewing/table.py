@@ -14,15 +14,16 @@ from rich.text import Text
 
 from tmux_debug_mcp.vt.printable import visible, visible_json
 
-from .audits import OK, Record
+from .audits import Record
 from .filters import PaneNames
 from .phrases import describe
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
-_PLAIN = "{:<19}  {}  {:>7}  {:<9}  {}\n"
+# "killed by SIGKILL" has 17 characters; a terminal folds it.
+_PLAIN = "{:<19}  {}  {:>7}  {:<17}  {}\n"
 _PANE_WIDTH = 10
 # In cells. The last column has the rest of the terminal.
-_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 9}
+_WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 12}
 _GAP = 2
 # The cells that a terminal must have for a column to be shown.
 _NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
@@ -75,7 +76,7 @@ class PlainOutput:
         if record.error:
             phrase = f"{phrase}  error: {visible(record.error)}"
         took = duration(record.duration_s)
-        self._write_row(f"{day} {moment}", visible(record.pane), took, record.result, phrase)
+        self._write_row(f"{day} {moment}", visible(record.pane), took, record.result.words, phrase)
 
     def flush(self) -> None:
         """Print what is kept."""
@@ -107,11 +108,12 @@ class TableOutput:
         if day != self._day:
             self._day = day
             self._table.add_row(*[""] * (len(self._columns) - 1), Text(day, "bold"))
+        result = record.result
         cells = {
             "TIME": Text(moment, "dim"),
             "PANE": Text(visible(record.pane), "cyan"),
             "TOOK": Text(duration(record.duration_s), "dim"),
-            "RESULT": Text(record.result, "green" if record.result == OK else "bold red"),
+            "RESULT": Text(result.words, "bold red" if result.is_failure else "green"),
             "CALL": self._call(record),
         }
         self._table.add_row(*(cells[name] for name in self._columns))

@@ -4,7 +4,7 @@
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const data = read("data");
-const { lanes, texts, began, took, lane, call, error, clock } = data;
+const { lanes, texts, results, began, took, lane, call, result, error, clock } = data;
 const count = began.length;
 
 const element = (id) => document.getElementById(id);
@@ -53,7 +53,9 @@ function duration(ms) {
 }
 
 const end = (number) => began[number] + Math.max(0, took[number]);
-const failed = (number) => error[number] !== 0;
+const resultOf = (number) => results[result[number]][0];
+const failed = (number) => results[result[number]][1];
+const failures = result.filter((_, number) => failed(number)).length;
 const laneName = (number) => lanes[lane[number]].name;
 
 // The list: only the rows in view are in the document.
@@ -73,8 +75,9 @@ function drawRow(place) {
   row.append(make("span", "time", timeOf(began[number])));
   row.append(make("span", "took", duration(took[number])));
   row.append(make("span", "pane", laneName(number)));
+  row.append(make("span", "result", resultOf(number)));
   const words = make("span", "call", texts[call[number]]);
-  if (failed(number)) words.append(make("span", "error", `  ${texts[error[number]]}`));
+  if (error[number]) words.append(make("span", "error", `  ${texts[error[number]]}`));
   row.append(words);
   row.addEventListener("click", () => open(place));
   return row;
@@ -114,8 +117,8 @@ const lowered = []; // the texts in lower case, made when they are searched firs
 
 function matches(number, words) {
   const parts = [call[number], error[number]].map((text) => (lowered[text] ??= texts[text].toLowerCase()));
-  const name = laneName(number).toLowerCase();
-  return words.every((word) => parts[0].includes(word) || parts[1].includes(word) || name.includes(word));
+  parts.push(laneName(number).toLowerCase(), resultOf(number).toLowerCase());
+  return words.every((word) => parts.some((part) => part.includes(word)));
 }
 
 function filter() {
@@ -129,10 +132,10 @@ function filter() {
   }
   selected = before < 0 ? -1 : shown.indexOf(before);
   if (selected < 0) close();
-  const failures = onlyFailures || words.length ? `${shown.length} of ` : "";
+  const chosen = onlyFailures || words.length ? `${shown.length} of ` : "";
   const day = dateFormat.format(new Date(clock));
   element("summary").textContent =
-    `${day} · ${failures}${count} calls · ${data.failures} failed · ${lanes.length} panes`;
+    `${day} · ${chosen}${count} calls · ${failures} failed · ${lanes.length} panes`;
   list.scrollTop = 0;
   redrawList();
   drawLanes();
@@ -199,7 +202,7 @@ function fillDetail() {
   button.setAttribute("aria-label", "Close");
   button.addEventListener("click", () => { close(); drawList(); list.focus(); });
   const parts = [button, make("h2", "", texts[call[number]]), facts];
-  if (failed(number)) parts.push(make("p", "failed", texts[error[number]]));
+  if (failed(number)) parts.push(make("p", "failed", texts[error[number]] || resultOf(number)));
   const capture = data.captures[number];
   if (capture !== undefined) {
     parts.push(make("h3", "", `What it returned (${fields.capture})`));
