@@ -224,6 +224,23 @@ def test_calls_say_how_they_came_out_and_failures_stand_out(page_of: Callable[..
     assert "reason\ndone\nexit code\n139\nsignal\nSIGSEGV" in page.detail()
 
 
+def test_common_directory_is_said_once(page_of: Callable[..., Page]) -> None:
+    page = page_of(
+        {"command": "a", "cwd": "/srv/shop"},
+        {"command": "b", "cwd": "/srv/shop"},
+        {"command": "c", "cwd": "/srv/shop/src"},
+        {"command": "d", "cwd": "/opt"},
+    )
+
+    assert page.rows() == ["run a", "run b", "run c, in ./src", "run d, in /opt"]
+    assert page.tab.locator("#summary").inner_text().endswith(" · in /srv/shop")
+    page.press("End", "Enter")
+    assert "directory\n/opt" in page.detail()
+    page.press("/")
+    page.tab.keyboard.type("/srv/shop")
+    assert page.rows() == ["run a", "run b", "run c, in ./src"]
+
+
 def test_result_is_searched(page_of: Callable[..., Page]) -> None:
     page = page_of({"command": "a", "reason": "done", "exit_code": 3}, {"command": "b"})
 

@@ -217,6 +217,35 @@ def test_plain_lines_are_whole_and_aligned(shell: Shell, audit: Path) -> None:
     )
 
 
+def test_directory_stands_where_it_changes(shell: Shell, audit: Path) -> None:
+    home, other, missing = "/srv/shop", "/srv/shop/src", "/srv/none"
+    audit.write_text(
+        record(1, command="a", cwd=home)
+        + record(2, command="b")
+        + record(3, command="c", cwd=f"{home}/")
+        + record(4, command="d", cwd=missing, ok=False, error="no")
+        + record(5, command="e", cwd=home)
+        + record(6, command="f", cwd=other)
+        + record(7, command="g", cwd=other)
+        + record(8, command="h", cwd=home)
+    )
+    told = [
+        f"run a, in {home}",
+        "run b",
+        "run c",
+        f"run d, in {missing}",
+        "run e",
+        f"run f, in {other}",
+        "run g",
+        f"run h, in {home}",
+    ]
+
+    lines = shell.out("audit", "audit.log").splitlines()[1:]
+    assert [line[61:].removesuffix("  error: no") for line in lines] == told
+    drawn_calls = [line[45:] for line in drawn(in_terminal(shell, "audit.log"))]
+    assert [line for line in drawn_calls if line.startswith("run")] == told
+
+
 def test_times_are_local(shell: Shell, audit: Path) -> None:
     audit.write_text(record(1, command="a"))
 

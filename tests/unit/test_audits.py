@@ -146,6 +146,13 @@ class TestReading:
         assert record.duration_s is None
         assert record.began_at == record.ended_at
 
+    @pytest.mark.parametrize(
+        ("directory", "cwd"),
+        [("/srv", "/srv/"), ("/", "/"), ("src", "src"), ("", ""), ("", None), ("", 7)],
+    )
+    def test_directory_of_a_call(self, directory: str, cwd: object) -> None:
+        assert record_of("run", cwd=cwd).directory == directory
+
     def test_panes_of_a_call_are_found_in_the_words_of_every_toolset(self) -> None:
         assert record_of("wait", pane_id=["web", "db"]).pane == "web, db"
         assert record_of("close_tab", window_id="@3").pane == "@3"
@@ -307,6 +314,15 @@ class TestWords:
         assert describe(record_of("send_keys", keys="C-c"), "web") == "send web: C-c"
         assert describe(record_of("kill_pane"), "web") == "kill web"
         assert describe(record_of("wait", pattern="a"), "web") == "wait web for /a/"
+
+    def test_directory_is_told_as_it_is_given(self) -> None:
+        call = record_of("create_pane", command="make", cwd="/srv/shop", size="80x24")
+
+        assert describe(call) == "create make, in /srv/shop, size=80x24"
+        assert describe(call, directory="./src") == "create make, in ./src, size=80x24"
+        assert describe(call, directory="") == "create make, size=80x24"
+        # What is no directory is an argument like any other.
+        assert describe(record_of("run", command="a", cwd=7), directory="") == "run a, in 7"
 
     def test_every_tool_is_told_in_words(self) -> None:
         tools = {

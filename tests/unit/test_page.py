@@ -92,7 +92,7 @@ def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str
 
     scripts = written(
         tmp_path,
-        record(command=hostile, name=hostile, caller=hostile, pane_id=hostile),
+        record(command=hostile, name=hostile, caller=hostile, pane_id=hostile, cwd=hostile),
         record(ok=False, error=hostile, tool=hostile, capture="c.txt"),
         captures=captures,
     )
@@ -106,6 +106,8 @@ def test_what_is_on_record_is_data_and_nothing_else(tmp_path: Path, hostile: str
     assert json.loads(scripts.data["capture-0"]) == hostile
     for text in json.loads(scripts.data["data"])["texts"]:
         assert text.isprintable()
+    for directory in json.loads(scripts.data["data"])["directories"]:
+        assert directory["path"].isprintable()
 
 
 def test_title_is_text(tmp_path: Path) -> None:
@@ -148,6 +150,30 @@ def test_columns_say_when_where_and_how_calls_ended(tmp_path: Path) -> None:
         ["ok", False],
         ["exited 3", True],
     ]
+
+
+def test_most_common_directory_is_said_once(tmp_path: Path) -> None:
+    given = ["/srv/shop", "/srv/shop/src", "/srv/shop/", "", "/opt", "/srv/shopping"]
+    calls = [record(cwd=cwd) for cwd in given]
+    failed = [record(cwd="/no", ok=False)] * 3
+    data = json.loads(written(tmp_path, *calls, *failed).data["data"])
+
+    assert data["directory"] == "/srv/shop"
+    shown = [data["directories"][number]["shown"] for number in data["where"]]
+    assert shown == ["", "./src", "", "", "/opt", "/srv/shopping", *["/no"] * 3]
+    # They are searched by the whole path.
+    assert data["directories"][data["where"][1]]["path"] == "/srv/shop/src"
+    assert {data["texts"][number] for number in data["call"]} == {"create true"}
+
+
+@pytest.mark.parametrize(("given", "shown"), [([], []), (["/"] * 2 + ["/srv"], ["", "", "/srv"])])
+def test_root_and_no_directory_are_said_as_they_are(
+    tmp_path: Path, given: list[str], shown: list[str]
+) -> None:
+    data = json.loads(written(tmp_path, *(record(cwd=cwd) for cwd in given)).data["data"])
+
+    assert data["directory"] == (given[0] if given else "")
+    assert [data["directories"][number]["shown"] for number in data["where"]] == shown
 
 
 def test_records_are_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

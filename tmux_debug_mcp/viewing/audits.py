@@ -154,6 +154,12 @@ class Record(NamedTuple):
         return {name: value for name, value in self.fields.items() if name not in facts}
 
     @property
+    def directory(self) -> str:
+        """The directory that the call named, without a slash at its end; "" if it named none."""
+        path = _text(self.fields.get("cwd"))
+        return path.rstrip("/") or path[:1]
+
+    @property
     def duration_s(self) -> float | None:
         """How long the call took, None where that is not on record or can't be."""
         duration_ms = self.fields.get("duration_ms")

@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
@@ -112,13 +113,17 @@ class _Page:
         # Phrases and errors, and results, each once, with their places.
         self._texts = {"": 0}
         self._results: dict[Result, int] = {}
+        # The same of directories, and how many calls each has.
+        self._directories = {"": 0}
+        self._calls_in: Counter[str] = Counter()
         # Of each call: when it began in milliseconds since the epoch; how long it took, -1 where
-        # that is not on record; and the places of its pane, of its phrase, of its result and of
-        # its error, 0 where it has none.
+        # that is not on record; and the places of its pane, of its phrase, of its directory, of its
+        # result and of its error, 0 where it has none.
         self._began: list[float] = []
         self._took: list[float] = []
         self._lane: list[int] = []
         self._call: list[int] = []
+        self._where: list[int] = []
         self._result: list[int] = []
         self._error: list[int] = []
         self._embedded: dict[str, int] = {}  # captures, by the numbers of calls
@@ -152,7 +157,11 @@ class _Page:
         self._lane.append(self._lane_of(record))
         self._began.append(record.began_at * 1000)
         self._took.append(-1.0 if record.duration_s is None else record.duration_s * 1000)
-        self._call.append(self._text(describe(record)))
+        self._call.append(self._text(describe(record, directory="")))
+        directory = record.directory
+        self._where.append(self._directories.setdefault(directory, len(self._directories)))
+        if directory and record.is_answered:
+            self._calls_in[directory] += 1
         self._result.append(self._results.setdefault(record.result, len(self._results)))
         self._error.append(self._text(record.error))
         if record.capture:
@@ -216,6 +225,11 @@ class _Page:
     def _facts(self) -> bytes:
         """Return what the page's script reads of all calls."""
         clock = min(self._began, default=0.0)
+        [(common, _)] = self._calls_in.most_common(1) or [("", 0)]
+        directories = [
+            {"path": visible(path), "shown": visible(_below(common, path))}
+            for path in self._directories
+        ]
         ends = [at + max(0.0, took) for at, took in zip(self._began, self._took, strict=True)]
         return orjson.dumps(
             {
@@ -225,6 +239,9 @@ class _Page:
                 "took": [round(took, 1) for took in self._took],
                 "lane": self._lane,
                 "call": self._call,
+                "directory": visible(common),
+                "directories": directories,
+                "where": self._where,
                 "results": list(map(tuple, self._results)),
                 "result": self._result,
                 "error": self._error,
@@ -251,6 +268,13 @@ def _capture(directory: Path | None, name: str) -> bytes | None:
             return file.read(MAX_CAPTURES_BYTES + 1)
     except (OSError, UnicodeEncodeError):
         return None
+
+
+def _below(common: str, path: str) -> str:
+    """Return a directory as calls name it beside the one that most calls have, "" for that one."""
+    if path == common:
+        return ""
+    return f".{path.removeprefix(common)}" if path.startswith(f"{common}/") else path
 
 
 def _asset(name: str) -> str:

@@ -38,12 +38,17 @@ def _text(value: object) -> str:
         return repr(value)
 
 
-def describe(record: Record, name: str = "") -> str:
+def describe(record: Record, name: str = "", directory: str | None = None) -> str:
     """Return what a call did.
 
-    `name` is that of its pane, "" if it has none or the pane stands beside the phrase.
+    `name` is that of its pane, "" if it has none or the pane stands beside the phrase. `directory`
+    stands for the one that the call named: "" says nothing of it, and None says it as it is.
     """
-    arguments = record.arguments
+    arguments = dict(record.arguments)
+    if record.directory:
+        arguments["cwd"] = record.directory if directory is None else directory
+    if arguments.get("cwd") == "":
+        del arguments["cwd"]
     # The name of a tool in words, whether it is written as `list_tabs` or `listTabs`.
     words = re.sub("(?<=[a-z])[A-Z]", lambda capital: f" {capital[0].lower()}", record.tool)
     head = _VERBS.get(record.tool) or words.replace("_", " ")

@@ -34,6 +34,23 @@ _MAX_ROWS = 200
 _MINUTE_S = 60
 
 
+class _Phrases:
+    """The phrases of a table's calls. They say a directory only where it changes."""
+
+    def __init__(self, names: PaneNames) -> None:
+        self._names = names
+        self._directory = ""
+
+    def of(self, record: Record) -> str:
+        """Return the phrase of the next call, which is safe to print."""
+        directory = record.directory
+        is_said = directory == self._directory
+        if directory and record.is_answered:
+            self._directory = directory
+        name = self._names.of(record, record.pane)
+        return visible(describe(record, name, "" if is_said else directory))
+
+
 class JsonOutput:
     """Prints the lines of calls as they are in the audit.
 
@@ -61,7 +78,7 @@ class PlainOutput:
 
     def __init__(self, file: BinaryIO, names: PaneNames) -> None:
         self._file = file
-        self._names = names
+        self._phrases = _Phrases(names)
         self._has_head = False
 
     def show(self, record: Record) -> None:
@@ -70,7 +87,7 @@ class PlainOutput:
             self._has_head = True
             self._write_row(*_COLUMNS)
         day, moment = local_time(record.ended_at)
-        phrase = visible(_phrase(record, self._names))
+        phrase = self._phrases.of(record)
         if record.caller:
             phrase = f"{phrase}  by {visible(record.caller)}"
         if record.error:
@@ -92,7 +109,7 @@ class TableOutput:
 
     def __init__(self, console: Console, names: PaneNames) -> None:
         self._console = console
-        self._names = names
+        self._phrases = _Phrases(names)
         self._day = ""
         self._has_head = False
         self._columns: list[str] = []
@@ -147,7 +164,7 @@ class TableOutput:
         return table
 
     def _call(self, record: Record) -> Text:
-        text = Text(_cut(visible(_phrase(record, self._names))))
+        text = Text(_cut(self._phrases.of(record)))
         if record.caller:
             text.append(f"  by {visible(record.caller)}", "dim")
         if record.error:
@@ -186,10 +203,6 @@ def duration(seconds: float | None) -> str:
     if hours < 100:  # noqa: PLR2004
         return f"{hours}h {minutes:02d}m"
     return f"{seconds / 86_400:.3g} d"
-
-
-def _phrase(record: Record, names: PaneNames) -> str:
-    return describe(record, names.of(record, record.pane))
 
 
 def _cut(text: str) -> str:

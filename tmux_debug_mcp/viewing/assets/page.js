@@ -4,7 +4,7 @@
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const data = read("data");
-const { lanes, texts, results, began, took, lane, call, result, error, clock } = data;
+const { lanes, texts, directories, results, began, took, lane, call, where, result, error, clock } = data;
 const count = began.length;
 
 const element = (id) => document.getElementById(id);
@@ -55,6 +55,10 @@ function duration(ms) {
 const end = (number) => began[number] + Math.max(0, took[number]);
 const resultOf = (number) => results[result[number]][0];
 const failed = (number) => results[result[number]][1];
+const directoryOf = (number) => {
+  const { shown: directory } = directories[where[number]];
+  return directory && `, in ${directory}`;
+};
 const failures = result.filter((_, number) => failed(number)).length;
 const laneName = (number) => lanes[lane[number]].name;
 
@@ -76,7 +80,7 @@ function drawRow(place) {
   row.append(make("span", "took", duration(took[number])));
   row.append(make("span", "pane", laneName(number)));
   row.append(make("span", "result", resultOf(number)));
-  const words = make("span", "call", texts[call[number]]);
+  const words = make("span", "call", texts[call[number]] + directoryOf(number));
   if (error[number]) words.append(make("span", "error", `  ${texts[error[number]]}`));
   row.append(words);
   row.addEventListener("click", () => open(place));
@@ -117,7 +121,9 @@ const lowered = []; // the texts in lower case, made when they are searched firs
 
 function matches(number, words) {
   const parts = [call[number], error[number]].map((text) => (lowered[text] ??= texts[text].toLowerCase()));
-  parts.push(laneName(number).toLowerCase(), resultOf(number).toLowerCase());
+  for (const part of [laneName(number), resultOf(number), directories[where[number]].path]) {
+    parts.push(part.toLowerCase());
+  }
   return words.every((word) => parts.some((part) => part.includes(word)));
 }
 
@@ -135,7 +141,8 @@ function filter() {
   const chosen = onlyFailures || words.length ? `${shown.length} of ` : "";
   const day = dateFormat.format(new Date(clock));
   element("summary").textContent =
-    `${day} · ${chosen}${count} calls · ${failures} failed · ${lanes.length} panes`;
+    `${day} · ${chosen}${count} calls · ${failures} failed · ${lanes.length} panes` +
+    (data.directory && ` · in ${data.directory}`);
   list.scrollTop = 0;
   redrawList();
   drawLanes();
@@ -194,6 +201,7 @@ function fillDetail() {
   fact(facts, "pane", laneName(number));
   fact(facts, "at", `${dateFormat.format(new Date(clock + began[number]))} ${timeOf(began[number])}`);
   if (took[number] >= 0) fact(facts, "took", duration(took[number]));
+  fact(facts, "directory", fields.cwd);
   for (const name of ["caller", "cursor", "reason", "exit_code", "signal"]) {
     fact(facts, name.replace("_", " "), fields[name]);
   }
