@@ -1,6 +1,8 @@
 """The page of audits in a real browser: Chromium without a window."""
 
+import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +24,16 @@ PHONE: "ViewportSize" = {"width": 390, "height": 844}
 PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => {
   resolve(document.getElementById("lanes").toDataURL());
 }))"""
+
+# Has the texts of the timeline noted, with their left and right ends, from the next frame on.
+NOTE_TEXTS = """() => {
+  const pen = CanvasRenderingContext2D.prototype;
+  const { fillText } = pen;
+  pen.fillText = function (text, x, y) {
+    (window.noted ??= []).push([text, x, x + this.measureText(text).width]);
+    fillText.call(this, text, x, y);
+  };
+}"""
 
 
 class Page:
@@ -166,6 +178,27 @@ def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
     assert box
     page.tab.mouse.click(box["x"] + 140 + (box["width"] - 140) * 0.02 + 2, box["y"] + 22 + 12)
     assert "create web" in page.detail()
+
+
+@pytest.mark.parametrize("milliseconds", [10_020, 10_400, 1000])
+def test_last_time_of_the_timeline_is_not_cut_off(
+    page_of: Callable[..., Page], milliseconds: int
+) -> None:
+    page = page_of(
+        {"ts": "2026-01-30T10:15:46.000Z"},
+        {"ts": f"2026-01-30T10:15:{46 + milliseconds / 1000:06.3f}Z"},
+    )
+    page.tab.evaluate(NOTE_TEXTS)
+    page.press("0")
+    page.timeline()
+
+    noted: list[tuple[str, float, float]] = page.tab.evaluate("noted")
+    times = [text for text in noted if ":15:" in text[0]]
+    last = 46 + milliseconds // 1000
+    assert re.search(rf":{last}(?:[.,]0)?$", times[-1][0])
+    assert times[-1][2] <= DESKTOP["width"]
+    for (_, _, right), (_, left, _) in itertools.pairwise(times):
+        assert right < left
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

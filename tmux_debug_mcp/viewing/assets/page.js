@@ -317,6 +317,7 @@ function paintAxis(pen, width, height) {
   pen.textBaseline = "middle";
   pen.lineWidth = 1;
   const offset = clock % step;
+  let free = 0; // where the last label ends
   for (let at = Math.ceil((first + offset) / step) * step - offset; at < last; at += step) {
     const x = Math.round(xOf(at, width)) + 0.5;
     pen.strokeStyle = colour("--line");
@@ -325,8 +326,12 @@ function paintAxis(pen, width, height) {
     pen.lineTo(x, height);
     pen.stroke();
     pen.fillStyle = colour("--faint");
-    const text = timeOf(at);
-    pen.fillText(step >= 1000 ? text.replace(/[.,]\d$/, "") : text, x + 4, AXIS / 2);
+    const text = step >= 1000 ? timeOf(at).replace(/[.,]\d$/, "") : timeOf(at);
+    const size = pen.measureText(text).width;
+    const left = Math.min(x + 4, width - size - 4);
+    if (left < free) continue;
+    pen.fillText(text, left, AXIS / 2);
+    free = left + size + 8;
   }
 }
 
