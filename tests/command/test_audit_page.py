@@ -35,6 +35,12 @@ NOTE_TEXTS = """() => {
   };
 }"""
 
+LABELS = 140  # what the names of the lanes take of the timeline's width
+
+
+def lane_middle(lane: int) -> float:
+    return 22 + 24 * lane + 12
+
 
 class Page:
     """A page in a tab. Whatever it says on the console, asks or loads is noted."""
@@ -70,9 +76,27 @@ class Page:
     def detail(self) -> str:
         return str(self.tab.locator("#detail").inner_text())
 
+    def title(self) -> str:
+        """Return the call in words, of which details are shown."""
+        return str(self.tab.locator("#detail h2").inner_text(timeout=10_000))
+
     def timeline(self) -> str:
         """Return the picture of the timeline, once it has been painted."""
         return str(self.tab.evaluate(PAINTED))
+
+    def click_lane(self, lane: int, place: float) -> None:
+        """Click into the timeline: in a lane, at a place from 0, its left end, to 1."""
+        box = self.tab.locator("#lanes").bounding_box()
+        assert box
+        left = box["x"] + LABELS
+        self.tab.mouse.click(left + (box["width"] - LABELS) * place, box["y"] + lane_middle(lane))
+
+    def lane_is_in_view(self, lane: int) -> bool:
+        seen = self.tab.locator("#timeline").bounding_box()
+        box = self.tab.locator("#lanes").bounding_box()
+        assert seen
+        assert box
+        return 0 <= box["y"] + lane_middle(lane) - seen["y"] <= seen["height"]
 
     def width(self) -> int:
         return int(self.tab.evaluate("document.documentElement.scrollWidth"))
@@ -166,7 +190,6 @@ def test_keys_move_open_and_close(page: Page) -> None:
 
 
 def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
-    canvas = page.tab.locator("#lanes")
     before = page.timeline()
     page.press("+", "l")
     assert page.timeline() != before
@@ -174,10 +197,66 @@ def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
     assert page.timeline() == before
 
     # The first call is at the left end of the first lane.
-    box = canvas.bounding_box()
-    assert box
-    page.tab.mouse.click(box["x"] + 140 + (box["width"] - 140) * 0.02 + 2, box["y"] + 22 + 12)
+    page.click_lane(0, 0.021)
     assert "create web" in page.detail()
+
+
+def three_calls(page_of: Callable[..., Page]) -> Page:
+    """Return a page of short calls of three panes, at its beginning, a third and its end."""
+    return page_of(
+        *(
+            {"ts": f"2026-01-30T10:{at}:00Z", "pane_id": pane, "command": pane, "duration_ms": 9}
+            for at, pane in (("10", "a"), ("13", "b"), ("19", "c"))
+        )
+    )
+
+
+@pytest.mark.parametrize("moves", [[], ["h"] * 9, ["l"] * 9])
+def test_plus_zooms_to_the_selected_call(page_of: Callable[..., Page], moves: list[str]) -> None:
+    page = three_calls(page_of)
+
+    page.press("j", "j", "+", "+", *moves, "+", "+")
+
+    page.timeline()
+    page.click_lane(1, 0.5)
+    assert page.title() == "run b"
+
+
+def test_minus_keeps_the_selected_call_where_it_is(page_of: Callable[..., Page]) -> None:
+    page = three_calls(page_of)
+
+    page.press("j", "j", "+", "+", "+", "+", "-", "-")
+
+    page.timeline()
+    page.click_lane(1, 0.5)
+    assert page.title() == "run b"
+
+
+@pytest.mark.parametrize(("key", "lane", "place"), [("Home", 0, 0.032), ("End", 2, 0.968)])
+def test_plus_keeps_the_first_and_the_last_call_in_view(
+    page_of: Callable[..., Page], key: str, lane: int, place: float
+) -> None:
+    page = three_calls(page_of)
+    before = page.timeline()
+
+    page.press(key, "+")
+
+    assert page.timeline() != before
+    page.click_lane(lane, place)
+    assert page.detail()
+
+
+def test_lane_of_the_selected_call_is_scrolled_into_view(page_of: Callable[..., Page]) -> None:
+    page = page_of(*({"pane_id": f"pane-{number}"} for number in range(40)))
+
+    page.timeline()
+    page.press("End")
+    assert page.lane_is_in_view(39)
+    page.press("Home")
+    assert page.lane_is_in_view(0)
+    page.tab.locator("#timeline").evaluate("timeline => { timeline.scrollTop = 400; }")
+    page.press("+")
+    assert page.lane_is_in_view(0)
 
 
 @pytest.mark.parametrize("milliseconds", [10_020, 10_400, 1000])

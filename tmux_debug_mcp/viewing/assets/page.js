@@ -54,6 +54,7 @@ function duration(ms) {
 
 const end = (number) => began[number] + Math.max(0, took[number]);
 const resultOf = (number) => results[result[number]][0];
+const middleOf = (number) => (began[number] + end(number)) / 2;
 const failed = (number) => results[result[number]][1];
 const directoryOf = (number) => {
   const { shown: directory } = directories[where[number]];
@@ -400,11 +401,27 @@ function zoom(factor, around = (first + last) / 2) {
   show(around - (around - first) * factor, around + (last - around) * factor);
 }
 
+// The selected call stays in the middle.
+function zoomToSelected(factor) {
+  if (selected < 0) return zoom(factor);
+  const half = ((last - first) * factor) / 2;
+  const middle = middleOf(shown[selected]);
+  show(middle - half, middle + half);
+  revealLane(shown[selected]);
+}
+
 function reveal(number) {
+  revealLane(number);
   if (began[number] >= first && end(number) <= last) return;
-  const span = Math.max(last - first, (end(number) - began[number]) * 1.2);
-  const middle = (began[number] + end(number)) / 2;
-  show(middle - span / 2, middle + span / 2);
+  const half = Math.max(last - first, (end(number) - began[number]) * 1.2) / 2;
+  show(middleOf(number) - half, middleOf(number) + half);
+}
+
+function revealLane(number) {
+  const box = canvas.parentElement;
+  const above = lane[number] * laneHeight(); // the axis stays in view, if there is room
+  const bottom = AXIS + above + laneHeight();
+  box.scrollTop = Math.max(bottom - box.clientHeight, Math.min(above, box.scrollTop));
 }
 
 function hit(x, y) {
@@ -478,9 +495,9 @@ const KEYS = {
   Enter: () => open(Math.max(0, selected)),
   "/": () => search.focus(),
   f: () => element("failures").click(),
-  "+": () => zoom(0.6),
-  "=": () => zoom(0.6),
-  "-": () => zoom(1 / 0.6),
+  "+": () => zoomToSelected(0.6),
+  "=": () => zoomToSelected(0.6),
+  "-": () => zoomToSelected(1 / 0.6),
   0: showAll,
   h: () => show(first - (last - first) / 5, last - (last - first) / 5),
   l: () => show(first + (last - first) / 5, last + (last - first) / 5),
