@@ -78,7 +78,7 @@ class Page:
 
     def title(self) -> str:
         """Return the call in words, of which details are shown."""
-        return str(self.tab.locator("#detail h2").inner_text(timeout=10_000))
+        return str(self.tab.locator("#detail h2").inner_text())
 
     def timeline(self) -> str:
         """Return the picture of the timeline, once it has been painted."""
@@ -199,6 +199,60 @@ def test_timeline_can_be_zoomed_and_clicked(page: Page) -> None:
     # The first call is at the left end of the first lane.
     page.click_lane(0, 0.021)
     assert "create web" in page.detail()
+
+
+def test_recording_of_a_wide_pane_is_legible(page: Page) -> None:
+    page.tab.locator(".row", has_text="echo listening").click()
+    page.tab.get_by_text("Play the pane from here").click()
+    # The pane has 200 columns, which the detail of a call has no room for.
+    page.tab.wait_for_function("() => document.querySelector('.ap-player')?.offsetWidth >= 200 * 7")
+
+    # It has 50 rows, which do not overlap.
+    assert page.tab.locator(".ap-term-text").evaluate("text => text.clientHeight >= 50 * 14")
+    box = page.tab.locator("#detail .player")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert page.width() <= DESKTOP["width"]
+    assert page.tab.locator("#detail").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_call_can_have_the_whole_window(page: Page) -> None:
+    detail = page.tab.locator("#detail")
+    page.press("j", "Enter")
+    page.tab.get_by_text("Play the pane from here").click()
+    page.tab.wait_for_selector(".ap-player")
+    narrow = detail.bounding_box()
+
+    page.press("w")
+    wide = detail.bounding_box()
+    assert narrow
+    assert wide
+    assert wide["width"] == DESKTOP["width"] > narrow["width"]
+    assert wide["height"] > narrow["height"]
+    # The next calls have it, too, until it is closed.
+    page.press("j")
+    assert "create client" in page.title()
+    assert detail.bounding_box() == wide
+    page.press("Escape", "Enter")
+    assert detail.bounding_box() == narrow
+    page.tab.get_by_role("button", name="Whole window").click()
+    assert detail.bounding_box() == wide
+
+
+@pytest.mark.parametrize("width", [800, 1280, 1920])
+def test_calls_can_be_read_beside_the_selected_one(page: Page, width: int) -> None:
+    page.tab.set_viewport_size({"width": width, "height": 800})
+    page.press("j", "Enter")
+    page.tab.wait_for_function("""() => {
+        const [call] = document.querySelectorAll('[aria-selected="true"] .call');
+        return call.clientWidth >= 350;
+    }""")
+
+    selected = page.tab.locator('[aria-selected="true"]').bounding_box()
+    seen = page.tab.locator("#list").bounding_box()
+    page.tab.set_viewport_size(DESKTOP)
+    assert selected
+    assert seen
+    assert seen["y"] <= selected["y"] <= seen["y"] + seen["height"] - selected["height"]
 
 
 def three_calls(page_of: Callable[..., Page]) -> Page:

@@ -35,6 +35,15 @@ function make(tag, className, text) {
   return made;
 }
 
+function makeButton(text, label, action) {
+  const button = make("button", "", text);
+  button.type = "button";
+  button.title = label;
+  button.setAttribute("aria-label", label);
+  button.addEventListener("click", action);
+  return button;
+}
+
 const timeFormat = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
@@ -65,8 +74,8 @@ const laneName = (number) => lanes[lane[number]].name;
 
 // The list: only the rows in view are in the document.
 
-const rowHeight = () => (narrow.matches ? 54 : 30);
 const rows = new Map(); // the rows in the document, by their places
+let height = 30; // of a row, which has two lines where the list is narrow
 
 function drawRow(place) {
   const number = shown[place];
@@ -76,7 +85,7 @@ function drawRow(place) {
   row.setAttribute("aria-selected", String(place === selected));
   row.setAttribute("aria-posinset", String(place + 1));
   row.setAttribute("aria-setsize", String(shown.length));
-  row.style.top = `${place * rowHeight()}px`;
+  row.style.top = `${place * height}px`;
   row.append(make("span", "time", timeOf(began[number])));
   row.append(make("span", "took", duration(took[number])));
   row.append(make("span", "pane", laneName(number)));
@@ -89,7 +98,6 @@ function drawRow(place) {
 }
 
 function drawList() {
-  const height = rowHeight();
   space.style.height = `${shown.length * height}px`;
   const from = Math.max(0, Math.floor(list.scrollTop / height) - 10);
   const to = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 10);
@@ -106,6 +114,19 @@ function drawList() {
       space.append(row);
     }
   }
+}
+
+function fitList() {
+  const isNarrow = list.clientWidth < 760;
+  height = isNarrow ? 54 : 30;
+  list.classList.toggle("narrow", isNarrow);
+  redrawList();
+  if (selected >= 0) scrollToSelected();
+}
+
+function scrollToSelected() {
+  const top = selected * height;
+  list.scrollTop = Math.max(top + height - list.clientHeight, Math.min(top, list.scrollTop));
 }
 
 function redrawList() {
@@ -155,11 +176,7 @@ function select(place, reveals = true) {
   if (!shown.length) return;
   rows.get(selected)?.setAttribute("aria-selected", "false");
   selected = Math.max(0, Math.min(shown.length - 1, place));
-  const top = selected * rowHeight();
-  if (top < list.scrollTop) list.scrollTop = top;
-  if (top + rowHeight() > list.scrollTop + list.clientHeight) {
-    list.scrollTop = top + rowHeight() - list.clientHeight;
-  }
+  scrollToSelected();
   drawList();
   rows.get(selected)?.setAttribute("aria-selected", "true");
   list.setAttribute("aria-activedescendant", `row-${selected}`);
@@ -176,7 +193,12 @@ function open(place) {
 
 function close() {
   detail.hidden = true;
+  detail.classList.remove("wide");
   detail.replaceChildren();
+}
+
+function toggleWide() {
+  if (!detail.hidden) detail.classList.toggle("wide");
 }
 
 const PER_PART = data.perPart;
@@ -206,11 +228,12 @@ function fillDetail() {
   for (const name of ["caller", "cursor", "reason", "exit_code", "signal"]) {
     fact(facts, name.replace("_", " "), fields[name]);
   }
-  const button = make("button", "close", "×");
-  button.type = "button";
-  button.setAttribute("aria-label", "Close");
-  button.addEventListener("click", () => { close(); drawList(); list.focus(); });
-  const parts = [button, make("h2", "", texts[call[number]]), facts];
+  const buttons = make("div", "buttons");
+  buttons.append(
+    makeButton("⤢", "Whole window", toggleWide),
+    makeButton("×", "Close", () => { close(); drawList(); list.focus(); }),
+  );
+  const parts = [buttons, make("h2", "", texts[call[number]]), facts];
   if (failed(number)) parts.push(make("p", "failed", texts[error[number]] || resultOf(number)));
   const capture = data.captures[number];
   if (capture !== undefined) {
@@ -256,17 +279,26 @@ function printedMeanwhile(number) {
 
 function playerFor(number, cast) {
   const box = make("div", "player");
-  const button = make("button", "", "Play the pane from here");
-  button.type = "button";
-  button.addEventListener("click", () => {
+  const label = "Play the pane from here";
+  const button = makeButton(label, label, () => {
     const { text, began_at: start } = read(`cast-${cast}`);
     const startAt = Math.max(0, (clock + began[number]) / 1000 - start);
-    button.remove();
+    const screen = make("div", "screen");
+    screen.style.setProperty("--columns", columnsOf(text));
+    button.replaceWith(screen);
     const options = { startAt, autoPlay: true, fit: "width", preload: true };
-    AsciinemaPlayer.create({ data: text }, box, options);
+    AsciinemaPlayer.create({ data: text }, screen, options);
+    box.scrollIntoView({ block: "nearest" });
   });
   box.append(make("h3", "", "The pane's terminal"), button);
   return box;
+}
+
+// How wide the terminal of a recording ever was.
+function columnsOf(text) {
+  let { width } = JSON.parse(text.split("\n", 1)[0]);
+  for (const [, columns] of text.matchAll(/^\[[^,]+,"r","(\d+)x/gm)) width = Math.max(width, columns);
+  return width;
 }
 
 // The timeline
@@ -488,8 +520,8 @@ const KEYS = {
   k: () => select(selected - 1),
   ArrowDown: () => select(selected + 1),
   ArrowUp: () => select(selected - 1),
-  PageDown: () => select(selected + Math.floor(list.clientHeight / rowHeight())),
-  PageUp: () => select(selected - Math.floor(list.clientHeight / rowHeight())),
+  PageDown: () => select(selected + Math.floor(list.clientHeight / height)),
+  PageUp: () => select(selected - Math.floor(list.clientHeight / height)),
   Home: () => select(0),
   End: () => select(shown.length - 1),
   Enter: () => open(Math.max(0, selected)),
@@ -503,6 +535,7 @@ const KEYS = {
   l: () => show(first + (last - first) / 5, last + (last - first) / 5),
   ArrowLeft: () => KEYS.h(),
   ArrowRight: () => KEYS.l(),
+  w: toggleWide,
   "?": () => element("help").showModal(),
   Escape: () => {
     if (!detail.hidden) {
@@ -542,7 +575,8 @@ element("failures").addEventListener("click", () => {
 });
 element("help-button").addEventListener("click", () => element("help").showModal());
 list.addEventListener("scroll", drawList);
-addEventListener("resize", () => { redrawList(); drawLanes(); });
+new ResizeObserver(fitList).observe(list);
+addEventListener("resize", drawLanes);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawLanes);
 
 showAll();
