@@ -3,11 +3,15 @@
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+
+from tmux_debug_mcp.viewing.audits import Parser, Record
+from tmux_debug_mcp.viewing.logs import Cast
+from tmux_debug_mcp.viewing.page import write
 
 from .conftest import Shell
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("audit page")
 
 EVIL = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)>\u202e"
+SHOWN = EVIL.replace("\u202e", "\\u202e")
+RUN = "20260130T101546-4711"
 DESKTOP: "ViewportSize" = {"width": 1280, "height": 800}
 PHONE: "ViewportSize" = {"width": 390, "height": 844}
 # Behind the frame that a change has asked for, as frames come in the order they are asked for.
@@ -75,6 +81,12 @@ class Page:
 
     def detail(self) -> str:
         return str(self.tab.locator("#detail").inner_text())
+
+    def search(self, text: str) -> None:
+        """Type into the search, and wait until all has been searched."""
+        self.press("/")
+        self.tab.locator("#search").fill(text)
+        self.tab.wait_for_selector("#list[aria-busy=false]")
 
     def title(self) -> str:
         """Return the call in words, of which details are shown."""
@@ -164,17 +176,16 @@ def test_call_shows_what_it_returned_and_what_was_printed_meanwhile(page: Page) 
 
 
 def test_search_and_failures_filter(page: Page) -> None:
-    page.press("/")
-    page.tab.keyboard.type("CLIENT echo")
+    page.search("CLIENT then")
     assert page.rows() == ["send 'echo request', then Enter, until /^request/"]
-    assert "1 of 5 calls" in page.tab.locator("#summary").inner_text()
+    assert "1 of 5 calls · 0 lines of output" in page.tab.locator("#summary").inner_text()
 
     page.press("Escape", "f")
     [failed] = page.rows()
     assert failed.startswith("capture")
-    page.press("f", "/")
-    page.tab.keyboard.type("nothing like it")
-    assert page.tab.get_by_text("No call matches.").is_visible()
+    page.press("f")
+    page.search("nothing like it")
+    assert page.tab.get_by_text("Nothing matches.").is_visible()
 
 
 def test_keys_move_open_and_close(page: Page) -> None:
@@ -402,16 +413,217 @@ def test_common_directory_is_said_once(page_of: Callable[..., Page]) -> None:
     assert page.tab.locator("#summary").inner_text().endswith(" · in /srv/shop")
     page.press("End", "Enter")
     assert "directory\n/opt" in page.detail()
-    page.press("/")
-    page.tab.keyboard.type("/srv/shop")
+    page.search("/srv/shop")
     assert page.rows() == ["run a", "run b", "run c, in ./src"]
+
+
+@pytest.fixture
+def recorded(desk: Page, tmp_path: Path) -> Callable[..., Page]:
+    """Return what opens a page of calls of `web`, with what they returned and what it printed.
+
+    What it printed are texts by the seconds since the first call.
+    """
+
+    def recorded(returned: Sequence[str], printed: Sequence[tuple[float, str]] = ()) -> Page:
+        usual = {"tool": "run", "ok": True, "pane_id": "web", "run": RUN, "command": "make"}
+        parser = Parser(Path("a.jsonl"))
+        records: list[Record] = []
+        for second, text in enumerate(returned):
+            (tmp_path / f"{second}.txt").write_text(text)
+            ts = f"2026-01-30T10:{15 + second // 60}:{second % 60:02d}Z"
+            line = json.dumps({"ts": ts, **usual, "capture": f"{second}.txt"})
+            found = parser.feed(line.encode() + b"\n")
+            records += [one for one in found if isinstance(one, Record)]
+        lines = [json.dumps({"version": 2, "width": 80, "height": 24})]
+        lines += [json.dumps([at, "o", text]) for at, text in printed]
+        cast = Cast("\n".join(lines), records[0].ended_at, [at for at, _ in printed])
+        write(records, tmp_path / "page.html", "a", tmp_path, lambda *_: cast if printed else None)
+        return desk.open(tmp_path / "page.html")
+
+    return recorded
+
+
+def test_search_finds_what_calls_returned(recorded: Callable[..., Page]) -> None:
+    page = recorded(["", "hello\n" * 200 + "a glass of Sherbet, please", "none"])
+
+    page.search("SHERBET glass")
+
+    assert page.rows() == ["run make  a glass of Sherbet, please"]
+    assert "1 of 3 calls · 0 failed" in page.tab.locator("#summary").inner_text()
+    page.press("Enter", "j", "Enter")
+    marks = page.tab.locator("#detail mark")
+    assert marks.all_inner_texts() == ["glass", "Sherbet"]
+    mark, pre, detail = (
+        page.tab.locator(f"#detail{part}").first.bounding_box() for part in (" mark", " pre", "")
+    )
+    assert mark
+    for box in (pre, detail):
+        assert box
+        assert box["y"] <= mark["y"] <= box["y"] + box["height"] - mark["height"]
+
+
+def test_word_of_the_call_and_word_of_its_output_are_found_together(
+    recorded: Callable[..., Page],
+) -> None:
+    page = recorded(["sherbet", "none"])
+
+    page.search("make sherbet")
+    assert page.rows() == ["run make  sherbet"]
+    page.search("fake sherbet")
+    assert page.rows() == []
+
+
+PRINTED = [
+    (1.0, "one\r\n"),
+    (2.0, "a \x1b[1;31msher\x1b[0mbet\r\nand so"),
+    (3.0, " on\r\n"),
+    (30.0, "later\r\n"),
+    (31.0, "\x1b[2J\x1b[H"),
+]
+
+
+def test_search_finds_what_was_printed_and_shows_the_screen_then(
+    recorded: Callable[..., Page],
+) -> None:
+    page = recorded(["x", "y", "sherbet", "z"], PRINTED)
+
+    page.search("sherbet")
+
+    # In the order of time, each with its pane.
+    assert page.rows() == ["a sherbet", "run make  sherbet"]
+    assert page.rows("pane") == ["web", "web"]
+    assert page.rows("time")[0] == page.rows("time")[1]
+    assert "1 of 4 calls · 1 line of output" in page.tab.locator("#summary").inner_text()
+    page.tab.locator(".row").first.click()
+    assert page.title() == "a sherbet"
+    page.tab.wait_for_function(
+        "() => document.querySelector('.ap-term-text')?.textContent.includes('a sherbet')"
+    )
+    screen = page.tab.locator(".ap-term-text").inner_text()
+    assert "one" in screen
+    assert "later" not in screen
+    assert "one\na sherbet\nand so on\nlater" in page.detail()
+    # The next call has its own moment.
+    page.press("j")
+    assert page.title() == "run make"
+    page.press("k")
+    assert page.title() == "a sherbet"
+    page.tab.get_by_role("button", name="Show the screen then").click()
+    page.tab.wait_for_selector(".ap-player")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "found"),
+    [
+        # Cut anywhere, also within a sequence and a line ending.
+        (["a sher", "bet\r", "\nb"], ["a sherbet"]),
+        (["sher\x1b[3", "1mbet\x1b", "[0m\r\n"], ["sherbet"]),
+        # Typed and grown later.
+        ([*"sherbet", "s"], ["sherbet"]),
+        (["sherbet", " again", " and again\r\n"], ["sherbet"]),
+        (["sherbet\r\nsherbet\r\n"], ["sherbet", "sherbet"]),
+        # A program that draws moves the cursor.
+        (["x\x1b[5;1Hsherbet\x1b[6;1Hy"], ["sherbet"]),
+        (["10 %\rsherbet\r20 %"], ["sherbet"]),
+        (["she\x1b[1Crbet", "\r\n\x1b]0;sherbet\x07"], []),
+    ],
+)
+def test_lines_are_found_however_they_were_printed(
+    recorded: Callable[..., Page], pieces: list[str], found: list[str]
+) -> None:
+    page = recorded(["x"], [(number / 4, piece) for number, piece in enumerate(pieces, 1)])
+
+    page.search("sherbet")
+
+    assert page.rows() == found
+
+
+def test_name_of_a_pane_alone_finds_none_of_its_lines(recorded: Callable[..., Page]) -> None:
+    page = recorded(["x"], PRINTED)
+
+    page.search("web")
+    assert page.rows() == ["run make"]
+    page.search("web sherbet")
+    assert page.rows() == ["a sherbet"]
+
+
+def test_failures_are_calls_and_not_lines(recorded: Callable[..., Page]) -> None:
+    page = recorded(["sherbet"], PRINTED)
+
+    page.search("sherbet")
+    page.press("Enter", "f")
+
+    assert page.rows() == []
+
+
+def test_found_line_is_in_the_timeline(recorded: Callable[..., Page]) -> None:
+    page = recorded(["x", *[""] * 40], PRINTED)
+    before = page.timeline()
+
+    page.search("later")
+    assert page.timeline() != before
+    page.click_lane(0, 0.02 / 1.04 + 0.75 / 1.04)
+    assert page.title() == "later"
+
+
+def test_hostile_output_is_found_as_text(recorded: Callable[..., Page]) -> None:
+    page = recorded([f"found {EVIL}"], [(1.0, f"found {EVIL}\r\n")])
+
+    page.search("<img")
+    assert page.rows() == [f"run make  found {SHOWN}", f"found {SHOWN}"]
+    page.press("Enter", "j", "Enter")
+    assert page.tab.locator("#detail mark").first.inner_text() == "<img"
+    page.press("j")
+    assert page.title() == f"found {SHOWN}"
+
+    assert page.tab.locator("img").count() == 0
+    assert page.noted == []
+
+
+# Types into the search, and returns whether it goes on.
+TYPE_IN = """(text) => {
+  const search = document.querySelector("#search");
+  search.value = text;
+  search.dispatchEvent(new Event("input"));
+  return document.querySelector("#list").ariaBusy;
+}"""
+
+
+def test_search_of_output_goes_on_behind_what_is_typed(recorded: Callable[..., Page]) -> None:
+    page = recorded(["almond", "sherbet"], PRINTED)
+
+    assert page.tab.evaluate(TYPE_IN, "almond") == "true"
+    assert page.tab.evaluate(TYPE_IN, "sherbet") == "true"
+    page.tab.wait_for_selector("#list[aria-busy=false]")
+    assert page.rows() == ["run make  sherbet", "a sherbet"]
+    assert page.tab.evaluate(TYPE_IN, "almond") == "true"
+    assert page.tab.evaluate(TYPE_IN, "") == "false"
+    assert page.rows() == ["run make", "run make"]
+
+
+def test_long_search_of_output_lets_the_page_go_on(recorded: Callable[..., Page]) -> None:
+    page = recorded(["none"] * 20 + ["sherbet"], [(n / 4, "none\r\n") for n in range(4000)])
+    # Each look at the clock finds that a second has passed.
+    page.tab.evaluate("""() => {
+      let now = 0;
+      performance.now = () => (now += 1000);
+      const wait = setTimeout;
+      window.pauses = 0;
+      window.setTimeout = (...given) => { window.pauses += 1; return wait(...given); };
+    }""")
+
+    assert page.tab.evaluate(TYPE_IN, "sherbet") == "true"
+    page.tab.wait_for_selector("#list[aria-busy=false]")
+
+    # At each capture, and each 500 lines of a recording: read, and searched.
+    assert page.tab.evaluate("pauses") >= 20 + 2 * 4000 / 500
+    assert page.rows() == ["run make  sherbet"]
 
 
 def test_result_is_searched(page_of: Callable[..., Page]) -> None:
     page = page_of({"command": "a", "reason": "done", "exit_code": 3}, {"command": "b"})
 
-    page.press("/")
-    page.tab.keyboard.type("exited")
+    page.search("exited")
 
     assert page.rows() == ["run a"]
 

@@ -15,9 +15,14 @@ const canvas = element("lanes");
 const search = element("search");
 const narrow = matchMedia("(max-width: 700px)");
 
-let shown = []; // the numbers of the calls that the filters leave, in order of their ends
+// What the list has, in order of time: calls, which are numbers, and lines of recordings that the
+// search has found, which are objects: the number of their `lane`, when it was printed (`at`), its
+// `text`, and its `place` among the lines of its lane.
+let shown = [];
 let selected = -1; // a place in `shown`
 let onlyFailures = false;
+let words = []; // what is searched, in lower case
+let pattern = null; // the same as an expression
 let first = 0; // what the timeline shows, in milliseconds since the first call
 let last = 1;
 
@@ -44,6 +49,27 @@ function makeButton(text, label, action) {
   return button;
 }
 
+// Puts a text into an element, with what is searched marked.
+const MOST_MARKS = 1000;
+function fill(parent, text) {
+  let from = 0;
+  let marks = 0;
+  for (const found of pattern ? text.matchAll(pattern) : []) {
+    if ((marks += 1) > MOST_MARKS) break;
+    parent.append(text.slice(from, found.index), make("mark", "", found[0]));
+    from = found.index + found[0].length;
+  }
+  parent.append(text.slice(from));
+  return parent;
+}
+
+// What stands around a word that a text has, in its line.
+function excerpt(text, word) {
+  const at = text.toLowerCase().indexOf(word);
+  const from = Math.max(text.lastIndexOf("\n", at) + 1, at - 60);
+  return visible(text.slice(from, at + 200).trim().split("\n", 1)[0]);
+}
+
 const timeFormat = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
@@ -61,16 +87,19 @@ function duration(ms) {
   return `${Math.floor(ms / 60000)} m ${Math.round((ms % 60000) / 1000)} s`;
 }
 
-const end = (number) => began[number] + Math.max(0, took[number]);
+const isCall = (item) => typeof item === "number";
+const begin = (item) => (isCall(item) ? began[item] : item.at);
+const end = (item) => (isCall(item) ? began[item] + Math.max(0, took[item]) : item.at);
+const middleOf = (item) => (begin(item) + end(item)) / 2;
+const laneOf = (item) => (isCall(item) ? lane[item] : item.lane);
+const laneName = (item) => lanes[laneOf(item)].name;
+const failed = (item) => isCall(item) && results[result[item]][1];
 const resultOf = (number) => results[result[number]][0];
-const middleOf = (number) => (began[number] + end(number)) / 2;
-const failed = (number) => results[result[number]][1];
 const directoryOf = (number) => {
   const { shown: directory } = directories[where[number]];
   return directory && `, in ${directory}`;
 };
 const failures = result.filter((_, number) => failed(number)).length;
-const laneName = (number) => lanes[lane[number]].name;
 
 // The list: only the rows in view are in the document.
 
@@ -78,21 +107,29 @@ const rows = new Map(); // the rows in the document, by their places
 let height = 30; // of a row, which has two lines where the list is narrow
 
 function drawRow(place) {
-  const number = shown[place];
-  const row = make("div", failed(number) ? "row failed" : "row");
+  const item = shown[place];
+  const row = make("div", "row");
+  row.classList.toggle("failed", failed(item));
   row.id = `row-${place}`;
   row.setAttribute("role", "option");
   row.setAttribute("aria-selected", String(place === selected));
   row.setAttribute("aria-posinset", String(place + 1));
   row.setAttribute("aria-setsize", String(shown.length));
   row.style.top = `${place * height}px`;
-  row.append(make("span", "time", timeOf(began[number])));
-  row.append(make("span", "took", duration(took[number])));
-  row.append(make("span", "pane", laneName(number)));
-  row.append(make("span", "result", resultOf(number)));
-  const words = make("span", "call", texts[call[number]] + directoryOf(number));
-  if (error[number]) words.append(make("span", "error", `  ${texts[error[number]]}`));
-  row.append(words);
+  row.append(make("span", "time", timeOf(begin(item))));
+  row.append(make("span", "took", isCall(item) ? duration(took[item]) : ""));
+  row.append(make("span", "pane", laneName(item)));
+  row.append(make("span", "result", isCall(item) ? resultOf(item) : "printed"));
+  const told = make("span", "call");
+  if (isCall(item)) {
+    fill(told, texts[call[item]] + directoryOf(item));
+    if (error[item]) told.append(fill(make("span", "error", "  "), texts[error[item]]));
+    if (returned.has(item)) told.append(fill(make("span", "output", "  "), returned.get(item)));
+  } else {
+    fill(told, excerpt(item.text, words.find((word) => item.text.toLowerCase().includes(word))));
+    told.classList.add("output");
+  }
+  row.append(told);
   row.addEventListener("click", () => open(place));
   return row;
 }
@@ -117,7 +154,7 @@ function drawList() {
 }
 
 function fitList() {
-  const isNarrow = list.clientWidth < 760;
+  const isNarrow = list.clientWidth < 820;
   height = isNarrow ? 54 : 30;
   list.classList.toggle("narrow", isNarrow);
   redrawList();
@@ -133,7 +170,7 @@ function redrawList() {
   for (const row of rows.values()) row.remove();
   rows.clear();
   space.querySelector(".none")?.remove();
-  if (!shown.length) space.append(make("p", "none", "No call matches."));
+  if (!shown.length) space.append(make("p", "none", list.ariaBusy === "true" ? "Searching the output…" : "Nothing matches."));
   drawList();
 }
 
@@ -141,34 +178,165 @@ function redrawList() {
 
 const lowered = []; // the texts in lower case, made when they are searched first
 
-function matches(number, words) {
+// The words that a call has neither in its row nor in the path of its directory.
+function missing(number) {
   const parts = [call[number], error[number]].map((text) => (lowered[text] ??= texts[text].toLowerCase()));
   for (const part of [laneName(number), resultOf(number), directories[where[number]].path]) {
     parts.push(part.toLowerCase());
   }
-  return words.every((word) => parts.some((part) => part.includes(word)));
+  return words.filter((word) => !parts.some((part) => part.includes(word)));
 }
 
 function filter() {
-  const before = selected >= 0 ? shown[selected] : -1;
-  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const escaped = words.map((word) => word.replace(/[^\p{L}\p{N}]/gu, "\\$&"));
+  pattern = words.length ? new RegExp(escaped.join("|"), "gi") : null;
+  returned = new Map();
+  printed = [];
+  list.scrollTop = 0;
+  list.ariaBusy = String(words.length > 0);
+  update();
+  searchOutput();
+}
+
+// Lists what the filters leave.
+function update() {
+  const before = selected >= 0 ? shown[selected] : null;
+  const lines = onlyFailures ? [] : printed;
+  let line = 0;
+  let calls = 0;
   shown = [];
   for (let number = 0; number < count; number += 1) {
+    while (line < lines.length && lines[line].at <= end(number)) shown.push(lines[line++]);
     if (onlyFailures && !failed(number)) continue;
-    if (words.length && !matches(number, words)) continue;
+    if (words.length && !returned.has(number) && missing(number).length) continue;
     shown.push(number);
+    calls += 1;
   }
-  selected = before < 0 ? -1 : shown.indexOf(before);
+  shown = shown.concat(lines.slice(line));
+  selected = before === null ? -1 : shown.indexOf(before);
   if (selected < 0) close();
-  const chosen = onlyFailures || words.length ? `${shown.length} of ` : "";
-  const day = dateFormat.format(new Date(clock));
-  element("summary").textContent =
-    `${day} · ${chosen}${count} calls · ${failures} failed · ${lanes.length} panes` +
-    (data.directory && ` · in ${data.directory}`);
-  list.scrollTop = 0;
+  const facts = [
+    dateFormat.format(new Date(clock)),
+    `${onlyFailures || words.length ? `${calls} of ` : ""}${count} calls`,
+  ];
+  if (list.ariaBusy === "true") facts.push("searching the output…");
+  else if (words.length && !onlyFailures && lanes.some((one) => one.cast !== undefined)) {
+    facts.push(`${lines.length} ${lines.length === 1 ? "line" : "lines"} of output`);
+  }
+  facts.push(`${failures} failed`, `${lanes.length} panes`);
+  if (data.directory) facts.push(`in ${data.directory}`);
+  element("summary").textContent = facts.join(" · ");
   redrawList();
   drawLanes();
 }
+
+// The search of output. It goes on behind the page's other work, until something else is searched.
+
+let returned = new Map(); // of calls whose captures were found, by their numbers: what was found
+let printed = []; // the lines of recordings that were found
+let searches = 0;
+const SLICE = 20; // milliseconds
+const MOST_LINES = 1000; // of each pane
+
+async function searchOutput() {
+  searches += 1;
+  const mine = searches;
+  if (!words.length) return;
+  let until = 0;
+  for (const _ of finding()) {
+    if (performance.now() < until) continue;
+    await new Promise((resolve) => { setTimeout(resolve); });
+    if (mine !== searches) return;
+    until = performance.now() + SLICE;
+  }
+  list.ariaBusy = "false";
+  update();
+}
+
+// Finds what is searched, and yields now and then.
+function* finding() {
+  yield;
+  for (const [key, capture] of Object.entries(data.captures)) {
+    yield;
+    const number = Number(key);
+    const wanted = missing(number);
+    if (!wanted.length) continue;
+    const text = read(`capture-${capture}`);
+    const low = text.toLowerCase();
+    if (wanted.every((word) => low.includes(word))) returned.set(number, excerpt(text, wanted[0]));
+  }
+  for (let number = 0; number < lanes.length; number += 1) {
+    if (lanes[number].cast === undefined) continue;
+    yield* reading(number);
+    yield* findingLines(number);
+  }
+  printed.sort((one, other) => one.at - other.at);
+}
+
+function* findingLines(number) {
+  const name = lanes[number].name.toLowerCase();
+  let isFound = false;
+  let found = 0;
+  for (const [place, line] of linesOf(number).entries()) {
+    if (place % 500 === 0) yield;
+    const low = line.text.toLowerCase();
+    const has = (word) => low.includes(word);
+    const wasFound = line.grows && isFound;
+    isFound = words.some(has) && words.every((word) => has(word) || name.includes(word));
+    if (!isFound || wasFound) continue;
+    printed.push({ lane: number, place, ...line });
+    if ((found += 1) === MOST_LINES) return;
+  }
+}
+
+// The lines of a recording as text, each with when it was printed. One that a later piece of output
+// has gone on with is there once more: it `grows`.
+
+const FORWARD = /\u001b\[[0-9]*C/g;
+// The end of a line, or a move to another one.
+const BREAKS = /\r*\n|\r|\u001b\[[0-9;]*[ABE-HJdf]|\u001b\[\?1049[hl]/g;
+const SEQUENCES = /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b\[[0-?]*[ -/]*[@-~]|\u001b[ -/]*[0-~]/g;
+// What may go on in the next piece of output.
+const BEGUN = /(?:\r+|\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]{0,4096}\u001b?|[ -/]*)?)$/;
+const LONGEST = 1000;
+const recordings = new Map(); // lines that were read, by the numbers of their lanes
+
+function* reading(number) {
+  if (recordings.has(number)) return;
+  const { text, began_at: start } = read(`cast-${lanes[number].cast}`);
+  const lines = [];
+  let begun = "";
+  let unfinished = "";
+  for (const [count, event] of text.split("\n").entries()) {
+    if (count % 500 === 0) yield;
+    if (!count || !event) continue; // the head, and the end
+    const [seconds, kind, output] = JSON.parse(event);
+    if (kind !== "o") continue;
+    const at = (start + seconds) * 1000 - clock;
+    const raw = begun + output;
+    begun = raw.match(BEGUN)?.[0] ?? "";
+    const plain = raw.slice(0, raw.length - begun.length).replace(FORWARD, " ").replace(BREAKS, "\n");
+    const pieces = plain.replace(SEQUENCES, "").split("\n");
+    const grows = unfinished.trim() !== "";
+    const before = unfinished;
+    pieces[0] = before + pieces[0];
+    unfinished = pieces.at(-1).length > LONGEST ? "" : pieces.at(-1);
+    for (const [place, line] of pieces.entries()) {
+      if (!line.trim() || (!place && line === before)) continue;
+      lines.push({ at, text: line, grows: !place && grows });
+    }
+  }
+  recordings.set(number, lines);
+}
+
+function linesOf(number) {
+  for (const _ of reading(number));
+  return recordings.get(number);
+}
+
+const textOf = (lines) =>
+  lines.filter((_, place) => !lines[place + 1]?.grows).map((line) => line.text).join("\n");
 
 // The selected call
 
@@ -189,12 +357,13 @@ function open(place) {
   detail.hidden = false;
   select(place);
   drawList();
+  if (!isCall(shown[selected])) detail.querySelector(".player button").click();
 }
 
 function close() {
   detail.hidden = true;
   detail.classList.remove("wide");
-  detail.replaceChildren();
+  showDetail();
 }
 
 function toggleWide() {
@@ -218,76 +387,86 @@ function fact(facts, name, value) {
 }
 
 function fillDetail() {
-  const number = shown[selected];
-  const fields = record(number);
+  const item = shown[selected];
   const facts = make("dl");
-  fact(facts, "pane", laneName(number));
-  fact(facts, "at", `${dateFormat.format(new Date(clock + began[number]))} ${timeOf(began[number])}`);
-  if (took[number] >= 0) fact(facts, "took", duration(took[number]));
-  fact(facts, "directory", fields.cwd);
-  for (const name of ["caller", "cursor", "reason", "exit_code", "signal"]) {
-    fact(facts, name.replace("_", " "), fields[name]);
-  }
+  fact(facts, "pane", laneName(item));
+  fact(facts, "at", `${dateFormat.format(new Date(clock + begin(item)))} ${timeOf(begin(item))}`);
   const buttons = make("div", "buttons");
   buttons.append(
     makeButton("⤢", "Whole window", toggleWide),
     makeButton("×", "Close", () => { close(); drawList(); list.focus(); }),
   );
-  const parts = [buttons, make("h2", "", texts[call[number]]), facts];
-  if (failed(number)) parts.push(make("p", "failed", texts[error[number]] || resultOf(number)));
-  const capture = data.captures[number];
-  if (capture !== undefined) {
-    parts.push(make("h3", "", `What it returned (${fields.capture})`));
-    parts.push(make("pre", "", visible(read(`capture-${capture}`))));
-  }
-  const cast = lanes[lane[number]].cast;
-  if (cast !== undefined) parts.push(playerFor(number, cast));
-  parts.push(...printedMeanwhile(number));
-  parts.push(make("h3", "", "The record"), make("pre", "", visible(JSON.stringify(fields, null, 2))));
+  if (isCall(item)) showDetail(buttons, make("h2", "", texts[call[item]]), facts, ...aboutCall(item, facts));
+  else showDetail(buttons, make("h2", "", visible(item.text.trim())), facts, ...aboutLine(item));
+  if (returned.has(item)) detail.querySelector("mark")?.scrollIntoView({ block: "nearest" });
+}
+
+let player = null;
+function showDetail(...parts) {
+  player?.dispose();
+  player = null;
   detail.replaceChildren(...parts);
   detail.scrollTop = 0;
 }
+
+function aboutCall(number, facts) {
+  const fields = record(number);
+  if (took[number] >= 0) fact(facts, "took", duration(took[number]));
+  fact(facts, "directory", fields.cwd);
+  for (const name of ["caller", "cursor", "reason", "exit_code", "signal"]) {
+    fact(facts, name.replace("_", " "), fields[name]);
+  }
+  const parts = [];
+  if (failed(number)) parts.push(make("p", "failed", texts[error[number]] || resultOf(number)));
+  const capture = data.captures[number];
+  if (capture !== undefined) {
+    parts.push(...output(`What it returned (${fields.capture})`, read(`capture-${capture}`)));
+  }
+  if (lanes[lane[number]].cast !== undefined) {
+    parts.push(playerFor(lane[number], began[number], "Play the pane from here", true));
+  }
+  parts.push(...printedMeanwhile(number));
+  parts.push(make("h3", "", "The record"), make("pre", "", visible(JSON.stringify(fields, null, 2))));
+  return parts;
+}
+
+function aboutLine(line) {
+  const around = linesOf(line.lane).slice(Math.max(0, line.place - 20), line.place + 20);
+  return [
+    playerFor(line.lane, line.at, "Show the screen then", false),
+    ...output("Printed around it", textOf(around)),
+  ];
+}
+
+const output = (title, text) => [make("h3", "", title), fill(make("pre"), visible(text))];
 
 // What the panes whose logs were kept have printed from a call to its answer. Their output was looked
 // at every 250 ms.
 const LATE = 250;
 const MOST = 4000;
-const SEQUENCES = /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b\[[0-?]*[ -/]*[@-~]|\u001b[ -/]*[0-~]|\r(?=\n)/g;
 
 function printedMeanwhile(number) {
-  const from = clock + began[number];
-  const to = clock + end(number) + LATE;
-  const found = [];
-  for (const one of lanes) {
-    if (!one.printed?.some((at) => at >= from && at <= to)) continue;
-    const { text, began_at: start } = read(`cast-${one.cast}`);
-    let printed = "";
-    for (const line of text.split("\n").slice(1)) {
-      if (!line) continue;
-      const [at, kind, output] = JSON.parse(line);
-      const ms = (start + at) * 1000;
-      if (kind === "o" && ms >= from && ms <= to) printed += output;
-      if (ms > to || printed.length > 20 * MOST) break;
-    }
-    const plain = printed.replace(SEQUENCES, "").trim();
-    if (!plain) continue;
-    const cut = plain.length > MOST ? `${plain.slice(0, MOST)}…` : plain;
-    found.push(make("h3", "", `Printed meanwhile in ${one.name}`), make("pre", "", visible(cut)));
-  }
-  return found;
+  const isMeanwhile = (at) => at >= began[number] && at <= end(number) + LATE;
+  return lanes.flatMap((one, place) => {
+    if (!one.printed?.some((at) => isMeanwhile(at - clock))) return [];
+    const text = textOf(linesOf(place).filter((line) => isMeanwhile(line.at)));
+    if (!text) return [];
+    const cut = text.length > MOST ? `${text.slice(0, MOST)}…` : text;
+    return output(`Printed meanwhile in ${one.name}`, cut);
+  });
 }
 
-function playerFor(number, cast) {
+function playerFor(number, at, label, autoPlay) {
   const box = make("div", "player");
-  const label = "Play the pane from here";
   const button = makeButton(label, label, () => {
-    const { text, began_at: start } = read(`cast-${cast}`);
-    const startAt = Math.max(0, (clock + began[number]) / 1000 - start);
+    const { text, began_at: start } = read(`cast-${lanes[number].cast}`);
+    // What was printed at that time is there already.
+    const startAt = Math.max(0, (clock + at) / 1000 - start + 0.001);
     const screen = make("div", "screen");
     screen.style.setProperty("--columns", columnsOf(text));
     button.replaceWith(screen);
-    const options = { startAt, autoPlay: true, fit: "width", preload: true };
-    AsciinemaPlayer.create({ data: text }, screen, options);
+    const options = { startAt, autoPlay, poster: `npt:${startAt}`, fit: "width", preload: true };
+    player = AsciinemaPlayer.create({ data: text }, screen, options);
     box.scrollIntoView({ block: "nearest" });
   });
   box.append(make("h3", "", "The pane's terminal"), button);
@@ -369,31 +548,30 @@ function paintAxis(pen, width, height) {
 }
 
 function paintBars(pen, width) {
-  const normal = colour("--bar");
-  const bad = colour("--fail");
-  const drawn = new Float64Array(lanes.length * 2).fill(-1e9); // how far bars reach already
+  const colours = ["--bar", "--fail", "--found"].map(colour); // calls, failures, and lines of output
+  const drawn = new Float64Array(lanes.length * 3).fill(-1e9); // how far bars reach already
   pen.save();
   pen.beginPath();
   pen.rect(labelWidth(), 0, width, canvas.height);
   pen.clip();
   paintMarks(pen, width);
-  for (const number of shown) {
-    if (began[number] > last || end(number) < first) continue;
-    const kind = lane[number] * 2 + Number(failed(number));
-    const left = xOf(began[number], width);
-    const right = Math.max(left + 2, xOf(end(number), width));
+  for (const item of shown) {
+    if (begin(item) > last || end(item) < first) continue;
+    const kind = laneOf(item) * 3 + (isCall(item) ? Number(failed(item)) : 2);
+    const left = xOf(begin(item), width);
+    const right = Math.max(left + 2, xOf(end(item), width));
     if (right <= drawn[kind] + 0.5) continue;
     drawn[kind] = right;
-    pen.fillStyle = failed(number) ? bad : normal;
-    pen.fillRect(left, barTop(lane[number]), right - left, BAR);
+    pen.fillStyle = colours[kind % 3];
+    pen.fillRect(left, barTop(laneOf(item)), right - left, BAR);
   }
   if (selected >= 0) {
-    const number = shown[selected];
-    const left = xOf(began[number], width);
-    const right = Math.max(left + 2, xOf(end(number), width));
+    const item = shown[selected];
+    const left = xOf(begin(item), width);
+    const right = Math.max(left + 2, xOf(end(item), width));
     pen.strokeStyle = colour("--text");
     pen.lineWidth = 2;
-    pen.strokeRect(left - 2, barTop(lane[number]) - 2, right - left + 4, BAR + 4);
+    pen.strokeRect(left - 2, barTop(laneOf(item)) - 2, right - left + 4, BAR + 4);
   }
   pen.restore();
 }
@@ -442,16 +620,16 @@ function zoomToSelected(factor) {
   revealLane(shown[selected]);
 }
 
-function reveal(number) {
-  revealLane(number);
-  if (began[number] >= first && end(number) <= last) return;
-  const half = Math.max(last - first, (end(number) - began[number]) * 1.2) / 2;
-  show(middleOf(number) - half, middleOf(number) + half);
+function reveal(item) {
+  revealLane(item);
+  if (begin(item) >= first && end(item) <= last) return;
+  const half = Math.max(last - first, (end(item) - begin(item)) * 1.2) / 2;
+  show(middleOf(item) - half, middleOf(item) + half);
 }
 
-function revealLane(number) {
+function revealLane(item) {
   const box = canvas.parentElement;
-  const above = lane[number] * laneHeight(); // the axis stays in view, if there is room
+  const above = laneOf(item) * laneHeight(); // the axis stays in view, if there is room
   const bottom = AXIS + above + laneHeight();
   box.scrollTop = Math.max(bottom - box.clientHeight, Math.min(above, box.scrollTop));
 }
@@ -461,10 +639,10 @@ function hit(x, y) {
   const width = canvas.clientWidth;
   let best = -1;
   let nearest = 6;
-  shown.forEach((number, place) => {
-    if (lane[number] !== row) return;
-    const left = xOf(began[number], width);
-    const right = Math.max(left + 2, xOf(end(number), width));
+  shown.forEach((item, place) => {
+    if (laneOf(item) !== row) return;
+    const left = xOf(begin(item), width);
+    const right = Math.max(left + 2, xOf(end(item), width));
     const away = x < left ? left - x : Math.max(0, x - right);
     if (away < nearest || (away === nearest && best >= 0)) {
       nearest = away;
@@ -553,8 +731,10 @@ document.addEventListener("keydown", (event) => {
   if (event.target.closest(".ap-player, .ap-wrapper")) return;
   if (event.target === search) {
     if (event.key === "Escape" || event.key === "Enter") {
-      if (event.key === "Escape") search.value = "";
-      filter();
+      if (event.key === "Escape") {
+        search.value = "";
+        filter();
+      }
       list.focus();
       event.preventDefault();
     }
@@ -571,7 +751,8 @@ search.addEventListener("input", filter);
 element("failures").addEventListener("click", () => {
   onlyFailures = !onlyFailures;
   element("failures").setAttribute("aria-pressed", String(onlyFailures));
-  filter();
+  list.scrollTop = 0;
+  update();
 });
 element("help-button").addEventListener("click", () => element("help").showModal());
 list.addEventListener("scroll", drawList);
