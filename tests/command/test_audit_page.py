@@ -178,7 +178,8 @@ def test_call_shows_what_it_returned_and_what_was_printed_meanwhile(page: Page) 
 def test_search_and_failures_filter(page: Page) -> None:
     page.search("CLIENT then")
     assert page.rows() == ["send 'echo request', then Enter, until /^request/"]
-    assert "1 of 5 calls · 0 lines of output" in page.tab.locator("#summary").inner_text()
+    summary = page.tab.locator("#summary").inner_text()
+    assert "1 of 5 calls · 1 failed · 3 panes · 0 lines of output" in summary
 
     page.press("Escape", "f")
     [failed] = page.rows()
@@ -493,7 +494,8 @@ def test_search_finds_what_was_printed_and_shows_the_screen_then(
     assert page.rows() == ["a sherbet", "run make  sherbet"]
     assert page.rows("pane") == ["web", "web"]
     assert page.rows("time")[0] == page.rows("time")[1]
-    assert "1 of 4 calls · 1 line of output" in page.tab.locator("#summary").inner_text()
+    summary = page.tab.locator("#summary").inner_text()
+    assert "1 of 4 calls · 0 failed · 1 pane · 1 line of output" in summary
     page.tab.locator(".row").first.click()
     assert page.title() == "a sherbet"
     page.tab.wait_for_function(
@@ -503,6 +505,12 @@ def test_search_finds_what_was_printed_and_shows_the_screen_then(
     assert "one" in screen
     assert "later" not in screen
     assert "one\na sherbet\nand so on\nlater" in page.detail()
+    # What closes the details stays in view.
+    detail = page.tab.locator("#detail").bounding_box()
+    close = page.tab.locator("#detail [aria-label=Close]").bounding_box()
+    assert detail
+    assert close
+    assert detail["y"] <= close["y"] <= detail["y"] + detail["height"]
     # The next call has its own moment.
     page.press("j")
     assert page.title() == "run make"

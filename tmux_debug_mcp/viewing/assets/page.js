@@ -66,8 +66,9 @@ function fill(parent, text) {
 // What stands around a word that a text has, in its line.
 function excerpt(text, word) {
   const at = text.toLowerCase().indexOf(word);
-  const from = Math.max(text.lastIndexOf("\n", at) + 1, at - 60);
-  return visible(text.slice(from, at + 200).trim().split("\n", 1)[0]);
+  const from = Math.max(text.lastIndexOf("\n", at) + 1, at - 40);
+  const line = text.slice(from, at + 200).trimStart().split("\n", 1)[0];
+  return visible(line.trimEnd().replace(/\s+/g, " "));
 }
 
 const timeFormat = new Intl.DateTimeFormat(undefined, {
@@ -79,6 +80,8 @@ const timeFormat = new Intl.DateTimeFormat(undefined, {
 });
 const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const timeOf = (ms) => timeFormat.format(new Date(clock + ms));
+
+const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 function duration(ms) {
   if (ms < 0) return "";
@@ -218,13 +221,14 @@ function update() {
   if (selected < 0) close();
   const facts = [
     dateFormat.format(new Date(clock)),
-    `${onlyFailures || words.length ? `${calls} of ` : ""}${count} calls`,
+    (onlyFailures || words.length ? `${calls} of ` : "") + counted(count, "call"),
+    `${failures} failed`,
+    counted(lanes.length, "pane"),
   ];
   if (list.ariaBusy === "true") facts.push("searching the output…");
   else if (words.length && !onlyFailures && lanes.some((one) => one.cast !== undefined)) {
-    facts.push(`${lines.length} ${lines.length === 1 ? "line" : "lines"} of output`);
+    facts.push(`${counted(lines.length, "line")} of output`);
   }
-  facts.push(`${failures} failed`, `${lanes.length} panes`);
   if (data.directory) facts.push(`in ${data.directory}`);
   element("summary").textContent = facts.join(" · ");
   redrawList();
@@ -438,7 +442,7 @@ function aboutLine(line) {
   ];
 }
 
-const output = (title, text) => [make("h3", "", title), fill(make("pre"), visible(text))];
+const output = (title, text) => [make("h3", "", visible(title)), fill(make("pre"), visible(text))];
 
 // What the panes whose logs were kept have printed from a call to its answer. Their output was looked
 // at every 250 ms.
