@@ -84,6 +84,12 @@ def test_every_configuration_in_json_can_be_read() -> None:
     assert len(blocks) >= 3
     for block in blocks:
         configuration = json.loads(block)
+        if hooks := configuration.get("hooks"):
+            [[event]] = hooks.values()
+            [entry] = event["hooks"]
+            path = ROOT / entry["command"].split()[0].removeprefix("/path/to/tmux-debug-mcp/")
+            assert os.access(path, os.X_OK)
+            continue
         [server] = (configuration.get("mcpServers") or configuration["mcp"]).values()
         assert server["command"]
 
