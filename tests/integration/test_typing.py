@@ -90,6 +90,8 @@ async def typist(tools: Tools, tmp_path: Path) -> Typist:
 async def test_the_trickiest_texts_arrive_byte_for_byte(typist: Typist, tmp_path: Path) -> None:
     for text in (text.replace("{directory}", str(tmp_path)) for text in TRICKY):
         await typist.gets(text.encode(), text)
+        long = "." * 1000 + text  # which goes to tmux in another way
+        await typist.gets(long.encode(), long)
 
     assert not (tmp_path / "pwned").exists()
 

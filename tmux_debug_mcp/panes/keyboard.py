@@ -30,6 +30,8 @@ _MAX_SENT = 200
 # Of more lines, and of longer ones, it is only remembered that there were some.
 _MAX_TYPED_LINES = 20
 _MAX_LINE_CHARACTERS = 1000
+# More text goes to tmux in a file, and so does NUL, which no command can hold.
+_MAX_IN_COMMAND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +199,15 @@ class Keyboard:
             return
         client = self._place.client
         buffer = f"keys-{secrets.token_hex(8)}"
-        file = client.write(buffer, text.encode())
+        is_short = len(text) <= _MAX_IN_COMMAND and "\0" not in text
+        load: tuple[str, ...] = ("set-buffer", "-b", buffer, "--", text)
+        if not is_short:
+            load = ("load-buffer", "-b", buffer, str(client.write(buffer, text.encode())))
         commands = paste_commands(
-            self._place.target,
-            buffer,
-            str(file),
-            is_bracketed=is_bracketed,
-            version=client.version,
+            self._place.target, buffer, load, is_bracketed=is_bracketed, version=client.version
         )
         try:
             await self._tmux(*commands)
         finally:
-            client.remove(buffer)
+            if not is_short:
+                client.remove(buffer)

@@ -29,13 +29,13 @@ def encoded_for_modes(keys: Sequence[str], modes: str) -> str:
 
 
 def paste_commands(
-    target: str, buffer: str, file: str, *, is_bracketed: bool, version: str
+    target: str, buffer: str, load: tuple[str, ...], *, is_bracketed: bool, version: str
 ) -> list[tuple[str, ...]]:
-    r"""Return the commands that load a file into a buffer, paste it into a pane, and delete it.
+    r"""Return the commands that load a buffer, paste it into a pane, and delete it.
 
-    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3. The
-    file `-` is the standard input of the tmux client, whose server has the version. `is_bracketed`:
-    the text is put in brackets (`\e[200~`) if the program asks for them.
+    They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3. `load`
+    is what loads the buffer, and `version` that of tmux. `is_bracketed`: the text is put in
+    brackets (`\e[200~`) if the program asks for them.
     """
     flags = "-p" if is_bracketed else "-r"
     if is_at_least(version, _CLEANS_PASTES):
@@ -45,7 +45,7 @@ def paste_commands(
     commands: list[tuple[str, ...]] = [
         # Where its target is gone, if-shell does not fail: it takes the current pane instead.
         ("has-session", "-t", target),
-        ("load-buffer", "-b", buffer, file),
+        load,
     ]
     if is_bracketed:
         commands.append(("copy-mode", "-q", "-t", target))

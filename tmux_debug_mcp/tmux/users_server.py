@@ -214,7 +214,8 @@ class UsersServer:
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
-        commands = paste_commands(pane_id, buffer, "-", is_bracketed=is_bracketed, version=version)
+        load = ("load-buffer", "-b", buffer, "-")
+        commands = paste_commands(pane_id, buffer, load, is_bracketed=is_bracketed, version=version)
         try:
             await self._run(*commands, text=text)
         except CommandError:
