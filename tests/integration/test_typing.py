@@ -96,6 +96,14 @@ async def test_the_trickiest_texts_arrive_byte_for_byte(typist: Typist, tmp_path
     assert not (tmp_path / "pwned").exists()
 
 
+async def test_tmux_keeps_nothing_of_what_was_typed(typist: Typist) -> None:
+    await typist.gets(b"hunter2\r", "hunter2 Enter")
+
+    [pane] = typist.tools.engine.panes
+    messages, buffers = await pane.tmux(("show-messages",), ("list-buffers",))
+    assert (messages, buffers) == ((), ())
+
+
 async def test_every_named_key_sends_what_a_keyboard_sends(typist: Typist) -> None:
     for keys, expected in NAMED.items():
         await typist.gets(expected, keys)
