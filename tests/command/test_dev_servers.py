@@ -63,7 +63,7 @@ def test_agent_and_person_share_it_whoever_has_started_it(
     assert (out, err.startswith("[debug-1 web running ")) == ("up\nby hand\nby hand\n", True)
     assert agents.text("list_panes").startswith("No active panes")
     assert person.leaves() == 0
-    person.sees("'web' goes on. The same command shows it again.")
+    person.sees("'web' goes on. To see it again: tmux-debug --server ")
     [detached] = [one for one in shell.servers() if one.keep_s is not None]
     assert shell.out("--server", str(detached.pid), "ps", "--names") == "web\n"
 

@@ -76,6 +76,21 @@ def test_line_that_stops_is_told_also_where_others_match_beside_it(
     assert re.fullmatch(r"\[debug-1 web stopped at \d+" + re.escape(told), line)
 
 
+def test_what_was_typed_stops_nothing(shell: Shell, server: Server) -> None:
+    server.call("create_pane", command="bash --norc", name="web")
+    words = ("--follow", "--pattern", "^done", "--stop-pattern", "FATAL")
+    following = shell.start("wait", "web", *words)
+    assert following.stdout
+    assert "awaits keys" in following.stdout.readline()
+
+    server.call("send_keys", pane_id="web", keys=": FATAL; echo do'ne' 1 Enter")
+    server.call("send_keys", pane_id="web", keys="exit 3 Enter")
+
+    out, _ = following.communicate(timeout=60)
+    assert following.returncode == 0
+    assert re.search(r"\[debug-1 web matched at \d+.*\] done 1\n", out)
+
+
 def test_several_panes_are_followed_until_all_have_ended(shell: Shell, server: Server) -> None:
     server.call("create_pane", command="read x; exit 1", name="one")
     server.call("create_pane", command="read x; exit 2", name="two")

@@ -307,14 +307,16 @@ class TestAttach:
         person.sees("C-b d leaves, C-b w only watches, C-b C-b types C-b")
 
     def test_what_tmux_has_to_say_about_leaving_is_not_shown(
-        self, sits: Callable[..., Person]
+        self, sits: Callable[..., Person], server: Server
     ) -> None:
         person = sits("attach", "web")
         person.sees("watching")
 
         assert person.leaves() == 0
 
-        person.sees("'web' goes on. The same command shows it again.\r\n")
+        person.sees(
+            f"'web' goes on. To see it again: tmux-debug --server {server.pid} attach web\r\n"
+        )
         assert "[detached" not in person.seen
 
     def test_end_of_the_program_is_said_and_how_it_ended(
@@ -351,6 +353,11 @@ class TestAttach:
         person.sees("hidden input is awaited in login")
         ask_until(lambda: person.seen.count("\a"), lambda rings: rings == 1)
         sits("attach", "login").sees("login: watching; awaits hidden input")
+        for shown in ("web: watching; hidden", "web: you have the keyboard; hidden"):
+            person.forgets()
+            person.presses("w")
+            person.sees(shown)
+        assert "\a" not in person.seen
 
     def test_smaller_terminal_shows_where_the_cursor_is(
         self, sits: Callable[..., Person], server: Server
@@ -385,6 +392,32 @@ class TestAttach:
 
         person.sees("other: watching")
 
+    def test_number_is_none_of_the_names(self, sits: Callable[..., Person], server: Server) -> None:
+        server.call("create_pane", command="cat", name="1")
+        person = sits("attach")
+        person.sees("Which one? ")
+
+        person.types(b"\xe9\r")
+        person.sees("is none of them. Give a number from 1 to 3.")
+        person.types(b"1\r")
+
+        person.sees("web: watching")
+
+    def test_pane_stays_the_same_when_another_gets_its_name(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+        server.call("send_keys", pane_id="web", keys="exit Enter")
+        person.sees("exited with code 0")
+        server.call("create_pane", command="echo the new one; cat", name="web")
+
+        person.presses("w")
+
+        person.sees("web: you have the keyboard; exited with code 0")
+        assert "the new one" not in person.seen
+        assert person.leaves() == 0
+
     def test_no_choice_is_no_answer(self, sits: Callable[..., Person]) -> None:
         person = sits("attach")
         person.sees("Which one? ")
@@ -407,7 +440,8 @@ class TestAttach:
 
         server.process.terminate()
 
-        person.process.wait(60)
+        assert person.process.wait(60) == 125
+        person.sees("tmux-debug: The server has ended.")
         assert server.process.wait(60) == 0
         assert shell.left() == []
         server.call = lambda *_, **__: {"content": [{"text": ""}]}  # type: ignore[method-assign]
@@ -652,7 +686,7 @@ class TestOnlyPeople:
         return launch("--secrets", "person")
 
     def test_agent_types_nothing_there_and_is_told_how_a_person_does(
-        self, shell: Shell, server: Server
+        self, sits: Callable[..., Person], shell: Shell, server: Server
     ) -> None:
         login(server)
 
@@ -665,9 +699,25 @@ class TestOnlyPeople:
                 "or interrupt the program with C-c."
             )
 
-        assert secret_from_a_pipe(shell, b"a person's\n").returncode == 0
+        done = secret_from_a_pipe(shell, b"hunter2\n")
+        assert done.returncode == 125
+        assert done.stderr.decode() == (
+            "tmux-debug: Only a person at a terminal of their own types secrets here.\n"
+        )
+        person = sits("secret")
+        person.sees("in pane 'login': ")
+        person.types(b"a person's\r")
         server.shows("login", "got 10")
         assert not server.call("send_keys", pane_id="login", keys="on Enter").get("isError")
+
+    def test_terminal_within_the_pane_is_looked_at_too(self, server: Server) -> None:
+        inner = "read -s -p 'Password: ' x; echo got ${#x}; exec cat"
+        login(server, f"script -qc {shlex.quote(f'bash -c {shlex.quote(inner)}')} /dev/null")
+
+        refused = server.call("send_keys", pane_id="login", keys="hunter2 Enter")
+
+        assert refused["isError"]
+        assert "only a person may type here" in refused["content"][0]["text"]
 
     def test_steps_that_would_be_typed_there_are_not_sent(self, server: Server) -> None:
         server.call("create_pane", command="bash --norc", name="login")

@@ -321,6 +321,18 @@ def test_person_pauses_changes_the_speed_and_jumps_to_the_end(with_words: Shell)
         assert "[" not in person.seen.rpartition("q: leave")[2]
 
 
+def test_what_tmux_answers_to_a_log_is_no_key(shell: Shell) -> None:
+    asks = r"\033[>q"  # to which tmux answers its name, a space and its version
+    command = f"stty raw -echo; printf 'one{asks}'; sleep 1; printf '\\r\\ntwo\\r\\n'"
+    shell.out("create", "--name", "asks", "--wait-for", "^two", "--", command)
+    with closing(Person(shell, "replay", "asks")) as person:
+        person.sees("two")
+        person.sees("the end; q: leave")
+        assert "paused" not in person.seen
+        person.types(b"q")
+        assert person.process.wait(60) == 0
+
+
 def test_client_of_the_server_is_not_disturbed(shell: Shell, launch: Callable[..., Server]) -> None:
     server = launch()
     server.call("create_pane", command="cat", name="c")

@@ -72,14 +72,14 @@ BLOCKED = {
             "c = subprocess.Popen(['sleep', '1000'], stdin=subprocess.PIPE)\n"
             "c.stdin.write(bytes(1 << 20))"
         ),
-        r"writes to a pipe to sleep \(pid \d+\) \(fd \d+\)",
+        r"writes to a pipe \(fd \d+\) to sleep \(pid \d+\), which sleeps",
     ),
     "reads what a stopped child would write": (
         python(
             "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE)\n"
             "c.send_signal(signal.SIGSTOP); c.stdout.read()"
         ),
-        r"reads a pipe from sleep \(pid \d+\), which is stopped \(fd \d+\)",
+        r"reads a pipe \(fd \d+\) from sleep \(pid \d+\), which is stopped",
     ),
     "opens a FIFO to read": (
         sh("mkfifo fifo1; exec cat fifo1"),
@@ -102,13 +102,30 @@ BLOCKED = {
             "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE)\n"
             "select.select([c.stdout], [], [])"
         ),
-        r"reads a pipe from sleep \(pid \d+\) \(fd \d+\)",
+        r"reads a pipe \(fd \d+\) from sleep \(pid \d+\), which sleeps",
+    ),
+    "deadlocks with a child": (
+        python(
+            "c = subprocess.Popen(['sh', '-c', 'exec 3>&1; exec cat /dev/zero >&2'],\n"
+            "  stdout=subprocess.PIPE, stderr=subprocess.PIPE)\nc.stdout.read()"
+        ),
+        (
+            r"reads a pipe \(fd \d+\) from cat \(pid \d+\),"
+            r" which writes to a pipe \(fd 1\) to python\S* \(pid \d+\)"
+        ),
+    ),
+    "reads what a child does not write that has a group of its own": (
+        python(
+            "c = subprocess.Popen(['sleep', '1000'], stdout=subprocess.PIPE, process_group=0)\n"
+            "c.stdout.read()"
+        ),
+        r"reads a pipe \(fd \d+\) from sleep \(pid \d+\)",
     ),
     "communicates with a child": (
         python("subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)"),
         (
-            r"reads a pipe from sleep \(pid \d+\) \(fd \d+\)"
-            r" or a pipe from sleep \(pid \d+\) \(fd \d+\)"
+            r"reads a pipe \(fd \d+\) from sleep \(pid \d+\), which sleeps"
+            r" or a pipe \(fd \d+\) from sleep \(pid \d+\)"
         ),
     ),
     # Sockets.

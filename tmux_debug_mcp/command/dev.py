@@ -7,7 +7,8 @@ it is there.
 import fcntl
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tmux_debug_mcp.linux import processes
@@ -36,6 +37,7 @@ _REST_S = "10"
 _LINES = "10"
 # The exit status of what has ended otherwise, as of a wait.
 _ENDED = 1
+_LOCK_POLL_S = 0.05
 
 
 def add_arguments(parser: VerbParser) -> None:
@@ -70,7 +72,10 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     def ask(*line: str) -> int:
         return call(Connection(path), list(line), cwd)
 
-    with _alone(server_directory):
+    def runs_now() -> bool:
+        return _runs(path, name) and not given.restart
+
+    with _alone(server_directory, runs_now):
         pane = _pane(path, name)
         runs = pane is not None and pane["status"] == "running"
         if pane is None and not command:
@@ -140,8 +145,11 @@ def _runs(path: str, name: str) -> bool:
 
 
 @contextmanager
-def _alone(server_directory: str) -> Iterator[None]:
-    """Let nobody else start a development server at the server of this directory meanwhile."""
+def _alone(server_directory: str, runs: Callable[[], bool]) -> Iterator[None]:
+    """Let nobody else start a development server at the server of this directory meanwhile.
+
+    Nobody waits for somebody who still watches how the one that `runs` comes up.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     path = f"{server_directory}/{_LOCK}"
     try:
@@ -149,7 +157,17 @@ def _alone(server_directory: str) -> Iterator[None]:
     except OSError as error:  # the server has ended, or there is no room
         raise CommandError(f"{path} can't be made: {error.strerror}. Call again.") from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        while not _locks(fd) and not runs():
+            time.sleep(_LOCK_POLL_S)
         yield
     finally:
         os.close(fd)
+
+
+def _locks(fd: int) -> bool:
+    """Lock a file; return False if somebody else has."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -50,6 +50,12 @@ def in_a_line(pane: Mapping[str, object]) -> str:
     return visible(f"{shown}: {pane['command']}")
 
 
+def terminal_size(fd: int) -> tuple[int, int]:
+    """Return the columns and rows of a terminal; those of most where it does not know them."""
+    columns, rows = os.get_terminal_size(fd)
+    return columns or 80, rows or 24
+
+
 def cut_off(line: str, columns: int) -> str:
     """Return a line for a terminal of so many columns, which it does not wrap."""
     shown = line if len(line) <= columns else f"{line[: columns - 1]}…"
@@ -75,13 +81,15 @@ def _follow(caller: Surroundings) -> None:
 
 
 def _board(lines: list[tuple[str, bool]]) -> str:
-    columns, rows = os.get_terminal_size(1)
+    columns, rows = terminal_size(1)
     shown = []
     for line, asks in lines:
         cut = cut_off(line, columns)
         shown.append(_BRIGHT.format(cut) if asks else cut)
     room = max(2, rows - 1)  # the cursor is behind them
     if len(shown) > room:
+        # What asks is not left out.
+        shown.sort(key=lambda line: not line.startswith(_BRIGHT[:2]))
         shown[room - 1 :] = [f"… and {len(shown) - room + 1} lines more"]
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
 

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Mapping
 
 from tmux_debug_mcp.linux.users import user_name
-from tmux_debug_mcp.sockets.connection import Connection
+from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import CommandError
+from tmux_debug_mcp.vt.printable import visible
 
 from .caller import write
-from .listing import cut_off, in_a_line
+from .listing import cut_off, in_a_line, terminal_size
 
 _INTERRUPTED = 130
 # The exit statuses of tmux, as `tmux.conf` has them.
@@ -61,35 +62,40 @@ def _attach(connection: Connection, argv: object) -> int | None:
     done = subprocess.run(argv, env=env, stdout=subprocess.DEVNULL, check=False)
     if done.returncode == _SWITCHED:
         connection.send({"switches": True})
-    elif done.returncode in (_LEFT, 0):  # 0 when the pane was killed
-        connection.hang_up()
-    else:
-        return done.returncode
-    return None
+        return None
+    connection.hang_up()
+    if done.returncode in (_LEFT, 0):  # 0 when the pane was killed
+        return None
+    if not any("exit" in message for message in connection.messages()):
+        raise ServerGoneError("The server has ended.")
+    return done.returncode  # tmux has said why
 
 
 def _choose(panes: object) -> str:
     """Return the id of the pane that the person chooses by its number, its name or its id."""
     rows = panes if isinstance(panes, list) else []
-    width, columns = len(str(len(rows))), os.get_terminal_size(2).columns
+    width, (columns, _) = len(str(len(rows))), terminal_size(2)
     for number, row in enumerate(rows, 1):
         write(2, cut_off(f"{number:{width}}  {in_a_line(row)}", columns) + "\n")
     while True:
         chosen = _line("Which one? ")
-        for number, row in enumerate(rows, 1):
-            if chosen in (str(number), row["name"], row["id"]):
-                return str(row["id"])
-        write(2, f"'{chosen}' is none of them. Give a number from 1 to {len(rows)}.\n")
+        numbered = {str(number): row for number, row in enumerate(rows, 1)}
+        named = {row[key]: row for key in ("name", "id") for row in rows}
+        # A number is one, whatever panes are called.
+        if row := numbered.get(chosen) or named.get(chosen):
+            return str(row["id"])
+        shown = visible(chosen)
+        write(2, f"'{shown}' is none of them. Give a number from 1 to {len(rows)}.\n")
 
 
 def _line(prompt: str) -> str:
     """Return a line that is typed in the terminal, without spaces around it."""
     _interrupts()
     write(2, prompt)
-    line = sys.stdin.readline()
+    line = sys.stdin.buffer.readline()
     if not line:
         raise CommandError("No pane was chosen.")
-    return line.strip()
+    return line.decode(errors="replace").strip()
 
 
 def _interrupts() -> None:

@@ -2,8 +2,8 @@
 
 Told in words that follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. A pipe or
 a socket whose other end only the same process has is named as that, since nobody else can end such
-a wait; where one other process of the pane has it, that is named. Nothing is guessed: what runs,
-what is hidden from us and what we don't know has no words.
+a wait; where one other process of the pane has it, that is named, and what it is blocked on itself.
+Nothing is guessed: what runs, what is hidden from us and what we don't know has no words.
 
 - A program that waits for its only child is blocked on what the child is.
 - Of several threads the main one tells. While that waits for others, which it does by a lock, the
@@ -20,6 +20,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from . import calls, processes, sockets, terminals
 from .waits import Thread
@@ -209,7 +210,7 @@ class _Look:
     def _call(self, pid: int, thread: str, depth: int) -> str:
         """Return what a thread is blocked on."""
         name, arguments, _ = self.calls[pid, thread][0]
-        files = _Files(pid, thread, self._plain, self._others, self._has_stopped)
+        files = _Files(pid, thread, self._plain, self._others, partial(self._other, depth=depth))
         if name in _PLAIN:
             if name == "rt_sigsuspend":
                 return self._signal(pid, depth)
@@ -231,13 +232,24 @@ class _Look:
             return files.open(name, arguments)
         raise _UnknownError
 
-    def _has_stopped(self, about: processes.Stat) -> bool:
-        """Tell whether a process that has the other end of a pipe is stopped, and remember it."""
-        if about.state != "T":
-            return False
-        self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid)
-        self.groups.add(about.pgrp)
-        return True
+    def _other(self, about: processes.Stat, depth: int) -> str:
+        """Return what keeps a process that has the other end of a pipe: `, which is stopped`.
+
+        "" if nothing does, or that is not known, or if it was looked at already. Of those of other
+        process groups it is only told that they are stopped: nothing says that they are at rest.
+        """
+        if about.state == "T":
+            self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid)
+            self.groups.add(about.pgrp)
+            return ", which is stopped"
+        if about.pgrp not in self.groups or any(about.pid == pid for pid, _ in self.calls):
+            return ""
+        before = dict(self.calls), set(self.groups), dict(self.stopped)
+        try:
+            return f", which {self.process(about.pid, depth + 1)}"
+        except _UnknownError:
+            self.calls, self.groups, self.stopped = before
+            return ""
 
     @staticmethod
     def _awaited(
@@ -372,12 +384,12 @@ class _Files:
         thread: str,
         plain: Callable[[str], str],
         others: Callable[[], Iterable[int]],
-        has_stopped: Callable[[processes.Stat], bool],
+        other: Callable[[processes.Stat], str],
     ) -> None:
         self._pid = pid
         self._plain = plain
         self._others = others
-        self._has_stopped = has_stopped
+        self._other = other
         # A thread may have a table of files of its own.
         self.directory = f"/proc/{pid}/task/{thread}"
 
@@ -391,7 +403,7 @@ class _Files:
             return f"waits for pid {self.pid_of(fd)}"
         if link.startswith("socket:"):
             return self._socket(fd, "reads")
-        return f"reads {self._file(fd, link, is_read=True)} (fd {fd})"
+        return f"reads {self._file(fd, link, is_read=True)}"
 
     def write(self, fd: int) -> str:
         """Return what it means to write a file."""
@@ -399,7 +411,7 @@ class _Files:
         link = self._link(fd)
         if link.startswith("socket:"):
             return self._socket(fd, "writes to")
-        return f"writes to {self._file(fd, link, is_read=False)} (fd {fd})"
+        return f"writes to {self._file(fd, link, is_read=False)}"
 
     def connect(self, fd: int) -> str:
         """Return what it means to connect a socket."""
@@ -534,25 +546,26 @@ class _Files:
             raise _UnknownError from None
 
     def _file(self, fd: int, link: str, *, is_read: bool) -> str:
-        """Return the name of a file that is no socket."""
+        """Return the name of a file that is no socket, with its number, and who has its end."""
         file = self._stat(fd)
         if not stat.S_ISFIFO(file.st_mode):
             if not link.startswith("/"):
                 raise _UnknownError
-            return "the terminal" if self._is_terminal(file) else self._plain(link)
+            name = "the terminal" if self._is_terminal(file) else self._plain(link)
+            return f"{name} (fd {fd})"
         name = "a pipe" if link.startswith("pipe:") else f"the FIFO {self._plain(link)}"
         verb, way = ("writes", "from") if is_read else ("reads", "to")
+        numbered = f"{name} (fd {fd})"
         others = self._others_with(file)
         if others is None:
-            return name
+            return numbered
         if self._holds_other_end(self._pid, file, is_read=is_read):
-            return name if others else f"{name} that only it {verb}"
+            return numbered if others else f"{name} that only it {verb} (fd {fd})"
         ends = [pid for pid in others if self._holds_other_end(pid, file, is_read=is_read)]
         about = processes.read_stat(ends[0]) if len(ends) == 1 else None
         if about is None:
-            return name
-        stopped = ", which is stopped" if self._has_stopped(about) else ""
-        return f"{name} {way} {self._plain(about.comm)} (pid {about.pid}){stopped}"
+            return numbered
+        return f"{numbered} {way} {self._plain(about.comm)} (pid {about.pid}){self._other(about)}"
 
     def _is_terminal(self, file: os.stat_result) -> bool:
         """Tell whether a file is the controlling terminal of the process."""

@@ -108,8 +108,9 @@ class Keyboard:
         """Raise HiddenInputError if only a person may type them now; what interrupts, calls may."""
         if not self._only_people_type_secrets or keystrokes.interrupts:
             return
-        modes = terminals.modes(self._place.leader.pid)
-        if modes and modes.hides_lines:
+        # A program may ask on a terminal of its own within this one.
+        both = (terminals.modes(self._place.leader.pid), self._terminal.look().modes)
+        if any(modes and modes.hides_lines for modes in both):
             how = f": tmux-debug --server {os.getpid()} secret {self._pane_id}"
             raise HiddenInputError(self._pane_id, how)
 

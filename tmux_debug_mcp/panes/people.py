@@ -111,7 +111,9 @@ class PersonsSession:
         await self._pane.client.run(("detach-client", "-s", f"={self._name}"))
 
     def _line(self, state: State | None, asked: Mapping[PaneId, str]) -> str:
-        holder = self._pane.keyboard.holder
+        # Who has one in the window has all of it.
+        panes = self._engine.panes_in(self._pane.window)
+        holder = next((pane.keyboard.holder for pane in panes if pane.keyboard.holder), None)
         does = f"{holder} has the keyboard" if holder else "watching"
         if self._is_working:
             does = "you have the keyboard"

@@ -372,10 +372,17 @@ async def _matching(
     text = Excerpt(lines[-MAX_SHOWN_LINES:], [])
     if count > len(text.lines):
         text = joined(note(f"the newest {len(text.lines)} of {count} lines that match"), text)
-    rows = [row for row in screen.rows if expression.search(row.encode())] if screen else []
-    if not rows:
+    numbers = []
+    if screen:
+        numbers = [
+            number for number, row in enumerate(screen.rows) if expression.search(row.encode())
+        ]
+    if not screen or not numbers:
         return text if text.lines else note("no line matches show")
-    return joined(text, note("screen"), Excerpt(rows, [])) if text.lines else Excerpt(rows, [])
+    rows = Excerpt([screen.rows[number] for number in numbers], [])
+    if screen.highlighted in numbers:
+        rows = joined(rows, note(_highlight(screen.rows, screen.highlighted)))
+    return joined(text, note("screen"), rows) if text.lines else rows
 
 
 def screen_excerpt(
@@ -395,15 +402,16 @@ def screen_excerpt(
     excerpt = cut_in_the_middle(whole, max_characters, keep)
     highlight = _highlight(rows, screen.highlighted)
     if shown and shown.is_whole:
+        before = _highlight(shown.rows, shown.highlighted)
         changes = _changes(rows, shown.rows)
         if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
-            if highlight == _highlight(shown.rows, shown.highlighted):
-                highlight = ""
-            else:
-                highlight = highlight or "no single row is highlighted"
-                if rows == shown.rows:
-                    excerpt = _NOTHING
+            if highlight == before:
+                return excerpt
+            if rows == shown.rows:
+                excerpt = _NOTHING
+        if before:
+            highlight = highlight or "no single row is highlighted"
     return joined(excerpt, note(highlight)) if highlight else excerpt
 
 

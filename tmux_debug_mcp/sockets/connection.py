@@ -39,6 +39,10 @@ _RECEIVE_BYTES = 1 << 16
 _CREDENTIALS_BYTES = 12
 
 
+# A server answers at once what its panes are, unless it is stopped.
+_PANES_S = 5.0
+
+
 class ServerGoneError(CommandError):
     """Raised when no server of ours answers, or when it has ended."""
 
@@ -83,6 +87,10 @@ class Connection:
         """Close the connection."""
         self._socket.close()
 
+    def limit(self, seconds: float) -> None:
+        """Have all that waits for the server end after a time, as a TimeoutError."""
+        self._socket.settimeout(seconds)
+
     def hang_up(self) -> None:
         """Say that nothing more comes, which cancels a verb. Its last messages still arrive."""
         self._socket.shutdown(_socket.SHUT_WR)
@@ -122,20 +130,23 @@ class Connection:
 
 
 def panes_of(path: str) -> list[dict[str, object]]:
-    """Return the rows of the panes of the server at a socket; none if it has just ended."""
+    """Return the rows of a server's panes; none if it has just ended, or does not answer."""
     try:
         connection = Connection(path)
     except ServerGoneError:
         return []
     try:
+        connection.limit(_PANES_S)
         connection.send({"want": "panes"})
         for message in connection.messages():
             panes = message.get("panes")
             if isinstance(panes, list):
                 return panes
-        return []
+    except TimeoutError:  # it is stopped
+        pass
     finally:
         connection.close()
+    return []
 
 
 def runs_any(server: Server, panes: Container[object]) -> bool:

@@ -131,8 +131,9 @@ class Verbs:
         if not os.path.isdir(cwd):
             raise ArgumentError(f"The directory of pane '{pane.id}' is gone: {cwd}. Make it again.")
         size = f"{pane.log.columns}x{pane.log.rows}"
-        made = {"command": again.command, "cwd": cwd, "env": dict(again.env), "size": size}
-        return made if again.name is None else made | {"name": again.name}
+        made: dict[str, Any] = {"command": again.command, "cwd": cwd, "size": size}
+        given = {"env": dict(again.env), "name": again.name}
+        return made | {name: value for name, value in given.items() if value}
 
     def _tools(self) -> str:
         """Return the tools that `call` can call, a line each: the name, and what it takes."""

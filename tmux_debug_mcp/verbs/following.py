@@ -216,6 +216,8 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
             await anyio.sleep_until(told_at + _INTERVAL_S)
             told_at = anyio.current_time()
             news = await _news(pane, report, given, passed_bytes + report.unseen_bytes)
+            if reason is Reason.MATCHED and given.stop_pattern is not None:
+                news = await _stop_beside(news, report, given)
             await teller.tell(news)
             reason, passed_bytes = news.reason, 0
         if reason is Reason.EXITED:
@@ -243,28 +245,34 @@ def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no t
 
 
 async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _News:
-    """Return what there is to be told: of all lines, one that stops, or else the newest match."""
+    """Return what there is to be told: of all lines that match, the newest."""
     reason, what, text, others = report.reason, str(report.state), "", 0
-    if reason in (Reason.MATCHED, Reason.STOPPED):
-        text, count = await _found(pane, report, "pattern", given.pattern)
-        stop, _ = await _found(pane, report, "stop_pattern", given.stop_pattern)
-        others = max(0, count - 1)
-        if stop:
-            reason, others = Reason.STOPPED, others if stop == text else count
-        text, what = stop or text, str(reason)
-    elif reason is Reason.INPUT:
+    if reason is Reason.INPUT:
         what = f"awaits {report.state.awaits.value if report.state.awaits else 'input'}"
+    elif reason.is_match:
+        name = "pattern" if reason is Reason.MATCHED else "stop_pattern"
+        text, count = await _found(pane, report, name, getattr(given, name))
+        what, others = str(reason), count - 1
     return _News(pane, reason, f"{what} at {report.end}", text, others, passed_bytes)
 
 
-async def _found(pane: Pane, report: Report, name: str, given: str | None) -> tuple[str, int]:
-    """Return the newest line of a report that matches a pattern, and how many do; "" for none."""
-    if given is None:
-        return "", 0
+async def _stop_beside(matched: _News, report: Report, given: Wait) -> _News:
+    """Return the news of a line that stops, if one came with those that match; else theirs."""
+    pane = matched.pane
+    conditions = Conditions(stop_pattern=given.stop_pattern, timeout_s=0)
+    [stop] = await wait([pane], conditions, partial(since_cursor, cursor=report.start))
+    if stop.reason is not Reason.STOPPED:
+        return matched
+    news = await _news(pane, stop, given, matched.passed_bytes)
+    news.others = matched.others + (matched.text != news.text)
+    return news
+
+
+async def _found(pane: Pane, report: Report, name: str, given: str) -> tuple[str, int]:
+    """Return the newest line of a report that matches its pattern, and how many do."""
     pattern = compiled(name, given, is_for_bytes=True)
     lines, count = await matching_lines(pane.log, report.start, report.end, pattern, 1)
-    if not lines:  # it may be a row of a screen
+    if not lines:  # it is a row of a screen
         rows = report.excerpt.text.split("\n")
-        lines = [row for row in rows if pattern.search(row.encode())][-1:]
-        count = len(lines)
+        lines, count = [row for row in rows if pattern.search(row.encode())][-1:], 1
     return _around_match("".join(lines), pattern), count

@@ -1,11 +1,18 @@
 """The verbs for people: `attach`, to watch a pane or to work in it, `secret`, and `replay`."""
 
+import os
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
 
-from tmux_debug_mcp.errors import ArgumentError, KeyboardHeldError, ToolError
+from tmux_debug_mcp.errors import (
+    ArgumentError,
+    KeyboardHeldError,
+    PaneNotFoundError,
+    ToolError,
+)
 from tmux_debug_mcp.panes.engine import Engine
 from tmux_debug_mcp.panes.looking.activity import Awaits
 from tmux_debug_mcp.panes.pane import Pane
@@ -26,12 +33,16 @@ async def answer(
 ) -> None:
     """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
 
-    Where `chooses` is true in the wish, they are asked for a pane that they have not named.
+    Where `chooses` is true in the wish, as `attach` and `secret` have it in a terminal, they are
+    asked for a pane that they have not named.
     """
     person = wish.get("person")
     if not isinstance(person, str):
         raise CallerGoneError
-    visit = _Visit(engine, records, caller, request, plain_name(person))
+    is_at_terminal = wish.get("terminal") is True and not caller.is_in_pane
+    visit = _Visit(
+        engine, records, caller, request, plain_name(person), is_at_terminal=is_at_terminal
+    )
     try:
         await visit.choose_pane(can_ask=wish.get("chooses") is True)
         match request.verb:
@@ -49,13 +60,21 @@ class _Visit:
     """A person at a terminal, which is the caller's, and the pane that they want."""
 
     def __init__(
-        self, engine: Engine, records: Records, caller: Caller, request: Request, person: str
+        self,
+        engine: Engine,
+        records: Records,
+        caller: Caller,
+        request: Request,
+        person: str,
+        *,
+        is_at_terminal: bool,
     ) -> None:
         self._engine = engine
         self._records = records
         self._caller = caller
         self._request = request
         self._person = person
+        self._is_at_terminal = is_at_terminal
         self._target = request.arguments["pane_id"]
 
     async def choose_pane(self, *, can_ask: bool) -> None:
@@ -88,6 +107,7 @@ class _Visit:
 
         async def served() -> Answer:
             pane = await self._engine.find(self._target)
+            self._target = pane.id  # also when another one gets its name
             await act(pane)
             return Answer([], pane_id=pane.id)
 
@@ -125,6 +145,10 @@ class _Visit:
                 if shown is None:
                     raise
                 writes = False
+            except PaneNotFoundError:
+                if shown is None:
+                    raise
+                is_leaving = True
         if shown is not None:
             await send(self._caller, Output(f"{await self._left(shown)}\n", "", DONE))
 
@@ -134,11 +158,14 @@ class _Visit:
             return f"'{pane.name}' was killed."
         state = await pane.state()
         if state.is_running:
-            return f"'{pane.name}' goes on. The same command shows it again."
+            again = f"tmux-debug --server {os.getpid()} attach {shlex.quote(pane.name)}"
+            return f"'{pane.name}' goes on. To see it again: {again}"
         return f"'{pane.name}' {state}."
 
     async def type_secret(self, pane: Pane) -> None:
         """Ask for a secret, and type it into the pane."""
+        if self._engine.settings.only_people_type_secrets and not self._is_at_terminal:
+            raise ArgumentError("Only a person at a terminal of their own types secrets here.")
         await check_hidden_input(pane)
         foreground = (await pane.state()).foreground or "the program"
         await self._caller.send({"ask": f"Secret for {foreground} in pane '{pane.name}': "})

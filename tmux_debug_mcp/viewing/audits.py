@@ -64,8 +64,9 @@ _SUCCESSES = {
     "started": "started",
     "shell_started": "shell started",
 }
-# Arguments that name what is waited for, and those of them that only a line can fulfil.
-_LINES = ("wait_for", "pattern", "stop_pattern")
+# Arguments that name what is waited for, and those of them that only a line can fulfil. Of a wait,
+# `stop_pattern` is one, too.
+_LINES = ("wait_for", "pattern")
 _CONDITIONS = (*_LINES, "idle_s", "port")
 _SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
 # What names the pane of a call: the answer, else the arguments of the toolsets.
@@ -218,13 +219,15 @@ class Record(NamedTuple):
     def _unfulfilled(self) -> str:
         """How a wait has ended without what it was for, "" if it has not."""
         reason = self.fields["reason"]
-        if reason == "input" and any(name in self.fields for name in _LINES):
+        stop = ("stop_pattern",) if self.tool == "wait" else ()
+        if reason == "input" and any(name in self.fields for name in (*_LINES, *stop)):
             return "no match"
         if reason != "exited":
             return ""
         if not self._has_exit_code:
             return "ended"
-        return "ended early" if any(name in self.fields for name in _CONDITIONS) else ""
+        is_for_more = any(name in self.fields for name in (*_CONDITIONS, *stop))
+        return "ended early" if is_for_more else ""
 
     @property
     def _has_exit_code(self) -> bool:

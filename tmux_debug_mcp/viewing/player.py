@@ -4,6 +4,7 @@ Keys that tmux does not take are typed into the replay's pane, whose program pas
 """
 
 import os
+import re
 from collections.abc import Mapping
 
 import anyio
@@ -23,6 +24,11 @@ _MIN_SPEED, _MAX_SPEED = 1 / 64, 1024.0
 # Interval at which the time is shown.
 _SHOW_S = 0.2
 _READ_BYTES = 4096
+# What terminals answer, and keys that have more than a character; and the beginning of one.
+_SEQUENCE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)|O.|[^]\[P_^XO])"
+)
+_BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[]P_^X][^\x07\x1b]*\x1b?|O)?$")
 
 
 class Player:
@@ -96,11 +102,18 @@ class Player:
         return f"{self._name}: {moment}, {does}; {keys}", keys
 
     async def _follow_keys(self, scope: anyio.CancelScope) -> None:
-        """Do what the person's keys say; leave, too."""
+        """Do what the person's keys say; leave, too.
+
+        What tmux answers to a log that asks for something comes here as well.
+        """
+        typed = ""
         while True:
             await anyio.wait_readable(self._replay.keys)
-            typed = os.read(self._replay.keys, _READ_BYTES).decode(errors="replace")
-            for key in typed:
+            typed += os.read(self._replay.keys, _READ_BYTES).decode(errors="replace")
+            keys = _SEQUENCE.sub("", typed)
+            begun = _BEGUN.search(keys)
+            typed = begun[0] if begun else ""
+            for key in keys.removesuffix(typed):
                 if key in _LEAVING:
                     await self._session.end()
                     scope.cancel()
