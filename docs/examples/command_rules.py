@@ -18,9 +18,15 @@ from typing import Any
 
 # The parameters that have commands in them.
 _TYPED = ("command", "keys", "text", "input")
-_KEY = re.compile(r"\s*\b(?:Enter|C-m|C-j)\b")
+_KEYS = re.compile(
+    r"(?:^|(?<=\s))(?:Enter|Return|[CM]-\S|Escape|Tab|BSpace|Up|Down|Left|Right|Home|End)(?=\s|$)"
+)
 _BETWEEN = re.compile(r"[;&|\n`]+|\$?\(|\)")
-_BEFORE = re.compile(r"(?:\w+=\S*\s+|(?:sudo|exec|env|nohup|time)\s+)*")
+_BEFORE = re.compile(
+    r"(?:(?:\w+=\S*|sudo|exec|env|nohup|time|if|then|else|elif|while|until|do|!|\{)\s+)*"
+)
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "eval", "ssh", "xargs")
+_OURS = "tmux-debug"
 _SETTINGS = ("settings.json", "settings.local.json")
 # Gemini's name for what Claude Code and Codex call PreToolUse.
 _GEMINI = "BeforeTool"
@@ -47,11 +53,11 @@ def typed(values: dict[str, Any]) -> Iterator[str]:
     for name in _TYPED:
         value = values.get(name, "")
         text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        yield _KEY.sub("\n", text)
+        yield _KEYS.sub("\n", text) if name == "keys" else text
 
 
 def commands_in(text: str) -> Iterator[str]:
-    """Yield each simple command of a text, and those within its words, as of `bash -c`."""
+    """Yield each simple command of a text, and those in words of shells and of `tmux-debug`."""
     for part in _BETWEEN.split(text):
         command = _BEFORE.sub("", part.strip(), count=1)
         yield command
@@ -59,10 +65,13 @@ def commands_in(text: str) -> Iterator[str]:
             words = shlex.split(command)
         except ValueError:  # a quoted word has been split
             words = command.split()
+        program = os.path.basename(words[0]) if words else ""
+        if program not in (*_SHELLS, _OURS):
+            continue
         for place, word in enumerate(words):
-            if " " in word:
-                yield from commands_in(word)
-            elif words[0] == "tmux-debug":
+            if " " in word:  # of `call`, it may be the value of `command=`
+                yield from commands_in(re.sub(r"^\w+=", "", word))
+            elif program == _OURS:
                 yield " ".join(words[place:])
 
 

@@ -132,6 +132,12 @@ class TestReading:
         assert record.result == Result(words, is_failure=True)
         assert Filter(failed_only=True).accepts(record, PaneNames())
 
+    def test_stop_pattern_is_what_only_a_wait_is_for(self) -> None:
+        facts = {"stop_pattern": "ERR", "reason": "input"}
+
+        assert record_of("send_keys", **facts).result == Result("awaits input", is_failure=False)
+        assert record_of("wait", **facts).result == Result("no match", is_failure=True)
+
     def test_what_came_out_is_no_argument(self) -> None:
         stopped = record_of("stop_process", window_id="@1", signal="SIGTERM")
         ran = record_of("run", command="a", reason="done", exit_code=3, signal="SIGINT")

@@ -75,6 +75,8 @@ def test_rows_that_have_changed_come_with_their_numbers(
         (screen(MENU, 3), shown(MENU, 2), ["[row 4 is highlighted: second item]"]),
         (screen(MENU, 3), shown(MENU), ["[row 4 is highlighted: second item]"]),
         (screen(MENU), shown(MENU, 2), ["[no single row is highlighted]"]),
+        # All has changed, and no row is highlighted any more.
+        (screen(["a", "b"]), shown(MENU, 2), ["a", "b", "[no single row is highlighted]"]),
         (screen(MENU, 2), shown(MENU, 2), ["[screen unchanged]"]),
         (screen(MENU, 2), shown(MENU, 2, is_whole=False), [*MENU, FIRST]),
         (screen(with_row(3, "  2nd"), 2), shown(MENU, 2), ["[row 4]", "  2nd"]),
