@@ -133,7 +133,7 @@ class TestReading:
         assert Filter(failed_only=True).accepts(record, PaneNames())
 
     def test_stop_pattern_is_what_only_a_wait_is_for(self) -> None:
-        facts = {"stop_pattern": "ERR", "reason": "input"}
+        facts: dict[str, Any] = {"stop_pattern": "ERR", "reason": "input"}
 
         assert record_of("send_keys", **facts).result == Result("awaits input", is_failure=False)
         assert record_of("wait", **facts).result == Result("no match", is_failure=True)
