@@ -108,7 +108,8 @@ class Page:
         box = self.tab.locator("#lanes").bounding_box()
         assert seen
         assert box
-        return 0 <= box["y"] + lane_middle(lane) - seen["y"] <= seen["height"]
+        middle = float(box["y"]) + lane_middle(lane)
+        return 0 <= middle - float(seen["y"]) <= float(seen["height"])
 
     def width(self) -> int:
         return int(self.tab.evaluate("document.documentElement.scrollWidth"))
