@@ -15,6 +15,7 @@ from support import ask_until, marked, records
 from wire import SERVER, Server
 
 from tmux_debug_mcp import __version__, demo
+from tmux_debug_mcp.command import listing
 from tmux_debug_mcp.options import parse_all
 from tmux_debug_mcp.verbs import help as texts
 from tmux_debug_mcp.verbs.parsing import flag_of, parameters_of_tool, parser_of
@@ -203,6 +204,15 @@ def test_ps_and_completion_are_neither_on_record_nor_a_use_of_the_server(
     following.kill()
     following.communicate()
     assert [record["tool"] for record in records(audit)] == ["create_pane"]
+
+
+def test_board_that_is_cut_keeps_what_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "terminal_size", lambda _: (20, 4))
+    lines = [("a server", False), ("one", False), ("two", False), ("type it: " + "x" * 20, True)]
+
+    board = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", listing._board(lines))
+
+    assert board.split("\r\n") == ["type it: xxxxxxxxxx…", "a server", "… and 2 lines more", ""]
 
 
 def test_ps_follows(shell: Shell, server: Server) -> None:

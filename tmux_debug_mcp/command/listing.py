@@ -82,15 +82,15 @@ def _follow(caller: Surroundings) -> None:
 
 def _board(lines: list[tuple[str, bool]]) -> str:
     columns, rows = terminal_size(1)
+    room = max(2, rows - 1)  # the cursor is behind them
+    if len(lines) > room:
+        # What asks is not left out.
+        first = sorted(lines, key=lambda one: not one[1])[: room - 1]
+        lines = [*first, (f"… and {len(lines) - len(first)} lines more", False)]
     shown = []
     for line, asks in lines:
         cut = cut_off(line, columns)
         shown.append(_BRIGHT.format(cut) if asks else cut)
-    room = max(2, rows - 1)  # the cursor is behind them
-    if len(shown) > room:
-        # What asks is not left out.
-        shown.sort(key=lambda line: not line.startswith(_BRIGHT[:2]))
-        shown[room - 1 :] = [f"… and {len(shown) - room + 1} lines more"]
     return _HOME + "".join(map(_LINE.format, shown)) + _ERASE_BELOW
 
 
