@@ -267,13 +267,13 @@ async def _lines(
     # Smaller shares than those of a step are worth nothing.
     most = max(2, max_characters // STEP_CHARACTERS)
     parts = _fewer(parts, most)
-    left_out: list[tuple[int, int]] = []
-    if len(parts) > most and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
+    extra = max(0, len(parts) - most)
+    if extra and sum(end - start for start, end in parts) <= _TOGETHER_BYTES:
         return [await _read_together(observation.pane.log, parts, max_characters)]
-    if len(parts) > most:
-        # The middle goes, as of a long text.
-        left_out = list(parts[most // 4 : len(parts) - most + most // 4])
-        parts = [part for part in parts if part not in left_out]
+    # The middle goes, as of a long text.
+    head_count = most // 4
+    left_out = parts[head_count : head_count + extra]
+    parts = [*parts[:head_count], *parts[head_count + extra :]]
     excerpts = [await _read(observation, part, max_characters, shows) for part in parts]
     room = max_characters
     if sum(len(one.text) + 1 for one in excerpts) > room:
@@ -285,7 +285,7 @@ async def _lines(
             room -= len(excerpts[index].text) + 1
     if left_out:
         size = sum(end - start for start, end in left_out)
-        excerpts.insert(most // 4, gap(0, size))
+        excerpts.insert(head_count, gap(0, size))
     excerpts = [one for one in excerpts if one.text.strip()]
     # A line feed at the end tells that the last line is whole.
     return [*map(_without_blank_ends, excerpts[:-1]), *excerpts[-1:]]
