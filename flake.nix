@@ -36,7 +36,8 @@
           mcpConfig :: { ... } -> { ... },
           mcpServers :: { ... },
           mkSandbox :: { ... } -> Derivation,
-          profiles :: { ... }
+          profiles :: { ... },
+          protectDefault :: [String]
         }
         ```
 
@@ -44,7 +45,7 @@
 
         ```nix
         mkLib nixpkgs.legacyPackages.x86_64-linux
-        => { mcpConfig = «lambda»; mcpServers = { ... }; mkSandbox = «lambda»; profiles = { ... }; }
+        => { mcpConfig = «lambda»; mcpServers = { ... }; mkSandbox = «lambda»; profiles = { ... }; ... }
         mkLib "x86_64-linux"
         => error: mkLib: the argument is of type string, but it should be a package set, ...
         ```

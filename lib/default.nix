@@ -89,5 +89,6 @@ builtins.seq packages rec {
     })
     mkSandbox
     profiles
+    protectDefault
     ;
 }

@@ -22,6 +22,23 @@ let
 
   profiles = import ./profiles.nix { inherit pkgs; };
 
+  protectDefault = [
+    ".claude/agents"
+    ".claude/commands"
+    ".claude/hooks"
+    ".claude/settings*.json"
+    ".claude/skills"
+    ".envrc"
+    ".git/commondir"
+    ".git/config"
+    ".git/config.worktree"
+    ".git/hooks"
+    ".husky"
+    ".idea"
+    ".mcp.json"
+    ".vscode"
+  ];
+
   defaults = {
     agent = null;
     allowedHosts = null;
@@ -35,16 +52,9 @@ let
     packages = [ ];
     podmanArgs = [ ];
     profile = profiles.base;
-    protect = [
-      ".claude/settings*.json"
-      ".envrc"
-      ".git/hooks"
-      ".idea"
-      ".mcp.json"
-      ".vscode"
-    ];
-    protectAbsent = true;
+    protect = protectDefault;
     secrets = [ ];
+    worktree = false;
   };
 
   isText = is "a string" lib.isString;
@@ -174,7 +184,6 @@ let
         required = [ "name" ];
       };
       protect = listOf isProtectable;
-      protectAbsent = is "true or false" lib.isBool;
       secrets = listOf (closedSet {
         kind = "part";
         checks = {
@@ -193,6 +202,7 @@ let
           "variable"
         ];
       });
+      worktree = is "true or false" lib.isBool;
     };
   };
 in
@@ -215,6 +225,24 @@ in
     ```
   */
   inherit profiles;
+
+  /**
+    What `mkSandbox` protects where `protect` is not given, to be added to.
+
+    # Type
+
+    ```
+    protectDefault :: [String]
+    ```
+
+    # Examples
+
+    ```nix
+    mkSandbox { protect = protectDefault ++ [ "Makefile" ]; }
+    => «derivation /nix/store/...-tmux-debug-sandbox.drv»
+    ```
+  */
+  inherit protectDefault;
 
   /**
     A sandbox: an image for containers, and a command that runs it with podman, which has a project's
@@ -256,10 +284,10 @@ in
       by `urlVariable`, get the `header` with `prefix` and the value that `variable` has outside
 
     `protect`
-    : what of the project can't be changed inside
+    : what of the project can't be changed inside, where it is there; `protectDefault` where not given
 
-    `protectAbsent`
-    : whether that can't be made either, where it is not there; needs FUSE
+    `worktree`
+    : whether the repository of a linked worktree of git's is mounted, with all its branches
 
     `podmanArgs`
     : more arguments for `podman run`, which come last
@@ -287,7 +315,7 @@ in
         urlVariable :: String
       }],
       protect :: [String],
-      protectAbsent :: Bool,
+      worktree :: Bool,
       podmanArgs :: [String]
     } -> Derivation // { package :: Derivation, image :: Derivation, profile :: Profile }
     ```
@@ -368,7 +396,6 @@ in
           network
           pkgs
           ;
-        protectfs = if given.protectAbsent then import ./protectfs { inherit pkgs; } else null;
         proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
         secrets = map (
           secret: secret // { target = pairOf "443" secret.host; }
@@ -381,6 +408,7 @@ in
           memoryMb
           podmanArgs
           protect
+          worktree
           ;
       };
     in

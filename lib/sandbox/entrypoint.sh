@@ -31,6 +31,15 @@ if [[ -n ${TMUX_DEBUG_SANDBOX_MOUNTS-} ]]; then
 	unset TMUX_DEBUG_SANDBOX_MOUNTS
 fi
 
+# Links what is read of the repository of a worktree to where git looks for it.
+if [[ -n ${TMUX_DEBUG_SANDBOX_REPOSITORY-} ]]; then
+	ln -s /var/packed-refs/1 "$TMUX_DEBUG_SANDBOX_REPOSITORY/packed-refs"
+	for file in /run/repository/*; do
+		[[ -e $TMUX_DEBUG_SANDBOX_REPOSITORY/${file##*/} ]] || ln -sf "$file" "$TMUX_DEBUG_SANDBOX_REPOSITORY"
+	done
+	unset TMUX_DEBUG_SANDBOX_REPOSITORY
+fi
+
 # Passes connections to ports of this container on to the sockets of the proxy outside, each by a process that is not the
 # command's.
 forward() {

@@ -55,6 +55,13 @@ pkgs.dockerTools.streamLayeredImage {
     install -m 644 ${./etc/passwd} etc/passwd
     install -m 644 ${./etc/group} etc/group
     install -m 755 ${./entrypoint.sh} entrypoint.sh
+    # Git makes its lock where five links lead it, and renames it to the last of them, which is root's, so that it stays.
+    # Through that it reads what the repository has.
+    mkdir -m 1777 var/packed-refs
+    for number in 1 2 3 4; do
+      ln -s $((number + 1)) var/packed-refs/$number
+    done
+    ln -s /run/repository/packed-refs var/packed-refs/5
     ${lib.concatStrings (lib.mapAttrsToList copyToSkeleton home)}
   '';
 

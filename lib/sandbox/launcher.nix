@@ -14,8 +14,8 @@
   # The image of the proxy; null where none is ever needed.
   proxy,
   protect,
-  # What serves the project where something protected is not there; null where that can be made.
-  protectfs,
+  # Whether the repository of a linked worktree of git's is mounted.
+  worktree,
   podmanArgs,
 }:
 
@@ -57,6 +57,8 @@ pkgs.writeShellApplication {
   name = "tmux-debug-sandbox";
   runtimeInputs = [
     pkgs.coreutils
+    pkgs.findutils
+    pkgs.gnugrep
     pkgs.util-linux
   ];
   text = ''
@@ -69,7 +71,7 @@ pkgs.writeShellApplication {
       more=(${lib.escapeShellArgs podmanArgs})
       mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
       protect=(${lib.escapeShellArgs protect})
-      protectfs=${lib.optionalString (protectfs != null) (lib.getExe protectfs)}
+      worktree=${lib.optionalString worktree "yes"}
       network=${lib.escapeShellArg (if network == null then "" else network)}
       hosts=(${lib.escapeShellArgs (lib.concatLists hosts)})
       limited=(${lib.escapeShellArgs (lib.concatLists limited)})
@@ -79,6 +81,7 @@ pkgs.writeShellApplication {
     }
 
     ${builtins.readFile ./protect.sh}
+    ${builtins.readFile ./worktree.sh}
     ${builtins.readFile ./network.sh}
     ${builtins.readFile ./launcher.sh}
   '';

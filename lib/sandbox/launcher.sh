@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 # Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
 # for podman, and `more` of them, which come last; `mounts`, of four words each: source, destination, ro or rw, optional or
-# required; for protect.sh `protect` and `protectfs`; and for network.sh `network`, `hosts`, `limited`, `secrets`,
-# `proxy_image` and `proxy_stream`.
+# required; for protect.sh `protect`; for worktree.sh `worktree`; and for network.sh `network`, `hosts`, `limited`,
+# `secrets`, `proxy_image` and `proxy_stream`.
 
 usage() {
 	cat <<'TEXT'
@@ -18,8 +18,10 @@ are logged in ~/.local/state/tmux-debug-sandbox; TMUX_DEBUG_SANDBOX_PROXY_PODMAN
 TEXT
 }
 
+say() { printf 'tmux-debug-sandbox: %s\n' "$*" >&2; }
+
 fail() {
-	printf 'tmux-debug-sandbox: %s\n' "$*" >&2
+	say "$*"
 	exit 2
 }
 
@@ -134,14 +136,9 @@ project=$identity
 # The user in the container is whoever runs this; or, where that is root, whoever has the directory.
 user=$EUID
 as_user=("--userns=keep-id:uid=1000,gid=1000")
-# What runs a command where podman mounts, and the numbers that the user and the group have there.
-in_podman=(podman unshare)
-account=(0 0)
 if ((!EUID)); then
 	user=$owner
-	in_podman=()
-	account=("$user" "$((group ? group : user))")
-	as_user=("--user=${account[0]}:${account[1]}")
+	as_user=("--user=$user:$((group ? group : user))")
 fi
 
 mapfile -t homes < <(printf '%s\n' "${HOME-}"; homes_of "$EUID"; homes_of "$user")
@@ -171,8 +168,9 @@ command -v podman >/dev/null || fail "podman is missing. Install it, for instanc
 # A directory for this start, where no sandbox can write.
 make_directory() { mktemp -d "${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}/tmux-debug-sandbox.XXXXXX"; }
 
-# Sets `mount` to podman's argument for one, which is a record of CSV.
+# Each sets `mount` to podman's argument for one, which is a record of CSV.
 bind() { mount="--mount=type=bind,\"source=${1//\"/\"\"}\",\"destination=${2//\"/\"\"}\",$3"; }
+tmpfs() { mount="--mount=type=tmpfs,\"destination=${1//\"/\"\"}\",tmpfs-mode=1777"; }
 
 add_mount() {
 	local mount
@@ -199,7 +197,11 @@ for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	fi
 done
 
+# Where in the container the project is.
+# shellcheck disable=SC2034
+workspaces=(/workspace)
 protect_all
+mount_repository
 
 if [[ -t 0 && -t 1 ]]; then
 	flags+=(--tty "--env=TERM=${TERM-xterm-256color}" --env=COLORTERM)
@@ -209,7 +211,7 @@ fi
 load() {
 	local image=$1 stream=$2 log
 	! podman image exists "$image" {held}<&- || return 0
-	echo "tmux-debug-sandbox: loading the image" >&2
+	say "loading the image"
 	log=$(mktemp)
 	if ! "$stream" 2>"$log" | podman load --quiet >&2 {held}<&-; then
 		cat "$log" >&2
@@ -221,49 +223,35 @@ load() {
 
 load "$image" "$stream"
 close_network
-prepare_project
 
 # Where podman is killed, or told to end before it listens, the container would go on: a process that outlives podman
-# removes it then, and what was mounted for it. Afterwards it tells a person what was made of what was not there.
-name=tmux-debug-sandbox-$$-$(date +%s%N)
+# removes it then. Afterwards it tells a person what was made of what runs on the host.
+launcher=$$
+name=tmux-debug-sandbox-$launcher-$(date +%s%N)
+clean_up() {
+	local container tries
+	{
+		tail --pid="$launcher" --follow /dev/null
+		for container in "$name" "$name-hosts" "$name-keys"; do
+			for ((tries = 0; tries < 20; tries++)); do
+				podman container exists "$container" || break
+				podman rm --force --time=0 "$container"
+				sleep 0.2
+			done
+		done
+		[[ -z $sockets ]] || rm -rf -- "$sockets"
+		[[ -z $network_log ]] || find "${network_log%/*}" -name "${network_log##*/}-*.log" -empty -delete
+	} &>/dev/null
+	tell_changes
+}
+
+remember
 exec {person}>/dev/null
 [[ ! -t 2 ]] || exec {person}>&2
-# shellcheck disable=SC2016
-setsid "$BASH" -c '
-	launcher=$1 name=$2 sockets=$3 log=$4 dir=$5 served=$6
-	read -r -a in_podman <<<"$7"
-	shift 7
-	tail --pid="$launcher" --follow /dev/null
-	for container in "$name" "$name-hosts" "$name-keys"; do
-		for ((tries = 0; tries < 20; tries++)); do
-			podman container exists "$container" || break
-			podman rm --force --time=0 "$container"
-			sleep 0.2
-		done
-	done
-	[[ -z $sockets ]] || rm -rf -- "$sockets"
-	[[ -z $log ]] || find "${log%/*}" -name "${log##*/}-*.log" -empty -delete
-	if [[ -n $served && -d $served ]]; then
-		# protectfs may still be about to mount it.
-		for ((tries = 0; tries < 20; tries++)); do
-			"${in_podman[@]}" umount --lazy "$served/project"
-			! rm -d -- "$served/project" "$served" || break
-			sleep 0.2
-		done
-		exit
-	fi
-	cd -- "$dir" || exit
-	shopt -s nullglob
-	IFS=""
-	made=()
-	for path; do
-		for found in $path; do
-			[[ ! -e $found && ! -L $found ]] || made+=("${found@Q}")
-		done
-	done
-	IFS=" "
-	((!${#made[@]})) || echo "tmux-debug-sandbox: made since it was started: ${made[*]}. Look at it before something runs it." >&3
-' - $$ "$name" "$sockets" "$network_log" "$dir" "$served" "${in_podman[*]}" "${absent[@]}" </dev/null >/dev/null 2>&1 3>&"$person" {held}<&- {person}>&- &
+after_end="$(declare -p PATH launcher name sockets network_log dir protect telling protected remembered)
+$(declare -f clean_up tell_changes unprotected is_protected matching say)
+clean_up </dev/null"
+setsid "$BASH" -s <<<"$after_end" >/dev/null 2>&"$person" {held}<&- {person}>&- &
 exec {person}>&-
 mount_project
 [[ -z $sockets ]] || start_proxy

@@ -1,23 +1,20 @@
 # shellcheck shell=bash disable=SC2154
-# What of the project stays as it is. The launcher calls `protect_all`, `prepare_project` and `mount_project`, and has `fail`,
-# `identify`, `add_mount` and `make_directory`. It sets before: `dir`, the project's; `project`, its device and inode;
-# `in_podman` and `account`; `protect`, patterns of paths in the project; `protectfs`, a program, or nothing; `expected`,
-# which gets the mounts.
+# What of the project stays as it is. The launcher calls `protect_all`, `remember`, `mount_project` and `tell_changes`, and
+# has `fail`, `say`, `identify` and `add_mount`. It sets before: `dir`, the project's; `project`, its device and inode;
+# `protect`, patterns of paths in the project; `workspaces`, where in the container the project is; `expected`, which gets
+# the mounts.
 #
-# Where all of it is there, it is mounted again, so that it can't be written. Each directory above it is mounted on itself,
-# so that it can't be moved away: what is mounted on can't be renamed or removed. Nothing can be mounted on what is not
-# there, so the project is then served by protectfs, which knows the names.
+# What is there is mounted again, so that it can't be written. Each directory above it is mounted on itself, so that it
+# can't be moved away: what is mounted on can't be renamed or removed. Nothing can be mounted on what is not there, so a
+# person is told afterwards what was made.
 
 # From paths that are there to the mode in which they are mounted again.
 declare -A protected=()
-absent=()
 
-# The directory of this user alone in which protectfs is mounted, at `project`; nothing without it.
-served=""
-# Paths that links in protected directories lead to.
-led_to=()
+# What says what runs on the host, besides `protect`.
+telling=(.git/commondir .git/config .git/config.worktree flake.nix shell.nix)
 
-# Refuses what can be changed by another name, and protects the files that links in a protected directory lead to.
+# Refuses what can be changed by another name, and protects what links in a protected directory lead to.
 protect_contents() {
 	local path=$1 other link target direct
 	other=$(find "$dir/$path" ! -type d -links +1 -print -quit)
@@ -27,10 +24,10 @@ protect_contents() {
 		[[ $direct == /* ]] || direct=${link%/*}/$direct
 		direct=$(realpath --no-symlinks --canonicalize-missing -- "$direct")
 		target=$(realpath --canonicalize-missing -- "$link")
+		[[ $dir/ != "${target%/}"/* ]] || fail "${link@Q} leads to all of the project, which is to be changed. Remove it."
 		[[ $target == "$dir"/* || $direct == "$dir"/* ]] || continue
-		[[ $direct == "$target" && ! -d $target ]] ||
-			fail "${link@Q} leads through other links, or to a directory, which the sandbox could change. Let it lead to a file, or put the file there."
-		led_to+=("${target#"$dir"/}")
+		[[ $direct == "$target" ]] ||
+			fail "${link@Q} leads through other links, which the sandbox could change. Let it lead to the place itself."
 		protect_path "${target#"$dir"/}"
 	done < <(find "$dir/$path" -type l -print0)
 }
@@ -45,7 +42,6 @@ protect_path() {
 		above+=${above:+/}$part
 		[[ ! -L $dir/$above ]] || break
 		if [[ ! -e $dir/$above ]]; then
-			absent+=("$path")
 			return
 		elif [[ ! -d $dir/$above ]]; then
 			# A file stands where the directory would be, as `.git` does in a worktree.
@@ -62,66 +58,92 @@ protect_path() {
 	if [[ -e $dir/$path ]]; then
 		protected[$path]=ro
 		protect_contents "$path"
-	else
-		absent+=("$path")
 	fi
 }
 
+# Prints the paths in the project that a pattern has, each with a NUL.
+matching() {
+	(
+		cd -- "$dir" || exit
+		shopt -s nullglob dotglob
+		IFS=""
+		# shellcheck disable=SC2086
+		set -- $1
+		for path; do
+			[[ ! -e $path && ! -L $path ]] || printf '%s\0' "$path"
+		done
+	)
+}
+
+# Whether a path is, or is below, what can't be changed.
+is_protected() {
+	local path=$1
+	while [[ ${protected[$path]-} != ro ]]; do
+		[[ $path == */* ]] || return 1
+		path=${path%/*}
+	done
+}
+
 protect_all() {
-	local pattern path found
+	local pattern path found line
 	for pattern in "${protect[@]}"; do
-		mapfile -d '' -t found < <(
-			cd -- "$dir" || exit
-			shopt -s nullglob dotglob
-			IFS=""
-			# shellcheck disable=SC2086
-			set -- $pattern
-			((!$#)) || printf '%s\0' "$@"
-		)
+		mapfile -d '' -t found < <(matching "$pattern")
+		# What is not there may have a file in place of its directory.
 		((${#found[@]})) || found=("$pattern")
-		[[ $pattern != *"*"* || ${found[0]} == "$pattern" ]] || absent+=("$pattern")
 		for path in "${found[@]}"; do
 			protect_path "$path"
 		done
 	done
+	[[ -f $dir/.envrc ]] || return 0
+	while IFS= read -r line; do
+		[[ $line =~ ^[[:blank:]]*use[_\ ]+(flake|nix)([[:blank:]]|$) ]] || continue
+		path=flake.nix
+		[[ ${BASH_REMATCH[1]} == flake ]] || path=shell.nix
+		is_protected "$path" ||
+			say "direnv evaluates $path on this machine, and it can be changed in the sandbox. Look at it before you enter the directory, or add it to \`protect\`."
+	done <"$dir/.envrc"
 }
 
-# Makes the place for protectfs, where it is needed.
-prepare_project() {
-	[[ -n $protectfs ]] && ((${#absent[@]})) || return 0
-	served=$(make_directory)
-	mkdir "$served/project"
-}
-
-# Serves the project without the names that are protected. Fails where the machine has no FUSE, and says why.
-serve_project() {
-	local path literal=("${led_to[@]}")
-	for path in "${!protected[@]}"; do
-		[[ ${protected[$path]} != ro ]] || literal+=("$path")
+# Prints what is there of what runs on the host and can be changed: each path, and what tells a change, with NULs. Nothing is
+# opened: the sandbox may have put there what has no end.
+unprotected() {
+	local pattern path
+	for pattern in "${protect[@]}" "${telling[@]}"; do
+		while IFS= read -r -d '' path; do
+			is_protected "$path" || printf '%s\0%s\0' "$path" "$(stat --format='%d:%i %s %.9Y %.9Z' -- "$dir/$path")"
+		done < <(matching "$pattern")
 	done
-	"${in_podman[@]}" "$protectfs" "$dir" "$project" "$served/project" "${account[@]}" "${protect[@]}" -- "${literal[@]}" {held}<&-
 }
 
-# Adds the project, with what is protected in it.
+# Remembers what `tell_changes` is to compare.
+declare -A remembered=()
+remember() {
+	local path state
+	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
+		remembered[$path]=$state
+	done < <(unprotected)
+}
+
+# Says what was made or changed since.
+tell_changes() {
+	local path state
+	local -A told=()
+	while IFS= read -r -d '' path && IFS= read -r -d '' state; do
+		[[ ${remembered[$path]-} == "$state" ]] || told[${path@Q}]=""
+	done < <(unprotected)
+	((!${#told[@]})) || say "made or changed since it was started: $(printf '%s\n' "${!told[@]}" | sort | paste -sd ' '). Look at it before something runs it."
+}
+
+# Adds the project, with what is protected in it, at each of its places.
 mount_project() {
-	local path
-	if [[ -n $served ]]; then
-		if serve_project; then
-			add_mount "$served/project" /workspace rw
-			# `git init` would stop at hooks that it can't make.
-			[[ -e $dir/.git/hooks ]] || flags+=(--env=GIT_TEMPLATE_DIR=)
-			return
-		fi
-		# It may have failed when it was mounted.
-		"${in_podman[@]}" umount --lazy "$served/project" 2>/dev/null || true
-		rm -d "$served/project" "$served"
-	fi
-	((!${#absent[@]})) || echo "tmux-debug-sandbox: not there, so what runs in the sandbox can make it: ${absent[*]}" >&2
-	add_mount "$dir" /workspace rw
-	expected+=$'\n'"$project /workspace"
-	for path in "${!protected[@]}"; do
-		identify "$dir/$path"
-		add_mount "$dir/$path" "/workspace/$path" "${protected[$path]}"
-		expected+=$'\n'"$identity /workspace/$path"
+	local place path
+	for place in "${workspaces[@]}"; do
+		add_mount "$dir" "$place" rw
+		expected+=$'\n'"$project $place"
+		for path in "${!protected[@]}"; do
+			identify "$dir/$path"
+			add_mount "$dir/$path" "$place/$path" "${protected[$path]}"
+			expected+=$'\n'"$identity $place/$path"
+		done
 	done
 }

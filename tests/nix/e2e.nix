@@ -56,10 +56,10 @@ let
       ];
     };
 
-    # Where what is protected is mounted, and what is not there can be made.
-    mounted = {
+    # With the repository of a linked worktree.
+    worktree = {
       mcp.tmux-debug = { };
-      protectAbsent = false;
+      worktree = true;
     };
 
     # For the main session, in a home directory that is kept.

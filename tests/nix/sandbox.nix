@@ -261,9 +261,9 @@ in
       sandboxThatProtectsAnAbsolutePath = failing {
         protect = [ "/etc" ];
       } "`protect.0` is of type string (\"/etc\"), but it should be a path in the project without `..`";
-      sandboxThatProtectsWithAWord = failing {
-        protectAbsent = "yes";
-      } "`protectAbsent` is of type string (\"yes\"), but it should be true or false.";
+      sandboxOfAWorktreeByItsName = failing {
+        worktree = "main";
+      } "`worktree` is of type string (\"main\"), but it should be true or false.";
 
       sandboxOfAProfileByItsName =
         failing { profile = "rust"; }

@@ -8,7 +8,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [[ -n ${SANDBOX_BASE-} ]] || exec nix run "$here/../..#e2e" -- "$@"
-(($#)) || set -- sandbox_debug_profile mcp_in_sandbox profile_composition filesystem_isolation directories closed_network protected_files closure changes context_isolation
+(($#)) || set -- sandbox_debug_profile mcp_in_sandbox profile_composition filesystem_isolation directories closed_network protected_files worktrees closure changes context_isolation
 
 say() { printf 'e2e: %s\n' "$*" >&2; }
 
@@ -67,12 +67,7 @@ else
 	storage "$work/other" "$account"
 	(
 		cd /
-		in_mounts=()
-		# Where udev doesn't run, only root may open FUSE's device. The account gets one for everybody, as udev makes it.
-		if [[ -c /dev/fuse && $(stat -c %a /dev/fuse) != 666 ]] && mknod -m 666 "$work/fuse" c 10 229; then
-			in_mounts=(unshare --mount bash -c 'mount --bind "$1" /dev/fuse; exec "${@:2}"' - "$work/fuse")
-		fi
-		exec "${in_mounts[@]}" setpriv --reuid "$account" --regid "$account" --init-groups \
+		exec setpriv --reuid "$account" --regid "$account" --init-groups \
 			env HOME="$work/other" USER="$account" XDG_RUNTIME_DIR="$work/other" "$here/e2e/run-tests.sh" "$work/other" "$@"
 	) || status=$?
 	wait "$as_root" || status=$?

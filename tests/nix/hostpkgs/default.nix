@@ -68,8 +68,6 @@ let
       runCommand =
         name: attributes: script:
         mkDerivation ({ inherit name; } // attributes // { phases = script; });
-      runCommandCC = name: _: script: host.compiled name script;
-      fuse3 = null;
       writeText =
         name: text:
         mkDerivation {

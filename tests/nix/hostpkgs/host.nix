@@ -30,27 +30,6 @@ rec {
       meta.mainProgram = name;
     };
 
-  # A program of C, compiled by the host's compiler with the host's libraries.
-  compiled =
-    name: script:
-    fromHost {
-      inherit name;
-      programs = [
-        "${
-          derivation {
-            inherit name script system;
-            builder = "/bin/bash";
-            args = [
-              "-euc"
-              "CC=gcc; eval \"$script\""
-            ];
-            PATH = "/usr/bin:/bin";
-            __noChroot = true;
-          }
-        }/bin/${name}"
-      ];
-    };
-
   # What every build finds on its PATH.
   tools = fromHost {
     name = "bash";

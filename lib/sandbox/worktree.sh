@@ -1,0 +1,83 @@
+# shellcheck shell=bash disable=SC2154
+# git in a linked worktree, whose repository is outside the project. The launcher calls `mount_repository`, and has `fail`,
+# `say`, `resolve`, `identify` and `add_mount`. It sets before: `dir`, the project's; `worktree`, whether the repository is
+# mounted; `user`, who has it; `homes`, directories that are not to be seen; `workspaces`, `flags` and `expected`, which get what
+# is found.
+#
+# The repository is mounted at /run/repository, read-only. At its path on the host, where git looks for it, is a directory in
+# memory. What a commit writes is mounted there; the entrypoint makes links to all else. So git can make its lock for
+# packed-refs, which it needs to delete any reference, and nothing is made in the repository but what it has on top.
+
+# Prints the first line of a file of the repository's, which leads to another place, as a whole path.
+led_to() {
+	local line=""
+	IFS= read -r line < <(head --bytes=4096 -- "$1" | tr -d '\0') || true # there may be no line feed
+	line=${line#gitdir: }
+	[[ $line == /* ]] || line=${1%/*}/$line
+	realpath --no-symlinks --canonicalize-missing -- "$line"
+}
+
+# Refuses a repository that does not say itself that this project is its worktree: what was in a sandbox can have written
+# `.git`, but not what is there.
+check_repository() {
+	local own=$1 common=$2 path home
+	for path in "$own/gitdir" "$own/commondir" "$common/objects/info" "$common/refs"; do
+		[[ -e $path && ! -L $path ]] || fail "\`.git\` leads to ${own@Q}, where ${path@Q} is missing. If you moved the repository: git worktree repair"
+		[[ $(stat --format=%u -- "$path") == "$user" ]] || fail "${path@Q} belongs to another user, so this repository is not mounted."
+	done
+	[[ $(led_to "$own/gitdir") == "$dir/.git" ]] ||
+		fail "${own@Q} is not the worktree of this project, but of $(led_to "$own/gitdir"). If you moved it: git worktree repair"
+	[[ $(led_to "$own/commondir") == "$common" ]] || fail "${own@Q} belongs to another repository than ${common@Q}."
+	for home in "${homes[@]}" "$dir"; do
+		[[ -z $home || $(realpath --canonicalize-missing -- "$home")/ != "$common"/* ]] ||
+			fail "${common@Q}, the repository, has ${home@Q} in it, and would be mounted as a whole."
+	done
+	for path in "$common" "$dir"; do
+		[[ ! $path/ =~ ^/(bin|dev|etc|home/sandbox|nix|proc|share|sys|usr|workspace)/ ]] ||
+			fail "${path@Q} is where the sandbox has files of its own. Move the worktree and its repository to other places."
+	done
+	# git would read it on the host.
+	path=$own/config.worktree
+	[[ -e $path ]] || ! grep -qi worktreeConfig -- "$common/config" ||
+		fail "This repository has a configuration for each worktree, which the sandbox could make. Make it first: touch ${path@Q}"
+}
+
+# Mounts the repository of a linked worktree, or says why git will not work.
+mount_repository() {
+	local own common path mount
+	[[ -f $dir/.git && ! -L $dir/.git ]] || return 0
+	own=$(led_to "$dir/.git")
+	[[ $own != "$dir"/* ]] || return 0
+	common=${own%/worktrees/*}
+	if [[ $own != "$common"/worktrees/* ]]; then
+		say "git will not work in the sandbox: the repository is outside of the project, at ${own@Q}."
+		return
+	elif [[ -z $worktree ]]; then
+		say "git will not work in the sandbox: this is a worktree of ${common@Q}. With \`worktree = true\` it works, and all branches can be read."
+		return
+	fi
+	resolve "$own" project
+	own=$resolved
+	common=${own%/worktrees/*}
+	check_repository "$own" "$common"
+	add_repository "$common" /run/repository ro
+	tmpfs "$common"
+	flags+=("$mount" --tmpfs=/var/packed-refs "--env=TMUX_DEBUG_SANDBOX_REPOSITORY=$common")
+	add_repository "$common/worktrees" "$common/worktrees" ro
+	for path in "$common"/{objects,refs,reftable,logs} "$own"; do
+		[[ ! -d $path ]] || add_repository "$path" "$path" rw
+	done
+	for path in "$common/objects/info" "$own"/{commondir,gitdir,config.worktree}; do
+		[[ ! -e $path ]] || add_repository "$path" "$path" ro
+	done
+	# Where the repository looks for the worktree.
+	workspaces+=("$dir")
+	# A relative path leads to the repository from there alone.
+	[[ $(<"$dir/.git") == "gitdir: /"* ]] || flags+=("--workdir=$dir")
+}
+
+add_repository() {
+	identify "$1"
+	add_mount "$1" "$2" "$3"
+	expected+=$'\n'"$identity $2"
+}
