@@ -110,6 +110,11 @@ def value_of(flag: str, environ: Mapping[str, str]) -> str:
     return environ.get(option.variable) or option.default
 
 
+def default_of(flag: str) -> str:
+    """Return the default of an option, "" for none."""
+    return _BY_FLAG[flag].default
+
+
 def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, list[str]]:
     """Return the values of all options, and the words that are none, such as `demo`.
 

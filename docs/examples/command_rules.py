@@ -69,8 +69,8 @@ def commands_in(text: str) -> Iterator[str]:
         if program not in (*_SHELLS, _OURS):
             continue
         for place, word in enumerate(words):
-            if " " in word:  # of `call`, it may be the value of `command=`
-                yield from commands_in(re.sub(r"^\w+=", "", word))
+            if " " in word:  # it may be the value of `command=` or of `--command=`
+                yield from commands_in(re.sub(r"^(?:--)?\w+=", "", word))
             elif program == _OURS:
                 yield " ".join(words[place:])
 

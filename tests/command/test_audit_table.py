@@ -304,9 +304,23 @@ def test_file_that_is_no_audit_is_not_reported_without_end(shell: Shell, audit: 
     assert last == "tmux-debug: audit.log has 4900 more damaged lines. Is it an audit?"
 
 
+def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
+    audit.write_text("")
+
+    done = shell.run("audit", "audit.log")
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "tmux-debug: No call matches.\n"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--captures", ".", "-"], "--captures is for the page. Give --html OUT, or leave it out."),
+        (["--log-dir", ".", "-"], "--log-dir is for the page. Give --html OUT, or leave it out."),
+        (["--html", "page", "--captures", "none", "-"], "--captures is 'none', which is no direct"),
+        (["--html", "page", "--log-dir", "none", "-"], "--log-dir is 'none', which is no direct"),
+        (["--html", "page", "--json", "-"], "--json is not for the page. Leave out --json or --h"),
         (["missing"], "missing can't be read: No such file or directory. Give the path of"),
         (["."], ". can't be read: Is a directory. Give the path of"),
         (["--follow", "-"], "--follow follows regular files, and standard input is none."),

@@ -52,6 +52,7 @@ def decided(tmp_path: Path) -> Any:  # noqa: ANN401
         {"command": "if ! { rm -rf build; }; then echo; fi"},
         {"command": "/opt/bin/tmux-debug run rm -rf build"},
         {"command": "tmux-debug call tmux_run command='rm -rf build'"},
+        {"command": "tmux-debug restart web --command='rm -rf build'"},
         {"command": "tmux-debug run 'rm -rf build'"},
         {"command": "tmux-debug run --timeout 3 rm -rf build"},
         {"command": "tmux-debug create --name q -- 'cd / && rm -rf build' | tail -1"},

@@ -46,7 +46,7 @@ def test_server_is_started_once_for_a_directory(shell: Shell, tmp_path: Path) ->
 def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
     shell.out("start", "--keep", "1m")
     [server] = shell.servers()
-    runs = f"Server {server.pid} runs already for this directory and these options."
+    runs = f"Server {server.pid} runs already for this directory."
 
     assert shell.out("start") == f"{runs}\n"
     assert shell.out("start", "--keep", "2h") == (
@@ -58,6 +58,43 @@ def test_start_changes_the_time_of_a_server_that_runs(shell: Shell) -> None:
 
     shell.out("start", "--keep", "1s")
     ask_until(shell.left, lambda left: left == [])
+
+
+def test_start_without_options_means_the_server_of_the_directory(shell: Shell) -> None:
+    shell.out("start", "--audit", "audit.log")
+    [server] = shell.servers()
+
+    assert shell.out("start", "--keep", "2h") == (
+        f"Server {server.pid} runs already for this directory. From now on, it ends when nobody "
+        "has used it for 2h.\n"
+    )
+    assert [one.pid for one in shell.servers()] == [server.pid]
+
+
+def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
+    shell.out("start")
+    [server] = shell.servers()
+
+    said = shell.out("start", "--audit", "audit.log")
+
+    [other] = [one for one in shell.servers() if one.pid != server.pid]
+    assert said == (
+        f"Started server {other.pid}. It ends when nobody has used it for 60m. Server {server.pid} "
+        "serves this directory, too, with other options: name one in each call, as by tmux-debug "
+        f"--server {other.pid} list\n"
+    )
+
+
+def test_what_another_directorys_server_does_is_said(shell: Shell, tmp_path: Path) -> None:
+    shell.out("create", "--name", "web", "cat")
+    [server] = shell.servers()
+    by = f"tmux-debug: by server {server.pid}, of {shell.cwd}\n"
+    elsewhere = replace(shell, cwd=tmp_path / "other")
+    elsewhere.cwd.mkdir()
+
+    assert elsewhere.run("wait", "web", "--idle", "0.1").stderr.startswith(by)
+    assert elsewhere.run("kill", "-q", "web").stderr == ""
+    assert not shell.run("list").stderr.startswith("tmux-debug: by")
 
 
 def test_help_among_short_flags_starts_no_server(shell: Shell) -> None:
@@ -441,7 +478,7 @@ def test_other_version_has_a_server_of_its_own_beside_the_old_one(shell: Shell) 
     assert (old.cwd, new.version) == (new.cwd, "9.9.9")
     # Both are reached by either command.
     assert lists(shell, "--server", str(old.pid))[0]["name"] == "old"
-    assert "No active panes" in shell.out("--server", str(new.pid), "list")
+    assert lists(shell, "--server", str(new.pid)) == []
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])

@@ -207,12 +207,33 @@ def test_ps_and_completion_are_neither_on_record_nor_a_use_of_the_server(
 
 
 def test_board_that_is_cut_keeps_what_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "terminal_size", lambda _: (20, 4))
-    lines = [("a server", False), ("one", False), ("two", False), ("type it: " + "x" * 20, True)]
+    monkeypatch.setattr(listing, "terminal_size", lambda _fd: (20, 5))
+    lines = [(f"pane {number}", False) for number in range(20)]
+    lines[9:9] = [("login", True), ("type it: " + "x" * 20, True)]
 
     board = re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", listing._board(lines))
 
-    assert board.split("\r\n") == ["type it: xxxxxxxxxx…", "a server", "… and 2 lines more", ""]
+    shown = ["login", "type it: xxxxxxxxxx…", "pane 0", "… and 19 lines more", ""]
+    assert board.split("\r\n") == shown
+
+
+@pytest.mark.parametrize("words", [["--version"], ["list", "--help"], ["ps"], ["run", "seq 10"]])
+def test_output_that_can_not_be_written_is_said(
+    shell: Shell, server: Server, words: list[str]
+) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, *words],
+            env=shell.naming_env | {"TMUX_DEBUG_SERVER": str(server.pid)},
+            cwd=shell.cwd,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 125
+    assert done.stderr == "tmux-debug: The output can't be written: No space left on device.\n"
 
 
 def test_ps_follows(shell: Shell, server: Server) -> None:

@@ -31,7 +31,7 @@ PREFIX = b"\x02"  # C-b
 class Person:
     """Somebody at a terminal of 80 columns and 24 rows, who calls `tmux-debug`."""
 
-    def __init__(self, shell: Shell, *words: str) -> None:
+    def __init__(self, shell: Shell, *words: str, term: str = "xterm") -> None:
         self._keyboard, terminal = pty.openpty()
         ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.tty = os.ttyname(terminal)
@@ -40,7 +40,7 @@ class Person:
         script = f"exec <>{self.tty} >&0 2>&0; exec {command}"
         self.process = subprocess.Popen(
             ["sh", "-c", script],
-            env=shell.env | {"TERM": "xterm"},
+            env=shell.env | {"TERM": term},
             cwd=shell.cwd,
             start_new_session=True,
         )
@@ -93,9 +93,9 @@ def sits(shell: Shell, server: Server) -> Iterator[Callable[..., Person]]:
     """Return what makes a person call `tmux-debug`, who has named the server of an agent."""
     people: list[Person] = []
 
-    def sits(*words: str) -> Person:
+    def sits(*words: str, **options: str) -> Person:
         env = shell.env | {"TMUX_DEBUG_SERVER": str(server.pid)}
-        people.append(Person(replace(shell, env=env), *words))
+        people.append(Person(replace(shell, env=env), *words, **options))
         return people[-1]
 
     yield sits
@@ -306,6 +306,27 @@ class TestAttach:
         person.presses("?")
         person.sees("C-b d leaves, C-b w only watches, C-b C-b types C-b")
 
+    def test_keys_that_are_shown_work_with_c_b_as_they_are_shown(
+        self, sits: Callable[..., Person], server: Server
+    ) -> None:
+        person = sits("attach", "web")
+        person.sees("watching")
+        person.presses("?")
+        person.sees("C-b d leaves")
+        person.presses("w")
+        person.sees("you have the keyboard")
+        person.presses("?")
+        person.sees("C-b w only watches")
+
+        assert person.leaves() == 0
+        assert "^B" not in server.text("capture_pane", pane_id="web")
+
+    def test_terminal_that_tmux_can_not_draw_on_is_named(self, sits: Callable[..., Person]) -> None:
+        person = sits("attach", "web", term="dumb")
+
+        person.sees("tmux-debug: tmux can't show the pane on this terminal. TERM is dumb.")
+        assert person.process.wait(60) == 125
+
     def test_what_tmux_has_to_say_about_leaving_is_not_shown(
         self, sits: Callable[..., Person], server: Server
     ) -> None:
@@ -515,6 +536,18 @@ class TestSecret:
 
         assert done.stdout == b"Typed into pane 'debug-1'.\n"
         server.shows("login", "got 12")
+
+    def test_nothing_that_is_piped_is_no_empty_secret(self, shell: Shell, server: Server) -> None:
+        login(server)
+
+        done = secret_from_a_pipe(shell, b"")
+
+        assert (done.returncode, done.stdout) == (125, b"")
+        assert done.stderr == (
+            b"tmux-debug: Nothing was piped, as by a command that has failed. Nothing was typed.\n"
+        )
+        assert secret_from_a_pipe(shell, b"\n").returncode == 0
+        server.shows("login", "got 0")
 
     @pytest.mark.parametrize(
         ("line", "reason"),

@@ -38,7 +38,9 @@ def test_session_in_a_shell(shell: Shell) -> None:
     [row] = json.loads(shell.out("list"))
     assert (row["name"], row["awaits"]) == ("sh", "keys")
     assert shell.out("kill", "sh") == ""
-    assert shell.out("list") == "No active panes. Use tmux-debug create to start one.\n"
+    listed = shell.run("list")
+    assert (listed.stdout, listed.returncode) == ("[]\n", 0)
+    assert listed.stderr == "No active panes. Use tmux-debug create to start one.\n"
 
 
 def test_refusal_names_verbs_and_flags_and_not_tools_and_parameters(shell: Shell) -> None:

@@ -211,6 +211,13 @@ async def test_end_of_the_program_stops_the_steps(tools: Tools) -> None:
     assert "exited with code 3" in status
 
 
+async def test_signal_that_ends_the_program_stops_the_steps(tools: Tools) -> None:
+    await tools.create("cat", timeout_s=PATIENCE_S)
+    confirmation, *_ = await tools.blocks("send_keys", pane_id="debug-1", keys=["C-c", "x"])
+
+    assert "Step 2 was not sent: the program was killed by SIGINT after " in confirmation
+
+
 async def test_key_is_not_held_up_by_a_program_that_prints_on(tools: Tools) -> None:
     await tools.create("bash --norc", timeout_s=PATIENCE_S)
     keys = ["yes tick Enter", "C-c"]

@@ -28,7 +28,15 @@ def directory() -> str:
 
 
 def write(fd: int, text: object) -> None:
-    """Write a text as UTF-8, whatever the locale is."""
+    """Write a text as UTF-8, whatever the locale is.
+
+    Raises:
+        CommandError: Standard output can't be written. What can't be said of that is lost.
+    """
     data = str(text).encode()
-    while data:
-        data = data[os.write(fd, data) :]
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError as error:
+        if fd == 1:
+            raise CommandError(f"The output can't be written: {error.strerror}.") from None

@@ -84,7 +84,7 @@ def _board(lines: list[tuple[str, bool]]) -> str:
     columns, rows = terminal_size(1)
     room = max(2, rows - 1)  # the cursor is behind them
     if len(lines) > room:
-        # What asks is not left out.
+        # What asks is not left out, nor its pane.
         first = sorted(lines, key=lambda one: not one[1])[: room - 1]
         lines = [*first, (f"… and {len(lines) - len(first)} lines more", False)]
     shown = []
@@ -95,7 +95,7 @@ def _board(lines: list[tuple[str, bool]]) -> str:
 
 
 def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
-    """Yield the servers with their panes, a line each, and whether it says that a secret is wanted.
+    """Yield the servers with their panes, a line each, and whether a secret is wanted there.
 
     The server that verbs reach from here is the first, and its line says why.
     """
@@ -107,16 +107,20 @@ def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
     try:
         taken, reason = meant(servers, caller)
     except CommandError:
-        reason = "None of them is taken here: name one with --server."
+        reason = (
+            "None of them is taken here, unless you name a pane that only one of them runs: name "
+            "one with --server."
+        )
     for server in sorted(servers, key=lambda server: server is not taken):
         yield visible(f"{server}" + (f"  taken here: {reason}" if server is taken else "")), False
-        yield from _panes(server)
+        yield from _panes(server, "" if server is taken else f"--server {server.pid} ")
     if taken is None:
         yield reason, False
 
 
-def _panes(server: Server) -> Iterator[tuple[str, bool]]:
+def _panes(server: Server, named: str) -> Iterator[tuple[str, bool]]:
     for pane in panes_of(server.socket):
-        yield f"    {in_a_line(pane)}", False
-        if pane.get("awaits") == _HIDDEN_INPUT:
-            yield f"        type it: tmux-debug --server {server.pid} secret {pane['id']}", True
+        asks = pane.get("awaits") == _HIDDEN_INPUT
+        yield f"    {in_a_line(pane)}", asks
+        if asks:
+            yield f"    type it: tmux-debug {named}secret {pane['id']}", True

@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping
 
-from tmux_debug_mcp.options import OptionError, parse_all
+from tmux_debug_mcp import __version__
+from tmux_debug_mcp.options import OptionError, Values, default_of, parse_all
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import ONLY_ONE, CommandError, meant, running, surroundings
+from tmux_debug_mcp.sockets.servers import (
+    ONLY_ONE,
+    CommandError,
+    Server,
+    meant,
+    running,
+    surroundings,
+)
 from tmux_debug_mcp.verbs.registry import VERBS
 
 from .caller import flags, write
@@ -22,7 +30,8 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
     except OptionError as error:
         raise CommandError(str(error)) from None
     keep = values["keep"]
-    connection, is_new = connect(values, environ)
+    here = _of_directory(environ)
+    connection, is_new = _reach(values, environ, here)
     connection.send({"want": "keep", "keep": keep})
     for message in connection.messages():
         if "err" in message:
@@ -30,14 +39,46 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
         ends = f"ends when nobody has used it for {keep or DEFAULT_KEEP}."
         text = f"Started server {message['pid']}. It {ends}"
         if not is_new:
-            text = f"Server {message['pid']} runs already for this directory and these options."
+            text = f"Server {message['pid']} runs already for this directory."
             if message["changed"]:
                 text += f" From now on, it {ends}"
+        elif here:
+            others = ", ".join(str(server.pid) for server in here)
+            text += (
+                f" Server {others} serves this directory, too, with other options: name one in "
+                f"each call, as by tmux-debug --server {message['pid']} list"
+            )
         if is_export:
             write(1, f"export TMUX_DEBUG_SERVER={message['pid']}\n")
         write(2 if is_export else 1, f"{text}\n")
         return 0
     raise ServerGoneError("The server has ended.")
+
+
+def _of_directory(environ: Mapping[str, str]) -> list[Server]:
+    """Return the detached servers of this version that serve the current directory."""
+    caller = surroundings(environ)
+    return [
+        server
+        for server in running(caller.runtime)
+        if server.keep_s is not None and server.cwd == caller.cwd and server.version == __version__
+    ]
+
+
+def _reach(
+    values: Values, environ: Mapping[str, str], here: list[Server]
+) -> tuple[Connection, bool]:
+    """Connect to the only server `here` if no options are given, else to the one that has them.
+
+    Return the connection, and whether the server was started.
+    """
+    has_options = any(values[flag] != default_of(flag) for flag in values if flag != "keep")
+    if len(here) == 1 and not has_options:
+        try:
+            return Connection(here[0].socket), False
+        except ServerGoneError:
+            here.clear()  # it was killed
+    return connect(values, environ)
 
 
 def stop(words: list[str], environ: Mapping[str, str]) -> int:

@@ -7,12 +7,14 @@ import sys
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError, runs_any
 from tmux_debug_mcp.sockets.servers import (
+    HAS_PANE,
+    ONLY_ONE,
     CommandError,
     NoServerError,
     Server,
     WhichServerError,
-    choose,
     is_held,
+    meant,
     running,
     surroundings,
 )
@@ -22,6 +24,7 @@ from .caller import directory, write
 
 _REFUSED = 125
 _HELP = ("-h", "--help", "help")
+_QUIET = {"-q", "--quiet"}
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
 # What starts a server where there is none.
 _STARTING = ("create", "run")
@@ -184,12 +187,13 @@ def _reach(wanted: str, words: list[str]) -> Connection:
         return runs_any(server, _panes_named(words))
 
     try:
-        return Connection(choose(running(caller.runtime), caller, has_pane).socket)
+        server, reason = meant(running(caller.runtime), caller, has_pane)
+        connection = Connection(server.socket)
     except (NoServerError, WhichServerError, ServerGoneError):
         # The only one that was found may have been killed.
         living = [server for server in running(caller.runtime) if is_held(server.directory)]
         try:
-            server = choose(living, caller, has_pane)
+            server, reason = meant(living, caller, has_pane)
         except NoServerError:
             if not _makes_pane(words):
                 raise
@@ -199,7 +203,12 @@ def _reach(wanted: str, words: list[str]) -> Connection:
 
             connection, _ = connect(parse_all([], os.environ), os.environ)
             return connection
-        return Connection(server.socket)
+        connection = Connection(server.socket)
+    if reason in (ONLY_ONE, HAS_PANE) and server.cwd != caller.cwd and not _QUIET & set(words):
+        from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  as in `main`
+
+        write(2, visible(f"tmux-debug: by server {server.pid}, of {server.cwd}") + "\n")
+    return connection
 
 
 def _panes_named(words: list[str]) -> list[str]:

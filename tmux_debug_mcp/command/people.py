@@ -46,6 +46,7 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
         else:
             connection.send({"secret": _ask(str(message["ask"]))})
     except KeyboardInterrupt:
+        write(2, "\n")  # behind what was asked
         return _INTERRUPTED
     return None
 
@@ -68,7 +69,8 @@ def _attach(connection: Connection, argv: object) -> int | None:
         return None
     if not any("exit" in message for message in connection.messages()):
         raise ServerGoneError("The server has ended.")
-    return done.returncode  # tmux has said why
+    terminal = env.get("TERM") or "not set"
+    raise CommandError(f"tmux can't show the pane on this terminal. TERM is {terminal}.")
 
 
 def _choose(panes: object) -> str:
@@ -109,7 +111,10 @@ def _ask(prompt: str) -> str:
         _interrupts()
         return getpass.getpass(prompt)
     # As bytes: text would end at a carriage return, and the rest would be dropped silently.
-    line = sys.stdin.buffer.read(_MAX_PIPED_BYTES).removesuffix(b"\n").removesuffix(b"\r")
+    data = sys.stdin.buffer.read(_MAX_PIPED_BYTES)
+    if not data:
+        raise CommandError("Nothing was piped, as by a command that has failed. Nothing was typed.")
+    line = data.removesuffix(b"\n").removesuffix(b"\r")
     if b"\n" in line:
         raise CommandError(
             "The secret has more than one line. Nothing was typed. Pipe a single line, as by "

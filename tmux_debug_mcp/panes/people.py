@@ -34,7 +34,7 @@ from .sizing import arranging, take_sizes
 _HELP = "C-b ? shows the keys"
 _KEYS_WATCHING = "C-b d leaves, C-b w takes the keyboard"
 _KEYS_WORKING = "C-b d leaves, C-b w only watches, C-b C-b types C-b"
-_LINE = "#{?#{==:#{client_key_table},person-prefix},#{@keys},#{@line}}"
+_LINE = "#{?#{m:person-*,#{client_key_table}},#{@keys},#{@line}}"
 
 # The bytes that a terminal keeps of a line before its end; it drops the rest. Source: termios(3).
 MAX_SECRET_BYTES = 4095

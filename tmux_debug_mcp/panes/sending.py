@@ -199,7 +199,8 @@ async def _wait_until_ready(
             if observation and is_observed and await observation.has_stopped_at(size):
                 return _STOPPED
             if moment.ending:
-                return f"the program {moment.ending}"
+                verb = "was " if moment.ending.signal else ""
+                return f"the program {verb}{moment.ending}"
             pane.keyboard.check_free()
             activity, waited_s = moment.activity, moment.now - begin
             if activity is None:

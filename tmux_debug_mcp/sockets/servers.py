@@ -29,6 +29,7 @@ _MAX_FACTS_BYTES = 1 << 16
 _MAX_ANCESTORS = 100
 # Why a server is meant that serves another directory than the caller's.
 ONLY_ONE = "it is your only detached one"
+HAS_PANE = "it has a running pane of that name"
 # Servers of others that an error names, in one line.
 _MAX_OTHERS = 4
 
@@ -277,7 +278,7 @@ def meant(
     if len(found) > 1 and has_pane:
         with_pane = [one for one in found if has_pane(one)]
         if len(with_pane) == 1:
-            return with_pane[0], "it has a running pane of that name"
+            return with_pane[0], HAS_PANE
     here = [one for one in found if one.cwd == caller.cwd]
     if len(here) == 1:
         found = here

@@ -300,8 +300,8 @@ async def _search(pane: Readable, arguments: CapturePane, pattern: str) -> Answe
 def _check_no_ansi(arguments: CapturePane, other: str) -> None:
     if arguments.ansi:
         raise ArgumentError(
-            f"Parameter 'ansi' is for what is on the screen, not for '{other}'. Leave one of "
-            "them out."
+            f"Parameter 'ansi' is for what is on the screen, not for parameter '{other}'. Leave "
+            "one of them out."
         )
 
 

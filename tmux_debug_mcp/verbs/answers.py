@@ -88,9 +88,12 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
     verb = VERBS[request.verb]
     if result.is_error:
         return refused(in_verbs("\n".join(texts), verb))
-    if request.verb == "list":  # without panes it is a sentence
-        rows = [text if text.startswith("[") else in_verbs(text, verb) for text in texts]
-        return Output(_lines(rows), "", status)
+    if request.verb == "list":
+        [rows] = texts
+        if rows.startswith("["):
+            return Output(_lines(texts), "", status)
+        # Without panes it is a sentence.
+        return Output("[]\n", "" if request.is_quiet else _lines([in_verbs(rows, verb)]), status)
     *shown, status_line = texts
     remarks = [] if request.is_quiet else [status_line]
     if request.verb == "run":  # what the command printed, byte for byte

@@ -24,6 +24,7 @@ from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
 # What the help calls the value of a flag, where its name does not say it.
 _VALUES = {
+    "command": "COMMAND",
     "cwd": "DIR",
     "lines": "N",
     "name": "NAME",
@@ -36,7 +37,7 @@ _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS", "size": "SIZE
 # The name of a parameter in a description. Words without an underscore may be words.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
-_SUBJECT = re.compile(r"Parameters? '(\w+)'")
+_SUBJECT = re.compile(r"[Pp]arameters? '(\w+)'")
 _IN_ERROR = re.compile(r"(?<![\w'])(?:pane_id|timeout_s|idle_s|wait_for|stop_pattern)(?![\w'])")
 _PATTERNS = {"show", "stop_pattern", "wait_for"}
 # The arguments whose words may look like flags.
@@ -303,6 +304,9 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
             nargs=nargs,
             help=_help(parameter.schema),
         )
+    if verb.name == "capture":
+        at = "as it was at a cursor or a time: see tmux-debug replay --help"
+        parser.add_argument("--at", metavar="WHEN", help=at)
     if verb.name == "wait":
         parser.add_argument(
             "--follow", action="store_true", help="go on, and print each event as a line"

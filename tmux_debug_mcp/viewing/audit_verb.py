@@ -97,15 +97,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 def run(words: list[str], environ: Mapping[str, str]) -> int:
     """Run it, and return its exit status; CommandError where it can't be done."""
     options = parser_of(VERBS["audit"]).parse_args(words)
-    now = datetime.now().astimezone()
-    since = 0.0 if options.since is None else time_of(options.since, now)
-    wanted = Filter(
-        panes=tuple(options.pane),
-        tools=tools_of(options.tool),
-        caller=options.caller,
-        since=since,
-        failed_only=options.failed,
-    )
+    _check(options)
+    wanted = _filter(options)
     names = PaneNames()
     output = _output(environ, names, is_json=options.json)
     sources = [Source(word, output.flush) for word in options.files]
@@ -114,10 +107,13 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     def calls(audits: _Audits) -> Iterator[Record]:
         return _chosen(audits, wanted, names, damaged)
 
-    def show(audits: _Audits) -> None:
+    def show(audits: _Audits) -> bool:
+        has_any = False
         for record in calls(audits):
             output.show(record)
+            has_any = True
         output.flush()
+        return has_any
 
     try:
         if options.html:
@@ -132,14 +128,37 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
             while is_read:
                 show(source.new() for source in sources)
                 is_read = growth.wait()
-        else:
-            show(source.to_end() for source in sources)
+        elif not (show(source.to_end() for source in sources) or damaged):
+            _complain("No call matches.")
     except OSError as error:
         raise CommandError(f"The output can't be written: {error.strerror}.") from None
-    for path, count in damaged.items():
-        if count > _MAX_REPORTED:
-            _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
+    _complain_of_more(damaged)
     return _DAMAGED if damaged else _ALL_READ
+
+
+def _filter(options: argparse.Namespace) -> Filter:
+    now = datetime.now().astimezone()
+    return Filter(
+        panes=tuple(options.pane),
+        tools=tools_of(options.tool),
+        caller=options.caller,
+        since=0.0 if options.since is None else time_of(options.since, now),
+        failed_only=options.failed,
+    )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Check what belongs together, and the directories that are named."""
+    for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
+        if not value:
+            continue
+        if not options.html:
+            raise CommandError(f"{flag} is for the page. Give --html OUT, or leave it out.")
+        path = path_of(value)
+        if path and not path.is_dir():
+            raise CommandError(f"{flag} is '{value}', which is no directory.")
+    if options.json and options.html:
+        raise CommandError("--json is not for the page. Leave out --json or --html.")
 
 
 def _chosen(
@@ -186,6 +205,12 @@ def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> O
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return TableOutput(console, names)
+
+
+def _complain_of_more(damaged: Counter[str]) -> None:
+    for path, count in damaged.items():
+        if count > _MAX_REPORTED:
+            _complain(f"{path} has {count - _MAX_REPORTED} more damaged lines. Is it an audit?")
 
 
 def _complain(text: str) -> None:

@@ -28,6 +28,7 @@ complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l lines
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l since
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l pattern
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l ansi
+complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l at
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l quiet
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -l json
 complete -c tmux-debug -n '__fish_seen_subcommand_from capture' -a '(tmux-debug ps --names 2>/dev/null)'
