@@ -75,6 +75,10 @@
 
       checks = eachSystem (pkgs: import ./tests/nix { inherit pkgs self; });
 
+      formatter = lib.filterAttrs (_: package: package != null) (
+        eachSystem (pkgs: pkgs.nixfmt-tree or null)
+      );
+
       devShells = eachSystem (pkgs: {
         default = import ./tests/nix/shell.nix {
           inherit pkgs;

@@ -11,8 +11,8 @@ let
     else
       pkgs;
   inherit (packages) lib;
-  inherit (import ./arguments.nix { inherit lib; }) anything checked closedSet;
   inherit (import ./mcp/clients.nix { inherit lib; }) configOf;
+  inherit (import ./options.nix { inherit lib; }) checked;
 in
 builtins.seq packages rec {
   /**
@@ -25,7 +25,7 @@ builtins.seq packages rec {
     mcpServers :: {
       ${server} :: {
         name :: String,
-        options :: [String],
+        options :: { ${option} :: Option },
         package :: Derivation,
         packages :: [Derivation],
         subagent :: { description :: String, prompt :: String, tools :: [String] },
@@ -67,19 +67,26 @@ builtins.seq packages rec {
     (mcpConfig { tmux-debug = { }; }).mcpServers.tmux-debug
     => { args = [ ]; command = "/nix/store/.../bin/tmux-debug-mcp"; env = { }; type = "stdio"; }
     mcpConfig { tmux-debgu = { }; }
-    => error: mcpConfig: Unknown MCP server: tmux-debgu. Known: tmux-debug.
+    => error: The option `tmux-debgu' does not exist. Definition values:
+       - In `mcpConfig': { }
     ```
   */
   mcpConfig =
     servers:
     let
-      check = closedSet {
-        kind = "MCP server";
-        checks = lib.mapAttrs (_: _: anything) mcpServers; # mkServerConfig checks its options
-      };
+      # mkServerConfig checks the options.
+      options = lib.mapAttrs (
+        name: _:
+        lib.mkOption {
+          type = lib.types.nullOr lib.types.raw;
+          default = null;
+          description = "The options of the server ${name}; null for no such server.";
+        }
+      ) mcpServers;
+      given = lib.filterAttrs (_: options: options != null) (checked "mcpConfig" options servers);
     in
     {
-      mcpServers = lib.mapAttrs (name: configOf mcpServers.${name}) (checked "mcpConfig" check servers);
+      mcpServers = lib.mapAttrs (name: configOf mcpServers.${name}) given;
     };
 
   inherit
@@ -90,5 +97,6 @@ builtins.seq packages rec {
     mkSandbox
     profiles
     protectDefault
+    sandboxOptions
     ;
 }

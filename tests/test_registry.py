@@ -11,6 +11,7 @@ import registry
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import OPTIONS
+from tmux_debug_mcp.tools.toolset import TOOLSETS
 
 ROOT = Path(__file__).parents[1]
 ENTRY = json.loads(registry.ENTRY.read_text())
@@ -103,3 +104,10 @@ def test_readme_names_the_entry() -> None:
     readme = (ROOT / "README.md").read_text()
 
     assert set(re.findall(r"mcp-name: (\S+)", readme)) == {ENTRY["name"]}
+
+
+def test_nix_knows_the_toolsets() -> None:
+    text = (ROOT / "lib" / "mcp" / "tmux" / "options.nix").read_text()
+    [names] = re.findall(r"toolsets = \[(.*?)\];", text, re.DOTALL)
+
+    assert re.findall(r'"(\w+)"', names) == list(TOOLSETS)

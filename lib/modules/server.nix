@@ -7,14 +7,7 @@ let
 
   definition = import ../mcp/tmux { inherit pkgs; };
 
-  settings = lib.mapAttrs (
-    _: option:
-    mkOption {
-      type = types.nullOr (if option.isBoolean then types.bool else types.str);
-      default = null;
-      description = "${option.description} Null is the same as none.";
-    }
-  ) (import ../mcp/tmux/options.nix { inherit lib; });
+  settings = definition.options;
 in
 {
   inherit (definition) name;

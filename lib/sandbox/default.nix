@@ -7,18 +7,8 @@
 
 let
   inherit (pkgs) lib;
-  inherit (import ../arguments.nix { inherit lib; })
-    allOf
-    anything
-    checked
-    closedSet
-    is
-    isOrNull
-    listOf
-    setOf
-    ;
-
-  inherit (import ../mcp/clients.nix { inherit lib; }) scopes;
+  inherit (import ../options.nix { inherit lib; }) checked;
+  inherit (import ./hosts.nix { inherit lib; }) pairOf;
 
   profiles = import ./profiles.nix { inherit pkgs; };
 
@@ -39,69 +29,14 @@ let
     ".vscode"
   ];
 
-  defaults = {
-    agent = null;
-    allowedHosts = null;
-    cpus = null;
-    env = { };
-    mcp = { };
-    memoryMb = 4096;
-    mounts = [ ];
-    network = null;
-    networkAllowlist = [ ];
-    packages = [ ];
-    podmanArgs = [ ];
-    profile = profiles.base;
-    protect = protectDefault;
-    secrets = [ ];
-    worktree = false;
+  options = import ./options.nix {
+    inherit
+      lib
+      mcpServers
+      profiles
+      protectDefault
+      ;
   };
-
-  isText = is "a string" lib.isString;
-  isVariable = is "the name of a variable" (matches "[a-zA-Z_][a-zA-Z0-9_]*");
-  isNumber = value: lib.isInt value || lib.isFloat value;
-  isPath = is "a string with a path that starts with / or ~" (
-    value: lib.isString value && builtins.match "(/|~$|~/).*" value != null
-  );
-  namesVariables =
-    name: value:
-    let
-      others = lib.filter (variable: builtins.match "[a-zA-Z_][a-zA-Z0-9_]*" variable == null) (
-        lib.attrNames value
-      );
-    in
-    if others == [ ] then
-      null
-    else
-      "`${name}.${lib.head others}` is no variable: these have names of letters, digits and _.";
-
-  # Hosts of the internet. An address has no name that could be looked at, and needs no resolving.
-  hostName = "(\\*\\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\\.)+[a-z]([a-z0-9-]*[a-z0-9])?";
-  matches = pattern: value: lib.isString value && builtins.match pattern value != null;
-  isHost = is ''a host's name in lower case, such as "api.example.com" or "*.example.org"'' (
-    matches hostName
-  );
-  isHostWithPort =
-    is ''a host's name in lower case, such as "api.example.com" or "*.example.org:443"''
-      (value: matches "${hostName}(:[1-9][0-9]*)?" value && builtins.fromJSON (lib.elemAt (pairOf "443" value) 1) < 65536);
-
-  # The name and the port of a host.
-  pairOf =
-    port: host:
-    let
-      parts = lib.splitString ":" host;
-    in
-    [ (lib.head parts) ] ++ (if lib.length parts == 2 then lib.tail parts else [ port ]);
-
-  isProtectable = is "a path in the project without `..`, in whose last part there may be a *" (
-    value:
-    lib.isString value
-    && builtins.match "([^/*?[\n]+/)*[^/?[\n]+" value != null
-    && lib.intersectLists (lib.splitString "/" value) [
-      "."
-      ".."
-    ] == [ ]
-  );
 
   # Where in the container a mount is to be.
   inContainer =
@@ -109,102 +44,6 @@ let
     lib.removeSuffix "/" (
       if lib.hasPrefix "~" dest then "/home/sandbox" + lib.removePrefix "~" dest else dest
     );
-
-  # What the parameters and the profiles share.
-  contents = {
-    env = allOf [
-      (setOf isText)
-      namesVariables
-    ];
-    mounts = listOf (closedSet {
-      kind = "part";
-      checks = {
-        dest = allOf [
-          isPath
-          (is "another place than / and /workspace" (
-            dest:
-            !lib.elem (inContainer dest) [
-              ""
-              "/workspace"
-            ]
-          ))
-        ];
-        mode = is ''"ro" or "rw"'' (value: value == "ro" || value == "rw");
-        optional = is "true or false" lib.isBool;
-        source = isPath;
-      };
-      required = [
-        "dest"
-        "source"
-      ];
-    });
-    networkAllowlist = listOf isHost;
-    packages = listOf (is "a package" lib.isDerivation);
-  };
-
-  # What wrapix has and this sandbox has not. Left out in silence, it would be missed.
-  refused = {
-    deployKey = "this sandbox knows no keys. Mount one with `mounts`.";
-    mcpRuntime = "the servers are chosen when the image is built. Name them in `mcp`.";
-    model = "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
-  };
-
-  checkArguments = closedSet {
-    kind = "parameter";
-    inherit refused;
-    checks = contents // {
-      agent = isOrNull "a package, whose main program is started" "none" lib.isDerivation;
-      allowedHosts =
-        name: value: if value == null then null else listOf isHostWithPort name value;
-      cpus = isOrNull "a number above 0" "no limit" (value: isNumber value && value > 0);
-      mcp = closedSet {
-        kind = "MCP server";
-        checks = lib.mapAttrs (
-          _: server:
-          closedSet {
-            kind = "option";
-            checks = lib.genAttrs server.options (_: anything) // {
-              scope = is (lib.concatMapStringsSep " or " builtins.toJSON scopes) (
-                value: lib.elem value scopes
-              );
-            };
-          }
-        ) mcpServers;
-      };
-      memoryMb = isOrNull "a whole number above 0" "no limit" (value: lib.isInt value && value > 0);
-      network = isOrNull "a string for podman's --network" "podman's default" lib.isString;
-      podmanArgs = listOf isText;
-      profile = closedSet {
-        kind = "part";
-        checks = contents // {
-          name = is "a string of lower-case letters, digits and inner dashes" (
-            value: lib.isString value && builtins.match "[a-z0-9]+(-[a-z0-9]+)*" value != null
-          );
-        };
-        required = [ "name" ];
-      };
-      protect = listOf isProtectable;
-      secrets = listOf (closedSet {
-        kind = "part";
-        checks = {
-          header = is "the name of a header" (matches "[A-Za-z0-9-]+");
-          host = is "a host's name in lower case, such as \"api.example.com:443\"" (
-            value: matches "[^*]*" value && isHostWithPort "" value == null
-          );
-          prefix = is "a string of letters, digits and blanks" (matches "[A-Za-z0-9 ]*");
-          urlVariable = isVariable;
-          variable = isVariable;
-        };
-        required = [
-          "header"
-          "host"
-          "urlVariable"
-          "variable"
-        ];
-      });
-      worktree = is "true or false" lib.isBool;
-    };
-  };
 in
 {
   /**
@@ -219,7 +58,10 @@ in
         packages :: [Derivation],
         env :: { ${variable} :: String },
         mounts :: [{ source :: String, dest :: String, mode :: String, optional :: Bool }],
-        networkAllowlist :: [String]
+        networkAllowlist :: [String],
+        enabledPlugins :: { ${plugin} :: Bool },
+        shellHook :: String,
+        writableDirs :: [String]
       }
     }
     ```
@@ -245,79 +87,32 @@ in
   inherit protectDefault;
 
   /**
+    What `mkSandbox` takes, as options of modules.
+
+    # Type
+
+    ```
+    sandboxOptions :: { ${option} :: Option }
+    ```
+  */
+  sandboxOptions = options;
+
+  /**
     A sandbox: an image for containers, and a command that runs it with podman, which has a project's
     directory at /workspace. It is the package of that command, for a shell, or a shell itself.
 
     # Inputs
 
-    A set with any of these:
-
-    `profile`
-    : what the sandbox is for, such as `profiles.rust`
-
-    `mcp`
-    : the options of each MCP server, by the server's name; `scope` is "subagent" (the default: a
-      subagent of the server's name has its tools, and the main session has none) or "main"
-
-    `packages`, `env`, `mounts`
-    : what there is besides what the profile has; a mount's `source` may start with ~ for the home
-      directory of whoever runs it, its `dest` with ~ for the one in the container; its `mode` is
-      "rw" (the default) or "ro", and one that is `optional` is left out where there is no `source`
-
-    `agent`
-    : the package whose main program is run where no command is given; else a shell is
-
-    `cpus`, `memoryMb`
-    : limits, in processors and in MiB
-
-    `network`
-    : podman's `--network`
-
-    `allowedHosts`
-    : the hosts that are reached, each with a port (443 where it has none); there is no other network
-
-    `networkAllowlist`
-    : hosts that are reached, on any port, where the sandbox is started with WRAPIX_NETWORK=limit
-
-    `secrets`
-    : keys that are added to requests outside of the sandbox: those for `host`, which is told inside
-      by `urlVariable`, get the `header` with `prefix` and the value that `variable` has outside
-
-    `protect`
-    : what of the project can't be changed inside, where it is there; `protectDefault` where not given
-
-    `worktree`
-    : whether the repository of a linked worktree of git's is mounted, with all its branches
-
-    `podmanArgs`
-    : more arguments for `podman run`, which come last
+    A set with any of the `sandboxOptions`, each of which has a description.
 
     # Type
 
     ```
-    mkSandbox :: {
-      profile :: Profile,
-      mcp :: { ${server} :: { scope :: "subagent" | "main", ${option} :: String | Null } },
-      packages :: [Derivation],
-      env :: { ${variable} :: String },
-      mounts :: [{ source :: String, dest :: String, mode :: "ro" | "rw", optional :: Bool }],
-      agent :: Derivation | Null,
-      cpus :: Number | Null,
-      memoryMb :: Int | Null,
-      network :: String | Null,
-      allowedHosts :: [String] | Null,
-      networkAllowlist :: [String],
-      secrets :: [{
-        host :: String,
-        variable :: String,
-        header :: String,
-        prefix :: String,
-        urlVariable :: String
-      }],
-      protect :: [String],
-      worktree :: Bool,
-      podmanArgs :: [String]
-    } -> Derivation // { package :: Derivation, image :: Derivation, profile :: Profile }
+    mkSandbox :: { ${option} :: Any } -> Derivation // {
+      package :: Derivation,
+      image :: Derivation,
+      profile :: Profile
+    }
     ```
 
     # Examples
@@ -326,9 +121,10 @@ in
     (mkSandbox { profile = profiles.rust; mcp.tmux-debug = { }; }).package
     => «derivation /nix/store/...-tmux-debug-sandbox.drv»
     mkSandbox { mcp.tmux-debug.scop = "main"; }
-    => error: mkSandbox: Unknown option in `mcp.tmux-debug`: scop.
-       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, scope, secrets,
-       shell, size, socket, tmux, toolsets.
+    => error: The option `mcp.tmux-debug.scop' does not exist. Definition values:
+       - In `mkSandbox': "main"
+
+       Did you mean `mcp.tmux-debug.scope'?
     mkSandbox { deployKey = "project"; }
     => error: mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.
     ```
@@ -336,76 +132,93 @@ in
   mkSandbox =
     arguments:
     let
-      merged = defaults // checked "mkSandbox" checkArguments arguments;
-      hasNetwork =
-        !lib.elem merged.network [
-          null
-          "none"
-        ];
+      asked = checked "mkSandbox" options arguments;
+      isClosed = asked.allowedHosts != null;
+      repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
       problem =
-        if merged.allowedHosts != null && hasNetwork then
-          "`network` is \"${merged.network}\", but with `allowedHosts` there is none. Leave one of them out."
-        else if merged.allowedHosts == null && merged.secrets != [ ] then
+        if isClosed && !lib.elem asked.network [ null "none" ] then
+          "`network` is \"${asked.network}\", but with `allowedHosts` there is none. Leave one of them out."
+        else if !isClosed && asked.secrets != [ ] then
           "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
+        else if repeated != [ ] then
+          "`mounts` has ${lib.head repeated} more than once. Each `dest` can have one `source`."
         else
           null;
-      given = lib.throwIf (problem != null) "mkSandbox: ${problem}" merged;
-      scopeOf = name: given.mcp.${name}.scope or (lib.head scopes);
-      configs =
-        (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) given.mcp)).mcpServers;
+      # Also what nothing here needs.
+      unused = [
+        asked.deployKey
+        asked.mcpRuntime
+        asked.model
+        asked.profile.networkAllowlist
+      ];
+      given = lib.deepSeq unused (lib.throwIf (problem != null) "mkSandbox: ${problem}" asked);
 
-      profile = {
-        inherit (given.profile) name;
-        env = given.profile.env or { } // given.env;
-        mounts = given.profile.mounts or [ ] ++ given.mounts;
-        networkAllowlist = given.profile.networkAllowlist or [ ] ++ given.networkAllowlist;
+      mcp = lib.filterAttrs (_: options: options != null) given.mcp;
+      configs =
+        (mcpConfig (lib.mapAttrs (_: options: removeAttrs options [ "scope" ]) mcp)).mcpServers;
+      configsOf = scope: lib.filterAttrs (name: _: mcp.${name}.scope == scope) configs;
+
+      profile = removeAttrs given.profile [
+        "toolchain"
+        "withToolchain"
+      ] // {
+        env = given.profile.env // given.env // gitIdentity;
+        mounts = given.profile.mounts ++ given.mounts;
+        networkAllowlist =
+          given.profile.networkAllowlist
+          ++ (if given.networkAllowlist == null then [ ] else given.networkAllowlist);
         packages =
           given.packages
-          ++ given.profile.packages or [ ]
-          ++ lib.concatMap (name: mcpServers.${name}.packages) (lib.attrNames given.mcp)
+          ++ given.profile.packages
+          ++ lib.concatMap (name: mcpServers.${name}.packages) (lib.attrNames mcp)
           ++ lib.optional (given.agent != null) given.agent;
       };
+      gitIdentity = lib.optionalAttrs (given.git != null) {
+        GIT_AUTHOR_NAME = given.git.name;
+        GIT_AUTHOR_EMAIL = given.git.email;
+        GIT_COMMITTER_NAME = given.git.name;
+        GIT_COMMITTER_EMAIL = given.git.email;
+      };
 
-      isClosed = given.allowedHosts != null;
-      network = if isClosed then "none" else given.network;
       hosts = map (pairOf "443") (if isClosed then given.allowedHosts else [ ]);
-      limited = map (pairOf "*") profile.networkAllowlist;
+      # A profile's own list is enforced only where somebody asks for it.
+      limited = lib.optionals (given.networkAllowlist != null) (map (pairOf "*") profile.networkAllowlist);
       hasProxy = hosts ++ limited ++ given.secrets != [ ];
 
       image = import ./image.nix {
         inherit hasProxy pkgs profile;
-        inherit (given) agent;
+        inherit (given) agent sessions;
         home = import ./home.nix {
           inherit lib;
+          inherit (profile) enabledPlugins;
           subagents = lib.mapAttrs (name: config: mcpServers.${name}.subagent // { inherit config; }) (
-            lib.filterAttrs (name: _: scopeOf name == "subagent") configs
+            configsOf "subagent"
           );
-          servers = lib.filterAttrs (name: _: scopeOf name == "main") configs;
+          servers = configsOf "main";
         };
       };
 
-      mounts = map (mount: mount // { dest = inContainer mount.dest; }) profile.mounts;
+      mounts = map (mount: mount // { dest = inContainer mount.dest; }) (
+        asked.profile.mounts ++ asked.mounts
+      );
       places = map (mount: mount.dest) mounts;
-      repeated = lib.filter (place: lib.count (other: other == place) places > 1) places;
 
       package = import ./launcher.nix {
         inherit
           hosts
           image
           limited
-          network
+          mounts
           pkgs
           ;
+        network = if isClosed then "none" else given.network;
         proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
-        secrets = map (
-          secret: secret // { target = pairOf "443" secret.host; }
-        ) given.secrets;
-        mounts = lib.throwIf (repeated != [ ]) (
-          "mkSandbox: `mounts` has ${lib.head repeated} more than once. Each `dest` can have one `source`."
-        ) mounts;
+        secrets = map (secret: secret // { target = pairOf "443" secret.host; }) given.secrets;
+        writableDirs = map inContainer profile.writableDirs;
         inherit (given)
           cpus
           memoryMb
+          name
           podmanArgs
           protect
           worktree
@@ -415,6 +228,7 @@ in
     # With `nix develop` the command is on the PATH, and in a list of packages it is a package.
     pkgs.runCommand package.name {
       nativeBuildInputs = [ package ];
+      inherit (profile) shellHook;
       passthru = { inherit image package profile; };
       meta.mainProgram = package.name;
     } "ln -s ${package} $out";

@@ -64,19 +64,20 @@ if [[ ! -w $HOME ]]; then
 	mkdir -p "$HOME"
 fi
 
-# Adds the MCP servers of a file to the client's own, which it writes. At any moment that is whole, also where several
-# containers have one home directory.
-add_servers() {
+# Adds what a file has to the client's own, which it writes: the MCP servers, and all else that is not there yet. At any
+# moment that is whole, also where several containers have one home directory.
+add_settings() {
 	local target new
+	[[ -e $2 ]] || (set -o noclobber && echo '{}' >"$2") || true # another container may have been first
 	target=$(realpath "$2")
 	new=$(mktemp "$target.XXXXXX")
 	# shellcheck disable=SC2016
 	if ! jq -n --slurpfile ours "$1" --slurpfile theirs "$target" '
 		if ($theirs | length) > 1 then error("there is more than one value") else $theirs[0] // {} end
 		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is no configuration") end
-		| .mcpServers += $ours[0].mcpServers' >"$new"; then
+		| $ours[0] * . | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end' >"$new"; then
 		rm "$new"
-		echo "entrypoint: $2 can't be given the MCP servers, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
+		echo "entrypoint: $2 can't be given settings, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
 		exit 1
 	fi
 	chmod --reference="$target" "$new"
@@ -93,13 +94,19 @@ for file in /etc/skel/**; do
 	target=$HOME/${file#/etc/skel/}
 	if [[ -d $file ]]; then
 		mkdir -p "$target"
-	elif [[ $file == */.claude.json ]]; then
-		[[ -e $target ]] || (set -o noclobber && echo '{}' >"$target") || true # another container may have been first
-		add_servers "$file" "$target"
+	elif [[ $file == *.json ]]; then
+		add_settings "$file" "$target"
 	elif [[ ! -e $target || $(readlink "$target") == /etc/skel/* ]]; then
 		ln -sfn "$file" "$target"
 	fi
 done
+
+# Claude Code keeps its sessions here.
+if [[ -n ${TMUX_DEBUG_SANDBOX_SESSIONS-} ]]; then
+	mkdir -p "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude"
+	[[ -e $HOME/.claude/projects ]] || ln -sfn "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude/projects"
+	unset TMUX_DEBUG_SANDBOX_SESSIONS
+fi
 
 PATH=$path
 exec "$@"

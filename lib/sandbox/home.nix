@@ -5,6 +5,7 @@
   subagents,
   # The configurations of the servers for the main session.
   servers,
+  enabledPlugins,
 }:
 
 let
@@ -13,6 +14,16 @@ in
 lib.mapAttrs' (
   name: agent: lib.nameValuePair ".claude/agents/${name}.md" (agentFile name agent)
 ) subagents
-// lib.optionalAttrs (servers != { }) {
-  ".claude.json" = builtins.toJSON { mcpServers = servers; };
+// {
+  # Whoever starts a sandbox has been asked all of this on the host: a client asks each new home directory.
+  ".claude.json" = builtins.toJSON (
+    {
+      hasCompletedOnboarding = true;
+      projects."/workspace".hasTrustDialogAccepted = true;
+    }
+    // lib.optionalAttrs (servers != { }) { mcpServers = servers; }
+  );
+}
+// lib.optionalAttrs (enabledPlugins != { }) {
+  ".claude/settings.json" = builtins.toJSON { inherit enabledPlugins; };
 }

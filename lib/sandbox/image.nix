@@ -6,6 +6,8 @@
   home,
   # What is run where no command is given; null for a shell.
   agent,
+  # The directory in the project where Claude Code keeps its sessions; null for none.
+  sessions,
   # Whether there may be a proxy outside, to which something inside has to pass connections on.
   hasProxy,
 }:
@@ -87,6 +89,7 @@ pkgs.dockerTools.streamLayeredImage {
         SSL_CERT_FILE = certificates;
         USER = "sandbox";
       }
+      // lib.optionalAttrs (sessions != null) { TMUX_DEBUG_SANDBOX_SESSIONS = sessions; }
       // profile.env
     );
   };

@@ -1,8 +1,12 @@
 # The command that runs a sandbox's image with podman.
 {
   pkgs,
+  # The command's.
+  name,
   image,
   mounts,
+  # Directories in memory.
+  writableDirs,
   cpus,
   memoryMb,
   # podman's, or null for its default.
@@ -40,8 +44,8 @@ let
   wordsOf = mount: [
     mount.source
     mount.dest
-    (mount.mode or "rw")
-    (if mount.optional or false then "optional" else "required")
+    mount.mode
+    (if mount.optional then "optional" else "required")
   ];
   wordsOfSecret =
     secret:
@@ -49,12 +53,12 @@ let
     ++ [
       secret.variable
       secret.header
-      (secret.prefix or "")
+      secret.prefix
       secret.urlVariable
     ];
 in
 pkgs.writeShellApplication {
-  name = "tmux-debug-sandbox";
+  inherit name;
   runtimeInputs = [
     pkgs.coreutils
     pkgs.findutils
@@ -71,6 +75,7 @@ pkgs.writeShellApplication {
       more=(${lib.escapeShellArgs podmanArgs})
       mounts=(${lib.escapeShellArgs (lib.concatMap wordsOf mounts)})
       protect=(${lib.escapeShellArgs protect})
+      writable=(${lib.escapeShellArgs writableDirs})
       worktree=${lib.optionalString worktree "yes"}
       network=${lib.escapeShellArg (if network == null then "" else network)}
       hosts=(${lib.escapeShellArgs (lib.concatLists hosts)})

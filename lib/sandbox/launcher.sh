@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # Runs a command in a container. launcher.nix sets before: `image`, its name; `stream`, a program that writes it; `flags`
 # for podman, and `more` of them, which come last; `mounts`, of four words each: source, destination, ro or rw, optional or
-# required; for protect.sh `protect`; for worktree.sh `worktree`; and for network.sh `network`, `hosts`, `limited`,
+# required; `writable`, directories in memory; for protect.sh `protect`; for worktree.sh `worktree`; and for network.sh `network`, `hosts`, `limited`,
 # `secrets`, `proxy_image` and `proxy_stream`.
 
 usage() {
@@ -159,7 +159,7 @@ for place in "${places[@]}"; do
 	[[ $place != /* || $(realpath --canonicalize-missing -- "$place")/ == "${dir%/}"/* ]] || outside+=("$place")
 done
 PATH=$(IFS=: && echo "${outside[*]}")
-command -v podman >/dev/null || fail "podman is missing. Install it, for instance: sudo apt-get install podman uidmap"
+command -v podman >/dev/null || fail "podman is missing. On NixOS: virtualisation.podman.enable = true. On Debian and Ubuntu: sudo apt-get install podman uidmap"
 
 # It stays open while podman runs, so that no other directory gets its inode.
 { exec {held}<"$dir/."; } 2>/dev/null || fail "${dir@Q} can't be read."
@@ -195,6 +195,11 @@ for ((i = 0; i < ${#mounts[@]}; i += 4)); do
 	elif [[ ${mounts[i + 3]} == required ]]; then
 		fail "${source@Q} is to be mounted and does not exist. Make it, or let the mount be \`optional\`."
 	fi
+done
+
+for place in "${writable[@]}"; do
+	tmpfs "$place"
+	flags+=("$mount")
 done
 
 # Where in the container the project is.

@@ -42,6 +42,9 @@ let
       inherit env name networkAllowlist;
       packages = basePackages ++ packages;
       mounts = [ ];
+      enabledPlugins = { };
+      shellHook = "";
+      writableDirs = [ ];
     };
 in
 lib.mapAttrs (name: attributes: mkProfile ({ inherit name; } // attributes)) {

@@ -17,6 +17,10 @@ let
           httpx2 = python.httpx2 or { } // {
             version = "2.4.0";
           };
+          # As old as that of nixpkgs then.
+          idna = python.idna // {
+            version = "3.13";
+          };
         };
       };
     }

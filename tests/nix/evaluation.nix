@@ -36,6 +36,24 @@ let
     ) (lib.splitString "\n" (builtins.readFile ../../docs/reference.md))
   );
 
+  # Those of which not every string is a value have an example.
+  valueOf = name: variable: mcpServers.tmux-debug.options.${name}.example or "for ${variable}";
+
+  # The wheels of ours that a package is made of.
+  wheelsOf =
+    package:
+    lib.concatMap (wheel: [ wheel ] ++ wheelsOf wheel) (
+      lib.filter (input: input ? requires) package.propagatedBuildInputs
+    );
+  # What a wheel requires and does not get.
+  unmet =
+    wheel:
+    map (name: "${wheel.pname} requires ${name} ${wheel.requires.${name}}, and gets ${versionOf name wheel}") (
+      lib.filter (name: lib.versionOlder (versionOf name wheel) wheel.requires.${name}) (
+        lib.subtractLists wheel.relaxed (lib.attrNames wheel.requires)
+      )
+    );
+
   tests = {
     testRegistryHasTheServer = {
       expr = lib.attrNames mcpServers;
@@ -91,9 +109,8 @@ let
     };
     testServerConfigHasTheOptionsOfTheReference = {
       expr =
-        (mkServerConfig (lib.mapAttrs (_: variable: "for ${variable}") variables // { allowKill = true; }))
-        .env;
-      expected = lib.mapAttrs' (_: variable: lib.nameValuePair variable "for ${variable}") variables // {
+        (mkServerConfig (lib.mapAttrs valueOf variables // { allowKill = true; })).env;
+      expected = lib.mapAttrs' (name: variable: lib.nameValuePair variable (valueOf name variable)) variables // {
         TMUX_DEBUG_ALLOW_KILL = "1";
       };
     };
@@ -140,6 +157,32 @@ let
       ];
     };
 
+    testWheelsGetWhatTheyRequire = {
+      expr = lib.concatMap unmet (wheelsOf package ++ wheelsOf (mkLib before).mcpServers.tmux-debug.package);
+      expected = [ ];
+    };
+    testThereAreWheelsWhereTheSdkIsOld = {
+      expr = lib.sort lib.lessThan (map (wheel: wheel.pname) (wheelsOf (mkLib before).mcpServers.tmux-debug.package));
+      expected = [
+        "httpcore2"
+        "httpx2"
+        "mcp"
+        "mcp-types"
+      ];
+    };
+    testDefinitionOfThePackageAtHandHasIt = {
+      expr =
+        let
+          other = package.overridePythonAttrs (_: { doCheck = false; });
+        in
+        (other.mcpServer { inherit pkgs; }).package.drvPath == other.drvPath;
+      expected = true;
+    };
+    testEachOptionIsDocumented = {
+      expr = lib.filter (name: !(mcpServers.tmux-debug.options.${name} ? description)) (lib.attrNames variables);
+      expected = [ ];
+    };
+
     testRegistryLikeThatOfWrapixHasAllServersWithoutOptions = {
       expr = wrapix.runtimeServers;
       expected.tmux-debug = mkServerConfig { };
@@ -162,83 +205,78 @@ let
   }
   // sandbox.tests;
 
-  inServerConfig = problem: "tmux-debug.mkServerConfig: ${problem}";
-  inServerConfigs =
-    problem: inServerConfig "${problem}, but it should be a set with an attribute for each option.";
-  inOption = problem: inServerConfig "${problem}, but it should be a string, or null for none.";
+  noOption = name: "The option `${name}' does not exist. Definition values: - In `";
+  noValue = name: type: "A definition for option `${name}' is not of type `${type}'.";
+  inServerConfigs = problem: "tmux-debug.mkServerConfig: the argument is ${problem}, but it should be a set of options.";
   inMkLib =
     problem:
     "mkLib: the argument is ${problem},"
     + " but it should be a package set, such as nixpkgs.legacyPackages.x86_64-linux.";
-  known = "Known: ${lib.concatStringsSep ", " (lib.attrNames variables)}.";
 
   # Calls that are errors, each with what it says.
   errors = {
     mcpConfigOfAnUnknownServer = {
       call = mcpConfig { tmux-debgu = { }; };
-      message = "mcpConfig: Unknown MCP server: tmux-debgu. Known: tmux-debug.";
+      message = noOption "tmux-debgu" + "mcpConfig'";
     };
     mcpConfigOfNoSet = {
       call = mcpConfig [ "tmux-debug" ];
-      message =
-        "mcpConfig: the argument is of type list,"
-        + " but it should be a set with an attribute for each MCP server.";
+      message = "mcpConfig: the argument is of type list, but it should be a set of options.";
     };
     mcpConfigOfAnUnknownOption = {
       call = mcpConfig { tmux-debug.audti = "audit.log"; };
-      message = inServerConfig "Unknown option: audti. ${known}";
-    };
-    mkServerConfigOfUnknownOptions = {
-      call = mkServerConfig {
-        audti = null;
-        logdir = "logs";
-      };
-      message = inServerConfig "Unknown option: audti, logdir. ${known}";
-    };
-    mkServerConfigOfManyUnknownOptions = {
-      call = mkServerConfig {
-        a = 1;
-        b = 2;
-        c = 3;
-        d = 4;
-        e = 5;
-      };
-      message = inServerConfig "Unknown option: a, b, c and 2 more. ${known}";
+      message = noOption "audti" + "tmux-debug.mkServerConfig'";
     };
     mkServerConfigOfNoSet = {
       call = mkServerConfig "audit.log";
-      message = inServerConfigs "the argument is of type string (\"audit.log\")";
+      message = inServerConfigs "of type string";
     };
     mkServerConfigOfThePackage = {
       call = mkServerConfig package;
-      message = inServerConfigs "the argument is a derivation";
+      message = inServerConfigs "a derivation";
     };
     mkServerConfigOfAPath = {
       call = mkServerConfig { audit = /audit.log; };
-      message = inOption "`audit` is of type path (/audit.log)";
+      message = noValue "audit" "null or string";
     };
     mkServerConfigOfANumber = {
       call = mkServerConfig { logDir = 1; };
-      message = inOption "`logDir` is of type int (1)";
+      message = noValue "logDir" "null or string" + " Definition values: - In `tmux-debug.mkServerConfig': 1";
     };
     mkServerConfigOfASwitchThatIsNone = {
       call = mkServerConfig { allowKill = "yes"; };
-      message = inServerConfig "`allowKill` is of type string (\"yes\"), but it should be a boolean, or null for false.";
+      message = noValue "allowKill" "null or boolean";
     };
     mkServerConfigOfAPackage = {
       call = mkServerConfig { tmux = pkgs.tmux; };
-      message = inOption "`tmux` is a derivation";
-    };
-    mkServerConfigOfWhatHasNoEnd = {
-      call = mkServerConfig { tmux = pkgs; };
-      message = inOption "`tmux` is of type set";
+      message = noValue "tmux" "null or string";
     };
     mkServerConfigOfAList = {
       call = mkServerConfig {
         audit = "audit.log";
         dropEnv = [ "A" ];
       };
-      message = inOption "`dropEnv` is of type list";
+      message = noValue "dropEnv" "null or string";
+    };
+    mkServerConfigOfAnUnknownToolset = {
+      call = mkServerConfig { toolsets = "debgu"; };
+      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas";
+    };
+    mkServerConfigOfAToolsetBesides = {
+      call = mkServerConfig { toolsets = "debug,tumx"; };
+      message = noValue "toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas";
+    };
+    mkServerConfigOfATimeWithoutAUnit = {
+      call = mkServerConfig { keep = "60"; };
+      message = noValue "keep" "null or a time such as 90s, 60m, 2h or 1d";
+    };
+    mkServerConfigOfASizeThatIsNone = {
+      call = mkServerConfig { size = "120"; };
+      message = noValue "size" "null or columns and rows, such as 120x40";
+    };
+    mkServerConfigOfAWhoThatIsNone = {
+      call = mkServerConfig { secrets = "people"; };
+      message = noValue "secrets" "null or one of \"anyone\", \"person\"";
     };
     mkLibOfAnotherSet = {
       call = mkLib { inherit pkgs; };

@@ -3,15 +3,33 @@
 
 let
   inherit (pkgs) lib;
-  inherit (self.lib.mkLib pkgs) mcpServers mkSandbox profiles;
+  inherit (self.lib.mkLib pkgs)
+    mcpServers
+    mkSandbox
+    profiles
+    sandboxOptions
+    ;
   inherit (mcpServers.tmux-debug) subagent;
 
   homeOf =
     {
       subagents ? { },
       servers ? { },
+      enabledPlugins ? { },
     }:
-    import ../../lib/sandbox/home.nix { inherit lib servers subagents; };
+    import ../../lib/sandbox/home.nix {
+      inherit
+        enabledPlugins
+        lib
+        servers
+        subagents
+        ;
+    };
+  # What a client has asked on the host.
+  answered = {
+    hasCompletedOnboarding = true;
+    projects."/workspace".hasTrustDialogAccepted = true;
+  };
   config = {
     type = "stdio";
     command = "/bin/tmux-debug-mcp";
@@ -41,6 +59,27 @@ let
     network = "none";
     networkAllowlist = [ "example.com" ];
     podmanArgs = [ "--hostname=sandbox" ];
+  };
+
+  # A profile as wrapix makes them.
+  wrapix = {
+    name = "rust";
+    packages = [ pkgs.dash ];
+    env.CARGO_HOME = "/home/wrapix/.cargo";
+    mounts = [
+      {
+        source = "~/.cargo/registry";
+        dest = "/home/wrapix/.cargo/registry";
+        mode = "rw";
+        optional = true;
+      }
+    ];
+    networkAllowlist = [ "crates.io" ];
+    enabledPlugins."rust-analyzer-lsp@claude-plugins-official" = true;
+    shellHook = "export CARGO_INCREMENTAL=0";
+    writableDirs = [ "/home/wrapix/.cargo" ];
+    toolchain = pkgs.dash;
+    withToolchain = _: { };
   };
 
   # docs/sandbox.md has a table with a row for each parameter.
@@ -97,6 +136,9 @@ in
           RUST_BACKTRACE = "0";
         };
         mounts = [ settings ];
+        enabledPlugins = { };
+        shellHook = "";
+        writableDirs = [ ];
         networkAllowlist = [
           "crates.io"
           "index.crates.io"
@@ -107,13 +149,86 @@ in
     };
     testProfileOfOnesOwnNeedsANameOnly = {
       expr = (mkSandbox { profile.name = "own"; }).profile;
-      expected = {
+      expected = profiles.base // {
         name = "own";
         packages = [ ];
-        env = { };
-        mounts = [ ];
-        networkAllowlist = [ ];
       };
+    };
+    testProfileOfWrapixIsTakenAsItIs = {
+      expr = (mkSandbox { profile = wrapix; }).profile;
+      expected = removeAttrs wrapix [
+        "toolchain"
+        "withToolchain"
+      ];
+    };
+    testShellOfASandboxRunsTheHookOfItsProfile = {
+      expr = (mkSandbox { profile = wrapix; }).shellHook;
+      expected = "export CARGO_INCREMENTAL=0";
+    };
+    testPluginsOfAProfileAreSettingsOfTheClient = {
+      expr = (homeOf { inherit (wrapix) enabledPlugins; }).".claude/settings.json";
+      expected = builtins.toJSON { inherit (wrapix) enabledPlugins; };
+    };
+    testWhoCommitsIsInTheEnvironment = {
+      expr =
+        (mkSandbox {
+          git = {
+            name = "A. Developer";
+            email = "a@example.com";
+          };
+        }).profile.env;
+      expected = {
+        GIT_AUTHOR_NAME = "A. Developer";
+        GIT_AUTHOR_EMAIL = "a@example.com";
+        GIT_COMMITTER_NAME = "A. Developer";
+        GIT_COMMITTER_EMAIL = "a@example.com";
+      };
+    };
+    testSandboxesOfTwoNamesAreTwoCommands = {
+      expr = map (name: (mkSandbox { inherit name; }).meta.mainProgram) [
+        "one"
+        "two"
+      ];
+      expected = [
+        "one"
+        "two"
+      ];
+    };
+    testParametersOfWrapixThatAskForNothingAreTaken = {
+      expr =
+        (mkSandbox {
+          deployKey = null;
+          mcpRuntime = false;
+          model = null;
+        }).profile;
+      expected = profiles.base;
+    };
+    testListOfAProfileAloneBringsNoProxy = {
+      expr = map (arguments: (mkSandbox arguments).drvPath == (mkSandbox { profile = profiles.rust; }).drvPath) [
+        {
+          profile = profiles.rust // {
+            networkAllowlist = [ ];
+          };
+        }
+        {
+          profile = profiles.rust;
+          networkAllowlist = [ ];
+        }
+      ];
+      expected = [
+        true
+        false
+      ];
+    };
+    testListOfParametersIsThatOfThePage = {
+      expr = lib.filter (name: sandboxOptions.${name}.visible or true) (lib.attrNames sandboxOptions);
+      expected = lib.sort lib.lessThan parameters;
+    };
+    testEachParameterIsDocumented = {
+      expr = lib.filter (
+        name: name != "mcp" && !(sandboxOptions.${name} ? description) && sandboxOptions.${name}.visible or true
+      ) (lib.attrNames sandboxOptions);
+      expected = [ ];
     };
     testSandboxOfTheDocumentation = {
       expr =
@@ -130,6 +245,7 @@ in
 
     testSubagentAloneHasTheServer = {
       expr = homeOf { subagents.tmux-debug = subagent // { inherit config; }; };
+      expected.".claude.json" = builtins.toJSON answered;
       expected.".claude/agents/tmux-debug.md" = ''
         ---
         name: tmux-debug
@@ -142,11 +258,11 @@ in
     };
     testMainSessionHasTheServer = {
       expr = homeOf { servers.tmux-debug = config; };
-      expected.".claude.json" = builtins.toJSON { mcpServers.tmux-debug = config; };
+      expected.".claude.json" = builtins.toJSON (answered // { mcpServers.tmux-debug = config; });
     };
-    testWithoutServersThereAreNoFilesForTheClient = {
+    testWithoutServersTheClientAsksNothing = {
       expr = homeOf { };
-      expected = { };
+      expected.".claude.json" = builtins.toJSON answered;
     };
     testPromptIsForTheToolsets = {
       expr = map (toolsets: subagent.prompt { env.TMUX_DEBUG_TOOLSETS = toolsets; }) [
@@ -168,12 +284,22 @@ in
 
   errors =
     let
-      failing = arguments: problem: {
+      failing = arguments: message: {
         call = (mkSandbox arguments).drvPath;
-        message = "mkSandbox: ${problem}";
+        inherit message;
       };
+      unknown = name: "The option `${name}' does not exist. Definition values: - In `mkSandbox'";
+      not = name: type: "A definition for option `${name}' is not of type `${type}'.";
+      missing = name: "The option `${name}' was accessed but has no value defined.";
+      host = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org\"";
+      hostWithPort = "a host's name in lower case, such as \"api.example.com\" or \"*.example.org:443\"";
+      path = "a string with a path that starts with / or ~";
+      place = "${path}, and is neither / nor /workspace";
+      inProject = "a path in the project without `..`, in whose last part there may be a *";
+      environment = "a set of strings by the names of variables";
+      withHost = host: failing { allowedHosts = [ host ]; } (not "allowedHosts.\"[definition 1-entry 1]\"" hostWithPort);
       withMount =
-        mount:
+        mount: name: type:
         failing {
           mounts = [
             (
@@ -184,155 +310,117 @@ in
               // mount
             )
           ];
-        };
-      path = "a string with a path that starts with / or ~";
+        } (not "mounts.\"[definition 1-entry 1]\".${name}" type);
       key = {
         host = "api.example.com";
         variable = "API_KEY";
         header = "x-api-key";
         urlVariable = "API_URL";
       };
-      parameter = "a set with an attribute for each parameter";
-      known = lib.concatStringsSep ", " (builtins.sort builtins.lessThan parameters);
+      withKey =
+        change: name: type:
+        failing {
+          allowedHosts = [ ];
+          secrets = [ (key // change) ];
+        } (not "secrets.\"[definition 1-entry 1]\".${name}" type);
+      protecting = path: failing { protect = [ path ]; } (not "protect.\"[definition 1-entry 1]\"" inProject);
     in
     {
-      sandboxOfNoSet = failing [ ] "the argument is of type list, but it should be ${parameter}.";
-      sandboxWithAnUnknownParameter = failing {
-        profil = profiles.rust;
-      } "Unknown parameter: profil. Known: ${known}.";
+      sandboxOfNoSet = failing [ ] "mkSandbox: the argument is of type list, but it should be a set of options.";
+      sandboxWithAnUnknownParameter = failing { profil = profiles.rust; } (unknown "profil");
 
       sandboxWithADeployKey = failing {
         deployKey = "project";
-      } "`deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
+      } "mkSandbox: `deployKey` is refused: this sandbox knows no keys. Mount one with `mounts`.";
       sandboxWithAModel = failing {
         model = "large";
-      } "`model` is refused: the agent chooses its model.";
+      } "mkSandbox: `model` is refused: the agent chooses its model.";
       sandboxWithServersChosenLater = failing {
         mcpRuntime = true;
-      } "`mcpRuntime` is refused: the servers are chosen when the image is built.";
+      } "mkSandbox: `mcpRuntime` is refused: the servers are chosen when the image is built.";
+
       sandboxWithOneHost = failing {
         allowedHosts = "api.example.com";
-      } "`allowedHosts` is of type string (\"api.example.com\"), but it should be a list.";
-      sandboxWithAnAddress =
-        failing { allowedHosts = [ "10.0.0.1:443" ]; }
-          "`allowedHosts.0` is of type string (\"10.0.0.1:443\"), but it should be a host's name in lower case";
-      sandboxWithAnUrl =
-        failing { allowedHosts = [ "https://api.example.com/" ]; }
-          "`allowedHosts.0` is of type string (\"https://api.example.com/\"), but it should be a host's name";
-      sandboxWithAllHosts =
-        failing { allowedHosts = [ "*" ]; }
-          "`allowedHosts.0` is of type string (\"*\"), but it should be a host's name in lower case";
-      sandboxWithAPortThatIsNone =
-        failing { allowedHosts = [ "api.example.com:65536" ]; }
-          "`allowedHosts.0` is of type string (\"api.example.com:65536\"), but it should be a host's name";
-      sandboxWithHostsAndANetwork = failing {
-        allowedHosts = [ ];
-        network = "host";
-      } "`network` is \"host\", but with `allowedHosts` there is none. Leave one of them out.";
-      sandboxWithAPortForWrapix =
-        failing { networkAllowlist = [ "api.example.com:443" ]; }
-          "`networkAllowlist.0` is of type string (\"api.example.com:443\"), but it should be a host's name";
+      } (not "allowedHosts" "null or (list of ${hostWithPort})");
+      sandboxWithAnAddress = withHost "10.0.0.1:443";
+      sandboxWithAnUrl = withHost "https://api.example.com/";
+      sandboxWithAllHosts = withHost "*";
+      sandboxWithAPortThatIsNone = withHost "api.example.com:65536";
+      sandboxWithHostsAndANetwork =
+        failing
+          {
+            allowedHosts = [ ];
+            network = "host";
+          }
+          "mkSandbox: `network` is \"host\", but with `allowedHosts` there is none. Leave one of them out.";
+      sandboxWithAPortForWrapix = failing {
+        networkAllowlist = [ "api.example.com:443" ];
+      } (not "networkAllowlist.\"[definition 1-entry 1]\"" host);
       sandboxOfAProfileWithAPortForWrapix = failing {
         profile = profiles.base // {
           networkAllowlist = [ "api.example.com:443" ];
         };
-      } "`profile.networkAllowlist.0` is of type string (\"api.example.com:443\"), but it should be";
+      } (not "profile.networkAllowlist.\"[definition 1-entry 1]\"" host);
       sandboxWithAKeyAndANetwork = failing {
         secrets = [ key ];
-      } "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed.";
+      } "mkSandbox: `secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed.";
       sandboxWithAKeyWithoutAHost = failing {
+        allowedHosts = [ ];
         secrets = [ (removeAttrs key [ "host" ]) ];
-      } "`secrets.0.host` is missing.";
-      sandboxWithAKeyForManyHosts = failing {
-        secrets = [ (key // { host = "*.example.com"; }) ];
-      } "`secrets.0.host` is of type string (\"*.example.com\"), but it should be a host's name in lower";
-      sandboxWithAKeyInTheConfiguration = failing {
-        secrets = [ (key // { variable = "sk-1"; }) ];
-      } "`secrets.0.variable` is of type string (\"sk-1\"), but it should be the name of a variable.";
-      sandboxWithAHeaderOfTwoLines = failing {
-        secrets = [ (key // { prefix = "a\nb"; }) ];
-      } "`secrets.0.prefix` is of type string (\"a\\nb\"), but it should be a string of letters, digits and";
-      sandboxThatProtectsWhatIsOutside = failing {
-        protect = [ "../x" ];
-      } "`protect.0` is of type string (\"../x\"), but it should be a path in the project without `..`";
-      sandboxThatProtectsAnyDirectory = failing {
-        protect = [ "*/hooks" ];
-      } "`protect.0` is of type string (\"*/hooks\"), but it should be a path in the project without `..`";
-      sandboxThatProtectsAnAbsolutePath = failing {
-        protect = [ "/etc" ];
-      } "`protect.0` is of type string (\"/etc\"), but it should be a path in the project without `..`";
-      sandboxOfAWorktreeByItsName = failing {
-        worktree = "main";
-      } "`worktree` is of type string (\"main\"), but it should be true or false.";
+      } (missing "secrets.\"[definition 1-entry 1]\".host");
+      sandboxWithAKeyForManyHosts = withKey {
+        host = "*.example.com";
+      } "host" "a host's name in lower case, such as \"api.example.com:443\"";
+      sandboxWithAKeyInTheConfiguration = withKey { variable = "sk-1"; } "variable" "the name of a variable";
+      sandboxWithAHeaderOfTwoLines = withKey {
+        prefix = "a\nb";
+      } "prefix" "a string of letters, digits and blanks";
+      sandboxThatProtectsWhatIsOutside = protecting "../x";
+      sandboxThatProtectsAnyDirectory = protecting "*/hooks";
+      sandboxThatProtectsAnAbsolutePath = protecting "/etc";
+      sandboxOfAWorktreeByItsName = failing { worktree = "main"; } (not "worktree" "boolean");
+      sandboxWithSessionsOutside = failing {
+        sessions = "../sessions";
+      } (not "sessions" "null or ${inProject}");
+      sandboxWithACommandThatIsNone = failing { name = "My Sandbox"; } (not "name" "the name of a command");
+      sandboxOfNobodyWhoCommits = failing { git.name = "A. Developer"; } (missing "git.email");
 
-      sandboxOfAProfileByItsName =
-        failing { profile = "rust"; }
-          "`profile` is of type string (\"rust\"), but it should be a set with an attribute for each part.";
-      sandboxOfAProfileWithoutAName = failing {
-        profile.packages = [ ];
-      } "`profile.name` is missing.";
-      sandboxOfAProfileWithANameThatNoImageHas =
-        failing { profile.name = "My Profile"; }
-          "`profile.name` is of type string (\"My Profile\"), but it should be a string of lower-case";
+      sandboxOfAProfileByItsName = failing { profile = "rust"; } (not "profile" "submodule");
+      sandboxOfAProfileWithoutAName = failing { profile.packages = [ ]; } (missing "profile.name");
+      sandboxOfAProfileWithANameThatNoImageHas = failing {
+        profile.name = "My Profile";
+      } (not "profile.name" "a string of lower-case letters, digits and inner dashes");
 
-      sandboxWithAnUnknownServer = failing {
-        mcp.tmux-debgu = { };
-      } "Unknown MCP server in `mcp`: tmux-debgu. Known: tmux-debug.";
-      sandboxWithAnUnknownOption = failing {
-        mcp.tmux-debug.scop = "main";
-      } "Unknown option in `mcp.tmux-debug`: scop. Known: ${
-        lib.concatStringsSep ", " (builtins.sort builtins.lessThan (mcpServers.tmux-debug.options ++ [ "scope" ]))
-      }.";
-      sandboxWithAnUnknownScope =
-        failing { mcp.tmux-debug.scope = "agent"; }
-          "`mcp.tmux-debug.scope` is of type string (\"agent\"), but it should be \"subagent\" or \"main\".";
-      sandboxWithAnOptionOfAnotherType = {
-        call = (mkSandbox { mcp.tmux-debug.audit = 1; }).drvPath;
-        message =
-          "tmux-debug.mkServerConfig: `audit` is of type int (1),"
-          + " but it should be a string, or null for none.";
-      };
+      sandboxWithAnUnknownServer = failing { mcp.tmux-debgu = { }; } (unknown "mcp.tmux-debgu");
+      sandboxWithAnUnknownOption = failing { mcp.tmux-debug.scop = "main"; } (unknown "mcp.tmux-debug.scop");
+      sandboxWithAnUnknownScope = failing {
+        mcp.tmux-debug.scope = "agent";
+      } (not "mcp.tmux-debug.scope" "one of \"subagent\", \"main\"");
+      sandboxWithAnOptionOfAnotherType = failing {
+        mcp.tmux-debug.audit = 1;
+      } (not "mcp.tmux-debug.audit" "null or string");
+      sandboxWithAnUnknownToolset = failing {
+        mcp.tmux-debug.toolsets = "debgu";
+      } (not "mcp.tmux-debug.toolsets" "null or one or more of debug, tabs, terminal, tmux, separated by commas");
 
-      sandboxWithANumberInItsEnvironment = failing {
-        env.PORT = 80;
-      } "`env.PORT` is of type int (80), but it should be a string.";
-      sandboxWithAVariableThatIsNone = failing {
-        env."A=B" = "C";
-      } "`env.A=B` is no variable: these have names of letters, digits and _.";
+      sandboxWithANumberInItsEnvironment = failing { env.PORT = 80; } (not "env" environment);
+      sandboxWithAVariableThatIsNone = failing { env."A=B" = "C"; } (not "env" environment);
       sandboxWithAPackageByItsName = failing {
         packages = [ "git" ];
-      } "`packages.0` is of type string (\"git\"), but it should be a package.";
-      sandboxWithAnAgentByItsName = failing {
-        agent = "claude";
-      } "`agent` is of type string (\"claude\"), but it should be a package, whose main program is";
-      sandboxWithNoMemory =
-        failing { memoryMb = 0; }
-          "`memoryMb` is of type int (0), but it should be a whole number above 0, or null for no limit.";
-      sandboxWithProcessorsInAString = failing {
-        cpus = "2";
-      } "`cpus` is of type string (\"2\"), but it should be a number above 0, or null for no limit.";
-      sandboxWithNetworks = failing {
-        network = [ "none" ];
-      } "`network` is of type list, but it should be a string for podman's --network";
-      sandboxWithArgumentsInAString = failing {
-        podmanArgs = "--tty";
-      } "`podmanArgs` is of type string (\"--tty\"), but it should be a list.";
+      } (not "packages.\"[definition 1-entry 1]\"" "package");
+      sandboxWithAnAgentByItsName = failing { agent = "claude"; } (not "agent" "null or package");
+      sandboxWithNoMemory = failing { memoryMb = 0; } (not "memoryMb" "null or a whole number above 0");
+      sandboxWithProcessorsInAString = failing { cpus = "2"; } (not "cpus" "null or a number above 0");
+      sandboxWithNetworks = failing { network = [ "none" ]; } (not "network" "null or string");
+      sandboxWithArgumentsInAString = failing { podmanArgs = "--tty"; } (not "podmanArgs" "list of string");
 
       sandboxWithAMountWithoutASource = failing {
         mounts = [ { dest = "/data"; } ];
-      } "`mounts.0.source` is missing.";
-      sandboxWithAMountOfAPathOfNix = withMount {
-        source = /data;
-      } "`mounts.0.source` is of type path (/data), but it should be ${path}.";
-      sandboxWithAMountInAnotherMode = withMount {
-        mode = "rwx";
-      } "`mounts.0.mode` is of type string (\"rwx\"), but it should be \"ro\" or \"rw\".";
-      sandboxWithAMountOverTheProject =
-        withMount { dest = "/workspace/"; }
-          "`mounts.0.dest` is of type string (\"/workspace/\"), but it should be another place than / and";
-      sandboxWithAMountOverEverything = withMount {
-        dest = "/";
-      } "`mounts.0.dest` is of type string (\"/\"), but it should be another place than / and /workspace.";
+      } (missing "mounts.\"[definition 1-entry 1]\".source");
+      sandboxWithAMountOfAPathOfNix = withMount { source = /data; } "source" path;
+      sandboxWithAMountInAnotherMode = withMount { mode = "rwx"; } "mode" "one of \"ro\", \"rw\"";
+      sandboxWithAMountOverTheProject = withMount { dest = "/workspace/"; } "dest" place;
+      sandboxWithAMountOverEverything = withMount { dest = "/"; } "dest" place;
       sandboxWithTwoMountsInOnePlace = failing {
         profile = profiles.base // {
           mounts = [
@@ -348,6 +436,6 @@ in
             dest = "/home/sandbox/data/";
           }
         ];
-      } "`mounts` has /home/sandbox/data more than once. Each `dest` can have one `source`.";
+      } "mkSandbox: `mounts` has /home/sandbox/data more than once. Each `dest` can have one `source`.";
     };
 }

@@ -44,6 +44,8 @@ def test_all_systems_evaluate() -> None:
             "mcpServers",
             "mkSandbox",
             "profiles",
+            "protectDefault",
+            "sandboxOptions",
         ]
 
 

@@ -7,20 +7,8 @@
 
 let
   inherit (pkgs) lib;
-  inherit (import ../../arguments.nix { inherit lib; }) checked closedSet isOrNull;
-
-  table = import ./options.nix { inherit lib; };
-
-  checkOptions = closedSet {
-    kind = "option";
-    checks = lib.mapAttrs (
-      _: option:
-      if option.isBoolean then
-        isOrNull "a boolean" "false" lib.isBool
-      else
-        isOrNull "a string" "none" lib.isString
-    ) table;
-  };
+  inherit (import ../../options.nix { inherit lib; }) checked;
+  inherit (import ./options.nix { inherit lib; }) options variables;
 in
 {
   name = "tmux-debug";
@@ -33,8 +21,8 @@ in
     pkgs.tmux
   ];
 
-  # The names of the options of `mkServerConfig`.
-  options = lib.attrNames table;
+  # What `mkServerConfig` takes, as options of modules.
+  inherit options;
 
   # A subagent that has this server to itself: what others are told of it, the tools that it has
   # besides, and its prompt, which depends on how the server is started.
@@ -49,7 +37,7 @@ in
     prompt =
       config:
       let
-        given = config.env.${table.toolsets.variable} or "";
+        given = config.env.${variables.toolsets} or "";
         toolsets = if given == "" then "debug" else given;
         names = lib.splitString "," (builtins.replaceStrings [ " " ] [ "" ] toolsets);
       in
@@ -63,7 +51,7 @@ in
 
     # Inputs
 
-    `options`
+    `given`
     : strings, but `allowKill`, which is a boolean; each is the server's option of that name in
       docs/reference.md, and null is the same as none
 
@@ -85,24 +73,26 @@ in
       env = { TMUX_DEBUG_AUDIT = "/workspace/.debug-audit.log"; };
     }
     mkServerConfig { audti = "/workspace/.debug-audit.log"; }
-    => error: tmux-debug.mkServerConfig: Unknown option: audti.
-       Known: allowKill, audit, auditFull, cwd, dropEnv, env, keep, logDir, secrets, shell, size,
-       socket, tmux, toolsets.
-    mkServerConfig { audit = /audit.log; }
-    => error: tmux-debug.mkServerConfig: `audit` is of type path (/audit.log),
-       but it should be a string, or null for none.
+    => error: The option `audti' does not exist. Definition values:
+       - In `tmux-debug.mkServerConfig': "/workspace/.debug-audit.log"
+
+       Did you mean `audit', `env' or `auditFull'?
+    mkServerConfig { toolsets = "debgu"; }
+    => error: A definition for option `toolsets' is not of type `null or one or more of debug, tabs,
+       terminal, tmux, separated by commas'. Definition values:
+       - In `tmux-debug.mkServerConfig': "debgu"
     ```
   */
   mkServerConfig =
-    options:
+    given:
     let
-      given = lib.filterAttrs (_: value: value != null) (
-        checked "tmux-debug.mkServerConfig" checkOptions options
+      values = lib.filterAttrs (_: value: value != null) (
+        checked "tmux-debug.mkServerConfig" options given
       );
     in
     {
       command = lib.getExe package;
       # Of a boolean, true is "1" and false the empty string, which is none.
-      env = lib.mapAttrs' (option: value: lib.nameValuePair table.${option}.variable (toString value)) given;
+      env = lib.mapAttrs' (option: value: lib.nameValuePair variables.${option} (toString value)) values;
     };
 }

@@ -2,11 +2,13 @@
 {
   lib,
   python3,
+  runCommand,
   tmux,
 }:
 
 let
   root = ../../..;
+  entry = lib.importJSON (root + "/server.json");
 
   # Where this nixpkgs still has version 1 of the MCP SDK, this package alone gets version 2.
   python =
@@ -14,19 +16,16 @@ let
       python3
     else
       python3.override (old: {
+        self = python;
         packageOverrides = lib.composeExtensions (old.packageOverrides or (_: _: { })) (
           import ./mcp-sdk.nix { inherit lib; }
         );
       });
   pythonPackages = python.pkgs;
 in
-pythonPackages.buildPythonApplication {
+pythonPackages.buildPythonApplication (finalAttrs: {
   pname = "tmux-debug-mcp";
-  version = lib.head (
-    builtins.match ''.*__version__ = "([^"]+)".*'' (
-      builtins.readFile (root + "/tmux_debug_mcp/__init__.py")
-    )
-  );
+  inherit (entry) version;
   pyproject = true;
 
   src = lib.fileset.toSource {
@@ -96,11 +95,25 @@ pythonPackages.buildPythonApplication {
     rm "$out/nix-support/propagated-build-inputs"
   '';
 
-  # For a registry of MCP servers: `mcpServer { inherit pkgs; }`.
-  passthru.mcpServer = import ./.;
+  passthru = {
+    # For a registry of MCP servers: `mcpServer { inherit pkgs; }`.
+    mcpServer =
+      { pkgs }:
+      import ./. {
+        inherit pkgs;
+        package = finalAttrs.finalPackage;
+      };
+    # A client that finds a bug with it.
+    tests.demo = runCommand "tmux-debug-mcp-demo" { } ''
+      HOME=$TMPDIR ${lib.getExe finalAttrs.finalPackage} demo | tee $out
+      grep "can't multiply sequence" $out >/dev/null
+    '';
+  };
 
   meta = {
     description = "MCP server that gives a debugging agent real terminals, over tmux";
+    homepage = entry.repository.url;
+    changelog = "${entry.repository.url}/blob/v${finalAttrs.version}/CHANGELOG.md";
     # The code, the fonts of screenshots, and the player of pages.
     license = [
       lib.licenses.mit
@@ -109,6 +122,7 @@ pythonPackages.buildPythonApplication {
       lib.licenses.ofl
     ];
     mainProgram = "tmux-debug-mcp";
+    maintainers = [ ];
     platforms = lib.platforms.linux;
   };
-}
+})

@@ -26,10 +26,13 @@ let
 
   lib = {
     inherit (builtins)
+      all
       attrNames
+      attrValues
       concatLists
       concatMap
       concatStringsSep
+      deepSeq
       elem
       elemAt
       tail
@@ -46,7 +49,10 @@ let
       length
       listToAttrs
       mapAttrs
+      lessThan
       replaceStrings
+      seq
+      sort
       ;
 
     # Fixed points.
@@ -83,6 +89,17 @@ let
       in
       lib.makeOverridable f (intersectAttrs (functionArgs f) packages // args);
 
+    # Options.
+    inherit (import ./modules.nix lib)
+      evalModules
+      literalExpression
+      literalMD
+      mergeEqualOption
+      mkOption
+      mkOptionType
+      types
+      ;
+
     # Attribute sets and lists.
     importJSON = file: builtins.fromJSON (builtins.readFile file);
     genAttrs =
@@ -100,6 +117,7 @@ let
     nameValuePair = name: value: { inherit name value; };
     mapAttrsToList = f: set: attrValues (mapAttrs f set);
     optional = condition: value: if condition then [ value ] else [ ];
+    optionals = condition: list: if condition then list else [ ];
     optionalAttrs = condition: set: if condition then set else { };
     findFirst =
       isMeant: default: list:
@@ -154,6 +172,7 @@ let
       else
         "'${replaceStrings [ "'" ] [ "'\\''" ] text}'";
     escapeShellArgs = lib.concatMapStringsSep " " lib.escapeShellArg;
+    versionOlder = version: other: builtins.compareVersions version other < 0;
     versionAtLeast = version: least: builtins.compareVersions version least >= 0;
     getExe = package: "${package}/bin/${package.meta.mainProgram or package.pname}";
 
@@ -165,6 +184,8 @@ let
     setPrio = _: package: package;
 
     # What packages say of themselves.
+    sourceTypes.binaryBytecode.isSource = false;
+    licenses.bsd3.spdxId = "BSD-3-Clause";
     licenses.mit.spdxId = "MIT";
     licenses.asl20.spdxId = "Apache-2.0";
     licenses.bitstreamVera.spdxId = "Bitstream-Vera";

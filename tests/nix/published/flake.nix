@@ -31,6 +31,7 @@
         agent =
           (import "${tmux-debug-mcp}/lib/sandbox/home.nix" {
             inherit (pkgs) lib;
+            enabledPlugins = { };
             servers = { };
             subagents.tmux-debug = mcpServers.tmux-debug.subagent // {
               config = config.mcpServers.tmux-debug;

@@ -27,8 +27,20 @@ let
   };
   inherit (host) wheels;
 
-  # What a set of attributes for nixpkgs' buildPythonPackage or buildPythonApplication becomes here.
+  # What a set of attributes for nixpkgs' buildPythonPackage or buildPythonApplication becomes here, or a function of what
+  # becomes of it.
   build =
+    python: given:
+    let
+      attributesOf = final: if lib.isFunction given then given final else given;
+      attributes = attributesOf (attributes // { finalPackage = package; });
+      package = made python attributes // {
+        overridePythonAttrs =
+          change: build python (final: attributesOf final // change (attributesOf final));
+      };
+    in
+    package;
+  made =
     python: attributes:
     mkDerivation (
       {
@@ -42,6 +54,7 @@ let
       }
       // removeAttrs attributes [
         "dependencies"
+        "pythonRelaxDeps"
         "build-system"
         "nativeCheckInputs"
       ]
@@ -49,10 +62,7 @@ let
         nativeBuildInputs = [ python ] ++ attributes.build-system or [ ] ++ attributes.nativeCheckInputs or [ ];
         propagatedBuildInputs = attributes.dependencies or [ ] ++ [ python ];
       }
-    )
-    // {
-      overridePythonAttrs = change: build python (attributes // change attributes);
-    };
+    );
 
   packagesOf =
     python: final:
@@ -87,6 +97,8 @@ in
 lib.makeOverridable (
   {
     packageOverrides ? _: _: { },
+    # The Python that packages get; here it is always the one that is made.
+    self ? null,
   }:
   let
     python = interpreter // {

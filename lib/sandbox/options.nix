@@ -1,0 +1,308 @@
+# The parameters of `mkSandbox`, as options of modules.
+{
+  lib,
+  mcpServers,
+  profiles,
+  protectDefault,
+}:
+
+let
+  inherit (lib) mkOption types;
+  inherit (import ../options.nix { inherit lib; }) matching typeOf;
+  inherit (import ../mcp/clients.nix { inherit lib; }) scopes;
+  inherit (import ./hosts.nix { inherit lib; }) isHost isHostWithPort;
+
+  variable = matching "the name of a variable" "[a-zA-Z_][a-zA-Z0-9_]*";
+  path = matching "a string with a path that starts with / or ~" "(/|~$|~/).*";
+  place = typeOf "a string with a path that starts with / or ~, and is neither / nor /workspace" (
+    value: path.check value && builtins.match "(/|/workspace/?)" value == null
+  );
+  host = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org"'' isHost;
+  hostWithPort = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org:443"'' isHostWithPort;
+  oneHost = typeOf ''a host's name in lower case, such as "api.example.com:443"'' (
+    value: isHostWithPort value && !lib.hasPrefix "*" value
+  );
+  inProject = typeOf "a path in the project without `..`, in whose last part there may be a *" (
+    value:
+    lib.isString value
+    && builtins.match "([^/*?[\n]+/)*[^/?[\n]+" value != null
+    && lib.intersectLists (lib.splitString "/" value) [
+      "."
+      ".."
+    ] == [ ]
+  );
+  positive = typeOf "a whole number above 0" (value: lib.isInt value && value > 0);
+  positiveNumber = typeOf "a number above 0" (value: (lib.isInt value || lib.isFloat value) && value > 0);
+
+  environment = typeOf "a set of strings by the names of variables" (
+    value:
+    lib.isAttrs value
+    && !lib.isDerivation value
+    && lib.all variable.check (lib.attrNames value)
+    && lib.all lib.isString (lib.attrValues value)
+  );
+
+  mount = types.submodule {
+    options = {
+      source = mkOption {
+        type = path;
+        description = "What of the host is mounted; ~ is the home directory of whoever runs the sandbox.";
+        example = "~/.config/git";
+      };
+      dest = mkOption {
+        type = place;
+        description = "Where in the container it is; ~ is the home directory there.";
+        example = "~/.config/git";
+      };
+      mode = mkOption {
+        type = types.enum [
+          "ro"
+          "rw"
+        ];
+        default = "rw";
+        description = "Whether it can be written.";
+      };
+      optional = mkOption {
+        type = types.bool;
+        default = false;
+        description = "Whether it is left out where there is no `source`.";
+      };
+    };
+  };
+
+  secret = types.submodule {
+    options = {
+      host = mkOption {
+        type = oneHost;
+        description = "The host, on port 443 unless one is given.";
+        example = "api.anthropic.com";
+      };
+      variable = mkOption {
+        type = variable;
+        description = "The variable that has the key where the sandbox is started.";
+        example = "ANTHROPIC_API_KEY";
+      };
+      header = mkOption {
+        type = matching "the name of a header" "[A-Za-z0-9-]+";
+        description = "The header that is set in each request.";
+        example = "x-api-key";
+      };
+      prefix = mkOption {
+        type = matching "a string of letters, digits and blanks" "[A-Za-z0-9 ]*";
+        default = "";
+        description = "What stands before the key in the header.";
+        example = "Bearer ";
+      };
+      urlVariable = mkOption {
+        type = variable;
+        description = "The variable that tells the client inside where to send its requests.";
+        example = "ANTHROPIC_BASE_URL";
+      };
+    };
+  };
+
+  # What the parameters and the profiles share.
+  contents = {
+    packages = mkOption {
+      type = types.listOf types.package;
+      default = [ ];
+      description = "Packages. Of two programs with one name, the first is taken.";
+    };
+    env = mkOption {
+      type = environment;
+      default = { };
+      description = "Variables of the environment. Everybody can read them in the Nix store.";
+      example = {
+        PORT = "8080";
+      };
+    };
+    mounts = mkOption {
+      type = types.listOf mount;
+      default = [ ];
+      description = "Directories and files of the host.";
+    };
+  };
+
+  # A set such as those in `profiles`, or a profile of wrapix.
+  profile = types.submodule {
+    options = contents // {
+      name = mkOption {
+        type = matching "a string of lower-case letters, digits and inner dashes" "[a-z0-9]+(-[a-z0-9]+)*";
+        description = "Its name, which the image has, too.";
+      };
+      networkAllowlist = mkOption {
+        type = types.listOf host;
+        default = [ ];
+        description = "The hosts that its package managers need.";
+      };
+      enabledPlugins = mkOption {
+        type = types.attrsOf types.bool;
+        default = { };
+        description = "Plugins of Claude Code.";
+      };
+      shellHook = mkOption {
+        type = types.str;
+        default = "";
+        description = "What a shell on the host runs, if it is made of the sandbox.";
+      };
+      writableDirs = mkOption {
+        type = types.listOf place;
+        default = [ ];
+        description = "Directories in memory, below which there may be mounts.";
+      };
+      # wrapix' own profile for Rust has these, too.
+      toolchain = ignored;
+      withToolchain = ignored;
+    };
+  };
+  ignored = mkOption {
+    type = types.nullOr types.raw;
+    default = null;
+    visible = false;
+  };
+
+  # What wrapix has and this sandbox has not. Left out in silence, it would be missed.
+  refused =
+    none: reason: name:
+    mkOption {
+      type = types.raw;
+      default = none;
+      visible = false;
+      apply = value: lib.throwIf (value != none) "mkSandbox: `${name}` is refused: ${reason}" value;
+    };
+in
+contents
+// lib.mapAttrs (name: option: option name) {
+  deployKey = refused null "this sandbox knows no keys. Mount one with `mounts`.";
+  mcpRuntime = refused false "the servers are chosen when the image is built. Name them in `mcp`.";
+  model = refused null "the agent chooses its model. Set the variable that it reads, such as ANTHROPIC_MODEL, with `env`.";
+}
+// {
+  name = mkOption {
+    type = matching "the name of a command" "[a-z0-9]+(-[a-z0-9]+)*";
+    default = "tmux-debug-sandbox";
+    description = "The name of the command, so that several can stand in one shell.";
+  };
+  profile = mkOption {
+    type = profile;
+    default = profiles.base;
+    defaultText = lib.literalExpression "profiles.base";
+    description = "What the sandbox is for: one of `profiles`, one of wrapix', or a set of yours.";
+    example = lib.literalExpression "profiles.rust";
+  };
+  mcp = lib.mapAttrs (
+    name: server:
+    mkOption {
+      type = types.nullOr (
+        types.submodule {
+          options = server.options // {
+            scope = mkOption {
+              type = types.enum scopes;
+              default = lib.head scopes;
+              description = ''
+                Who has the tools: "subagent" for a subagent named ${name}, while the main session has
+                none, or "main" for the main session.
+              '';
+            };
+          };
+        }
+      );
+      default = null;
+      description = "The options of the MCP server ${name}; null for no such server.";
+      example = {
+        audit = "/workspace/.debug-audit.log";
+      };
+    }
+  ) mcpServers;
+  agent = mkOption {
+    type = types.nullOr types.package;
+    default = null;
+    description = "The package whose main program runs where no command is given; null for a shell.";
+    example = lib.literalExpression "pkgs.claude-code";
+  };
+  git = mkOption {
+    type = types.nullOr (
+      types.submodule {
+        options = {
+          name = mkOption {
+            type = types.str;
+            description = "The name of who commits.";
+          };
+          email = mkOption {
+            type = types.str;
+            description = "The address of who commits.";
+          };
+        };
+      }
+    );
+    default = null;
+    description = "Who commits inside; null for nobody.";
+    example = {
+      name = "A. Developer";
+      email = "a.developer@example.com";
+    };
+  };
+  sessions = mkOption {
+    type = types.nullOr inProject;
+    default = null;
+    description = "The directory in the project that keeps Claude Code's sessions; null to end them with the container.";
+    example = ".claude/sessions";
+  };
+  cpus = mkOption {
+    type = types.nullOr positiveNumber;
+    default = null;
+    description = "A limit of processors; null for none.";
+    example = 1.5;
+  };
+  memoryMb = mkOption {
+    type = types.nullOr positive;
+    default = 4096;
+    description = "A limit of memory in MiB, including files in memory; null for none.";
+  };
+  network = mkOption {
+    type = types.nullOr types.str;
+    default = null;
+    description = "podman's `--network`; null for its default.";
+    example = "none";
+  };
+  allowedHosts = mkOption {
+    type = types.nullOr (types.listOf hostWithPort);
+    default = null;
+    description = "The hosts that can be reached, each with a port (443 where it has none); there is no other network.";
+    example = [
+      "api.example.com"
+      "*.example.org:8443"
+    ];
+  };
+  networkAllowlist = mkOption {
+    type = types.nullOr (types.listOf host);
+    default = null;
+    description = ''
+      Hosts that can be reached, on any port, where the sandbox is started with WRAPIX_NETWORK=limit,
+      besides those of the profile; null where it never is.
+    '';
+    example = [ "api.example.com" ];
+  };
+  secrets = mkOption {
+    type = types.listOf secret;
+    default = [ ];
+    description = "Keys that stay outside, and are added to requests there.";
+  };
+  protect = mkOption {
+    type = types.listOf inProject;
+    default = protectDefault;
+    defaultText = lib.literalExpression "protectDefault";
+    description = "What in the project can't be changed from inside.";
+    example = lib.literalExpression ''protectDefault ++ [ "Makefile" ]'';
+  };
+  worktree = mkOption {
+    type = types.bool;
+    default = false;
+    description = "Whether git works in a linked worktree, with all branches of its repository.";
+  };
+  podmanArgs = mkOption {
+    type = types.listOf types.str;
+    default = [ ];
+    description = "More arguments for `podman run`, which come last.";
+  };
+}

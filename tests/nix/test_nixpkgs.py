@@ -1,0 +1,92 @@
+"""The flake with a real nixpkgs, where the directory that NIX_SOURCES names has one."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nix.flake import ROOT, published
+
+PUBLISHED = ROOT / "tests" / "nix" / "published"
+_CONFIG = """experimental-features = nix-command
+build-users-group =
+substituters =
+"""
+
+
+@pytest.fixture(scope="module")
+def nix_env() -> dict[str, str]:
+    """Return the environment of a Nix that a nixpkgs of today needs; Debian 12 has an older one."""
+    script = ROOT / "tests" / "nix" / "nix-of.sh"
+    directory = subprocess.run([script], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return os.environ | {
+        "PATH": f"{directory.strip()}:{os.environ['PATH']}",
+        "NIX_CONFIG": _CONFIG,
+    }
+
+
+def evaluated(
+    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path
+) -> subprocess.CompletedProcess[str]:
+    given = " ".join(f"{name} = {path};" for name, path in arguments.items())
+    expression = f"{function} (import {PUBLISHED / file} {{ {given} }}){attribute}"
+    command = ["nix", "eval", "--impure", "--json", "--expr", expression]
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def value(
+    env: dict[str, str], file: str, attribute: str = "", function: str = "", **arguments: Path
+) -> Any:  # noqa: ANN401
+    done = evaluated(env, file, attribute, function, **arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_all_outputs_evaluate(nix_env: dict[str, str]) -> None:
+    outputs = value(nix_env, "outputs.nix", nixpkgs=published("nixpkgs"))
+
+    missing = {name for name, path in outputs.items() if path is None}
+    print("not in this nixpkgs:", missing or "nothing")
+    assert missing <= {"sandbox with an agent"}
+    assert len(outputs) >= 20
+    assert all(path.startswith("/nix/store/") for path in outputs.values() if path)
+
+
+def test_evaluation_is_as_expected(nix_env: dict[str, str]) -> None:
+    evaluation = ".checks.x86_64-linux.evaluation"
+    nixpkgs = published("nixpkgs")
+
+    assert value(nix_env, "nixpkgs.nix", f"{evaluation}.failed", nixpkgs=nixpkgs) == "[]"
+
+
+def test_errors_say_what_they_say_with_the_stand_in(nix_env: dict[str, str]) -> None:
+    errors = ".checks.x86_64-linux.evaluation.errors"
+    nixpkgs = published("nixpkgs")
+    function = "builtins.mapAttrs (_: error: error.message)"
+    messages = value(nix_env, "nixpkgs.nix", errors, function, nixpkgs=nixpkgs)
+    assert len(messages) >= 50
+
+    for name, message in messages.items():
+        failed = evaluated(nix_env, "nixpkgs.nix", f"{errors}.{name}.call", nixpkgs=nixpkgs)
+        assert failed.returncode == 1
+        assert message in " ".join(failed.stderr.split()), name
+
+
+def test_wrapix_takes_our_server_and_we_its_profiles(
+    nix_env: dict[str, str], tmp_path: Path
+) -> None:
+    wrapix = tmp_path / "wrapix"
+    shutil.copytree(published("wrapix"), wrapix)
+    (wrapix / "lib" / "mcp" / "default.nix").write_text(
+        "{ pkgs }: { tmux = pkgs.tmux-debug-mcp.mcpServer { inherit pkgs; }; }"
+    )
+
+    made = value(nix_env, "wrapix.nix", nixpkgs=published("nixpkgs"), wrapix=wrapix)
+
+    assert set(made) == {"chosen", "atRunTime", "profile"}
+    assert made["chosen"] != made["atRunTime"]
