@@ -181,9 +181,9 @@ in
       };
 
       hosts = map (pairOf "443") (if isClosed then given.allowedHosts else [ ]);
+      limited = map (pairOf "*") profile.networkAllowlist;
       # A profile's own list is enforced only where somebody asks for it.
-      limited = lib.optionals (given.networkAllowlist != null) (map (pairOf "*") profile.networkAllowlist);
-      hasProxy = hosts ++ limited ++ given.secrets != [ ];
+      hasProxy = hosts ++ given.secrets != [ ] || given.networkAllowlist != null && limited != [ ];
 
       image = import ./image.nix {
         inherit hasProxy pkgs profile;

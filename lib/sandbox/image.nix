@@ -42,9 +42,8 @@ let
 in
 pkgs.dockerTools.streamLayeredImage {
   name = "tmux-debug-sandbox-${profile.name}";
-  # One for the store, since an image is loaded whole in any case, and some of podman's storage drivers
-  # copy all files for each layer.
-  maxLayers = 2;
+  # So many that a change of one package stores that again, and not all others.
+  maxLayers = 20;
   contents = [ programs ];
 
   # Whoever runs the image may have another number than the user in it.

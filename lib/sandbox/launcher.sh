@@ -224,6 +224,15 @@ load() {
 		exit 1
 	fi
 	rm "$log"
+	remove_old_images
+}
+
+# Removes images of sandboxes that Nix has collected. The tag begins the name of what an image was made of.
+remove_old_images() {
+	local old
+	while IFS= read -r old; do
+		compgen -G "/nix/store/${old##*:}-*" >/dev/null || podman rmi "$old" >/dev/null 2>&1 || true # it may be in use
+	done < <(podman images --filter 'reference=localhost/tmux-debug-sandbox-*' --format '{{.Repository}}:{{.Tag}}' {held}<&-)
 }
 
 load "$image" "$stream"

@@ -39,7 +39,7 @@ close_network() {
 	limit)
 		[[ -z $network || $network == none ]] ||
 			fail "WRAPIX_NETWORK=limit closes the network, and this sandbox has ${network@Q}. Unset it, or make a sandbox without \`network\`."
-		[[ -n $proxy_image ]] ||
+		[[ -n $proxy_image || -z ${limited[*]} ]] ||
 			fail "WRAPIX_NETWORK=limit needs a proxy, and this sandbox was made without one. Make it with \`networkAllowlist\`, [ ] for the hosts of its profile alone."
 		network=none
 		hosts+=("${limited[@]}")

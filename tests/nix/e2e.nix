@@ -30,6 +30,11 @@ let
         }
       ];
       podmanArgs = [ "--env=ODD=a, \"b\" $HOME ~" ];
+      git = {
+        name = "A. Developer";
+        email = "a@example.com";
+      };
+      sessions = ".claude/sessions";
       agent = pkgs.writeShellScriptBin "agent" ''echo "the agent in $PWD"'';
       cpus = 1;
     };
@@ -54,6 +59,12 @@ let
           urlVariable = "KEYED_BASE_URL";
         }
       ];
+    };
+
+    # Where all of the project can be changed.
+    unprotected = {
+      mcp.tmux-debug = { };
+      protect = [ ];
     };
 
     # With the repository of a linked worktree.

@@ -16,6 +16,8 @@ from tmux_debug_mcp.tools import debug
 HERE = ROOT / "tests" / "nix"
 NIX = (ROOT / "docs" / "nix.md").read_text()
 SANDBOX = (ROOT / "docs" / "sandbox.md").read_text()
+NETWORK = (ROOT / "docs" / "sandbox" / "network.md").read_text()
+PROTECTION = (ROOT / "docs" / "sandbox" / "protection.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +117,8 @@ def test_flake_for_a_sandbox_gives_a_shell_with_its_command(tmp_path: Path) -> N
 
 
 def test_sandboxes_of_the_page_evaluate_and_protect_what_it_says(tmp_path: Path) -> None:
-    closed, keyed, protected = fenced("nix", SANDBOX)[1:]
+    closed, keyed = fenced("nix", NETWORK)
+    [protected] = fenced("nix", PROTECTION)
     (tmp_path / "flake.nix").write_text(
         f"""
         {{

@@ -42,10 +42,9 @@
           cp -r "$directory" ".$directory"
         done
         grep -h ^/nix/store/ ../graph | sort -u |
-          python3 ${./image.py} "${name}:''${tag%%-*}" "$configPath" >"$out"
+          python3 ${./image.py} "${name}:''${tag%%-*}" "$configPath" ${toString maxLayers} >"$out"
       '';
     in
-    assert maxLayers == 2;
     packages.writeScript "stream-${name}" "echo 'Creating layer 1 from paths' >&2; exec cat ${archive}"
     // {
       imageName = name;

@@ -1,6 +1,7 @@
-"""Write an image for podman: image.py NAME:TAG CONFIG, with store paths on standard input.
+"""Write an image for podman: image.py NAME:TAG CONFIG LAYERS, with store paths on standard input.
 
-What is in the current directory becomes the layer above the store's.
+What is in the current directory becomes the layer above the store's, of which there are so many
+that the image has LAYERS: the largest paths have one each, and the last has all others.
 """
 
 import hashlib
@@ -31,13 +32,22 @@ def layer(paths: Iterable[Path], name: str) -> tuple[str, str]:
         return name, hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def size(path: Path) -> int:
+    """Return the bytes that are in the files of a path."""
+    files = [path, *path.rglob("*")]
+    return sum(file.lstat().st_size for file in files if not file.is_dir())
+
+
 def main() -> None:
     """Write the archive to standard output."""
     tag, config = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
-    own = sorted(Path().iterdir())
+    most = int(sys.argv[3])
+    paths = sorted({Path(line.strip()) for line in sys.stdin}, key=lambda path: (-size(path), path))
+    alone = most - 2
+    groups = [[path] for path in paths[:alone]] + [sorted(paths[alone:])]
     layers = [
-        layer(sorted(Path(line.strip()) for line in sys.stdin), "../store.tar"),
-        layer(own, "../own.tar"),
+        *(layer(group, f"../{number}.tar") for number, group in enumerate(groups) if group),
+        layer(sorted(Path().iterdir()), "../own.tar"),
     ]
     image = {
         "architecture": "amd64",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of docs/sandbox.md that look at the changes run nothing of what a sandbox wrote to the project's .git.
+# The commands of docs/sandbox/protection.md that look at the changes run nothing of what a sandbox wrote to the project's .git.
 # shellcheck disable=SC2016
 # shellcheck source=tests/tmux-mcp/e2e/lib.sh
 source "$(dirname "$0")/lib.sh" || exit
@@ -61,10 +61,10 @@ hostile='
 	printf "one\n\$Id: evil(); \$\n" >main.c'
 
 # In the sandbox, it does that instead of the command.
-tmux-debug-sandbox() { in_sandbox "$1" bash -c "$hostile" "$ran" "$1"; }
+tmux-debug-sandbox() { "${sandbox-$SANDBOX_UNPROTECTED}" "$1" bash -c "$hostile" "$ran" "$1"; }
 
 # The blocks of the section, and what they print.
-section=$(sed -n '/^## Looking at the changes/,/^## An agent/p' "$root/docs/sandbox.md")
+section=$(sed -n '/^## Looking at the changes/,$p' "$root/docs/sandbox/protection.md")
 commands=$(sed -n '/^```console/,/^```/s/^\$ //p' <<<"$section")
 equal "$(wc -l <<<"$commands")" 5
 copy_and_run=$(head -n 2 <<<"$commands")
@@ -108,6 +108,18 @@ echo '* filter=mine diff=mine' >.gitattributes
 shown=$(in_terminal "$diff")
 contains "$shown" 'evil();'
 equal "$(what_ran)" ""
+cd "$root"
+
+# With what is protected by default, the project's own repository runs nothing, and one within it does.
+rm -rf "$HOME/project"
+cp --archive "$HOME/project.before" "$HOME/project"
+((EUID)) || chown -R "$owner" "$HOME/project"
+sandbox=$SANDBOX_BASE
+tmux-debug-sandbox "$HOME/project" 2>/dev/null || true # what it can't write fails
+cd "$HOME/project"
+in_terminal "git --no-pager status" >/dev/null
+contains "$(what_ran)" part-
+lacks "$(what_ran)" top-
 cd "$root"
 
 pass

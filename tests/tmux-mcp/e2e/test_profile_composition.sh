@@ -43,6 +43,14 @@ mkdir "$HOME/optional, \"odd\" \$HOME"
 "$SANDBOX_FULL" "$ws" touch /home/sandbox/optional/made
 [[ -e "$HOME/optional, \"odd\" \$HOME/made" ]] || fail "the optional mount is not there"
 
+# Who commits is known, and what Claude Code keeps of its sessions is in the project.
+equal "$("$SANDBOX_FULL" "$ws" bash -c 'git var GIT_AUTHOR_IDENT; echo said >~/.claude/projects/session' | cut -d " " -f 1-3)" "A. Developer <a@example.com>"
+equal "$(<"$ws/.claude/sessions/session")" said
+equal "$("$SANDBOX_FULL" "$ws" bash -c 'cat ~/.claude/projects/session; env | grep -c SESSIONS')" $'said\n0'
+# The hosts of a profile are not enforced where nobody has asked for it.
+if answer=$(WRAPIX_NETWORK=limit "$SANDBOX_FULL" "$ws" true 2>&1); then fail "expected an error"; fi
+contains "$answer" "WRAPIX_NETWORK=limit needs a proxy, and this sandbox was made without one."
+
 # What packages from PyPI want that no package brings.
 equal "$("$SANDBOX_PYTHON" "$ws" bash -c 'uv venv --quiet --python $(realpath /bin/python3) /tmp/own && /tmp/own/bin/python -c "import ctypes; print(*map(ctypes.CDLL, [\"libstdc++.so.6\", \"libz.so.1\"]))" | grep -o libz.so.1')" libz.so.1
 
@@ -96,7 +104,7 @@ if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
 equal "$(<"$HOME/kept/.claude.json")" '{"mcpServers": ["mine"]}'
 echo '["mine"]' >"$HOME/kept/.claude.json"
 if answer=$("$SANDBOX_KEPT" "$ws" true 2>&1); then fail "expected an error"; fi
-contains "$answer" "/home/sandbox/.claude.json can't be given the MCP servers"
+contains "$answer" "/home/sandbox/.claude.json can't be given settings"
 equal "$(<"$HOME/kept/.claude.json")" '["mine"]'
 
 pass

@@ -9,7 +9,7 @@ contains "$(in_sandbox "$ws" tmux-debug-mcp --version)" "tmux-debug-mcp 0."
 equal "$(in_sandbox "$ws" bash -c 'id -u; whoami; pwd; echo $HOME')" $'1000\nsandbox\n/workspace\n/home/sandbox'
 
 # The subagent has the server; the main session has nothing, and neither has the project.
-equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d)" /home/sandbox/.claude/agents/tmux-debug.md
+equal "$(in_sandbox "$ws" find /home/sandbox /workspace ! -type d | sort)" $'/home/sandbox/.claude.json\n/home/sandbox/.claude/agents/tmux-debug.md'
 agent=$(in_sandbox "$ws" cat /home/sandbox/.claude/agents/tmux-debug.md)
 contains "$agent" $'mcpServers:\n  - tmux-debug: {'
 contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log"}'
@@ -67,6 +67,13 @@ done
 ln -s "$work/victim" "$ws/oom"
 (cd "$ws" && in_sandbox --podman-arg --memory=64m . bash -c 'head -c 200m /dev/zero | tail | wc -c') >/dev/null 2>&1 || true # where there are limits
 [[ ! -e $work/victim ]] || fail "a file of the host was made"
+
+# Images that nothing in the Nix store was made into are removed when one is loaded.
+image=$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --format '{{.Repository}}:{{.Tag}}' | head -n 1)
+podman tag "$image" "${image%:*}:00000000000000000000000000000000"
+podman rmi "$image" >/dev/null
+in_sandbox "$ws" true 2>/dev/null
+equal "$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --format '{{.Repository}}:{{.Tag}}' | sort -u)" "$image"
 
 # Mistakes.
 refused "'$work/none' is no directory" "$work/none" true
