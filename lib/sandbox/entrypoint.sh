@@ -75,7 +75,7 @@ add_settings() {
 	if ! jq -n --slurpfile ours "$1" --slurpfile theirs "$target" '
 		if ($theirs | length) > 1 then error("there is more than one value") else $theirs[0] // {} end
 		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is no configuration") end
-		| $ours[0] * . | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end' >"$new"; then
+		| . * ($ours[0] * .) | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end' >"$new"; then
 		rm "$new"
 		echo "entrypoint: $2 can't be given settings, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
 		exit 1

@@ -174,7 +174,7 @@ at_terminal "touch src/new; rm src/new" ended
 lacks "$shown" "since it was started"
 
 # direnv runs what it is told by files that can be changed inside.
-warning() { in_sandbox "$ws" true 2>&1; }
+warning() { in_sandbox "$ws" true 2>&1 | grep direnv || true; }
 equal "$(warning)" ""
 printf '# use flake\nuse flake . --impure\n' >"$ws/.envrc"
 own "$ws"
