@@ -52,8 +52,6 @@ work_with_git='
 	git add "$name"
 	git commit -qm "add $name"
 	echo more >>"$name"
-	git stash -q
-	git stash pop -q
 	git commit -qam "more of $name"
 	git tag "tag-$name"
 	git switch -qc "side-$name" HEAD~1
@@ -75,6 +73,8 @@ for name in one two; do
 done
 wait "${both[@]}" || fail "$(cat "$work"/*.errors)"
 equal "$(cat "$work/one" "$work/two")" $'side of one, one\nside of two, two'
+# All worktrees have one stash.
+equal "$(in_worktree "$HOME/one" bash -c 'echo new >>file; git stash -q; git stash pop -q; git status --short; git checkout -q file; git stash list')" " M file"
 own
 for name in one two; do
 	equal "$(git -C "$HOME/$name" status --short)" ""
