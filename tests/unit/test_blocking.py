@@ -4,6 +4,7 @@ Each situation comes to its wait by itself, and stays there until it is killed. 
 whose wait is not clear, must have no words at any look.
 """
 
+import errno
 import os
 import re
 import shlex
@@ -416,6 +417,20 @@ def test_program_is_blocked_on(programs: dict[str, int], name: str) -> None:
 
     assert blocked
     assert blocked.is_still_so() or name == "serves HTTP"  # which looks at a clock
+
+
+@pytest.mark.parametrize(
+    "name", ["accepts", "accepts on all addresses of both kinds", "accepts on a path", "reads UDP"]
+)
+def test_socket_is_found_where_there_are_no_extended_attributes(
+    programs: dict[str, int], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> bytes:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(os, "getxattr", refuse)
+
+    test_program_is_blocked_on(programs, name)
 
 
 @pytest.mark.parametrize("name", UNBLOCKED)

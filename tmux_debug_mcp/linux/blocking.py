@@ -628,7 +628,8 @@ class _Files:
         try:
             name = os.getxattr(f"{self.directory}/fd/{fd}", "system.sockprotoname")
         except OSError:
-            return ""
+            # Where calls are filtered, as in a build of Nix, there may be no extended attributes.
+            return _protocol_of(self._stat(fd).st_ino)
         return name.rstrip(b"\0").decode(errors="replace")
 
     def _end(self, fd: int) -> sockets.End | None:
@@ -687,6 +688,14 @@ def _ends(protocol: str) -> list[sockets.End]:
     number = socket.IPPROTO_UDP if protocol.startswith("UDP") else socket.IPPROTO_TCP
     family = socket.AF_INET6 if protocol.endswith("v6") else socket.AF_INET
     return sockets.ends(family, number)
+
+
+def _protocol_of(inode: int) -> str:
+    """Return the protocol of a socket by looking for it among all; "" if it is of another."""
+    for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
+        if _find(_ends(protocol), inode):
+            return protocol
+    return "UNIX" if sockets.unix_end(inode) else ""
 
 
 def _find(ends: Iterable[sockets.End], inode: int) -> sockets.End | None:
