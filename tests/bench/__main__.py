@@ -122,7 +122,7 @@ def measure_commands(figures: Figures, rounds: int) -> None:
         start()
         for _ in range(rounds):
             figures.time("interpreter", lambda: run(sys.executable, "-I", "-S", "-c", "pass"))
-            figures.time("verb: list", lambda: run(*verb, "list"))
+            figures.time("verb: list", lambda: run(*verb, "list", "-q"))
             figures.time("start through a detached server", start)
             servers.pop().finish()
         run(*verb, "stop")

@@ -77,7 +77,7 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
         ({"pattern": "("}, "is no regular expression of RE2"),
         (
             {"pattern": "x", "ansi": True},
-            "Parameter 'ansi' is for what is on the screen, not for 'pattern'",
+            "Parameter 'ansi' is for what is on the screen, not for parameter 'pattern'",
         ),
         ({"pattern": "x", "since": 99}, "Parameter 'since' is 99, and the pane's cursor is"),
         ({"pattern": ""}, "Parameter 'pattern' is"),

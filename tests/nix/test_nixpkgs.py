@@ -90,3 +90,22 @@ def test_wrapix_takes_our_server_and_we_its_profiles(
 
     assert set(made) == {"chosen", "atRunTime", "profile"}
     assert made["chosen"] != made["atRunTime"]
+
+
+def test_package_builds_with_nixpkgs_own_functions(nix_env: dict[str, str]) -> None:
+    """Over the programs of this Debian 12, with the wheels of the SDK, and an idna of 2026."""
+    expression = f"""
+        let
+          pkgs = import {PUBLISHED}/native.nix {{ nixpkgs = {published("nixpkgs")}; }};
+          package = pkgs.callPackage {ROOT}/lib/mcp/tmux/mcp-server.nix {{ }};
+        in
+        [ package package.tests.demo ]
+    """
+    # With nixpkgs' own sandbox, the programs of the host would not be there.
+    env = nix_env | {"NIX_CONFIG": f"{_CONFIG}sandbox = false\n"}
+    command = ["nix", "build", "--impure", "--no-link", "--print-build-logs", "--expr", expression]
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=900, check=False
+    )
+
+    assert done.returncode == 0, done.stderr[-10_000:]

@@ -1,0 +1,217 @@
+# nixpkgs' own functions over the programs of a Debian host, without a bootstrap, as far as our package needs them:
+# buildPythonApplication with all its hooks. What nixpkgs builds from source is the host's, or a wheel.
+{ nixpkgs }:
+
+let
+  lib = import (nixpkgs + "/lib");
+  wheels = lib.importJSON ../hostpkgs/wheels.json;
+
+  # What nixpkgs has and the stand-in has not; idna is as old as in the releases of nixpkgs.
+  more = {
+    build = {
+      version = "1.6.1";
+      url = "https://files.pythonhosted.org/packages/ad/9b/9fb3585dabcd73a1b2a6267f63f62649347c9e6d072c9fde365b105abb2c/build-1.6.1-py3-none-any.whl";
+      sha256 = "ecd351a4be9d35a9eaaba244a7687143c9c7d4aea6ac964e7e7ddab20cbcf4e7";
+      dependencies = [
+        "packaging"
+        "pyproject-hooks"
+      ];
+    };
+    pyproject-hooks = {
+      version = "1.3.3";
+      url = "https://files.pythonhosted.org/packages/85/11/044d1ae1b4ec0d7af88ee5bc91e081be1022533032b906a7bdabdbb60977/pyproject_hooks-1.3.3-py3-none-any.whl";
+      sha256 = "5fc53fdac9f7bd63fbcdc868fb5f90b4784d78a53a3d3388cd738b807441a20b";
+      dependencies = [ ];
+    };
+    wheel = {
+      version = "0.45.1";
+      url = "https://files.pythonhosted.org/packages/0b/2c/87f3254fd8ffd29e4c02732eee68a83a1d3c346ae39bc6822dcbcb697f2b/wheel-0.45.1-py3-none-any.whl";
+      sha256 = "708e7481cc80179af0e556bbf0cc00b8444c7321e2700b8d8580231d13017248";
+      dependencies = [ ];
+    };
+    idna = {
+      version = "3.13";
+      url = "https://files.pythonhosted.org/packages/5d/13/ad7d7ca3808a898b4612b6fe93cde56b53f3034dcde235acb1f0e1df24c6/idna-3.13-py3-none-any.whl";
+      sha256 = "892ea0cde124a99ce773decba204c5552b69c3c67ffd5f232eb7696135bc8bb3";
+      dependencies = [ ];
+    };
+  };
+
+  # The host's Python in a virtual environment, so that nothing of Debian's own packages is found.
+  python3 =
+    pkgs:
+    let
+      version = "3.11";
+      sitePackages = "lib/python${version}/site-packages";
+      setupHook = pkgs.callPackage (nixpkgs + "/pkgs/development/interpreters/python/setup-hook.nix") { } sitePackages;
+      passthruFun = pkgs.callPackage (nixpkgs + "/pkgs/development/interpreters/python/passthrufun.nix") { };
+      make =
+        {
+          packageOverrides ? (_: _: { }),
+          self ? null,
+        }:
+        let
+          here = if self == null then python else self;
+          python = pkgs.stdenv.mkDerivation {
+            pname = "python3";
+            version = "${version}.2";
+            buildCommand = ''
+              mkdir -p $out/bin $out/nix-support $out/${sitePackages}
+              cp ${setupHook} $out/nix-support/setup-hook
+              ln -s /usr/bin/python${version} $out/bin
+              ln -s python${version} $out/bin/python3
+              ln -s python${version} $out/bin/python
+              echo "home = /usr/bin" >$out/pyvenv.cfg
+            '';
+            passthru = passthruFun {
+              inherit packageOverrides;
+              self = here;
+              implementation = "cpython";
+              libPrefix = "python${version}";
+              executable = "python${version}";
+              inherit sitePackages;
+              pythonVersion = version;
+              sourceVersion = {
+                major = "3";
+                minor = "11";
+                patch = "2";
+                suffix = "";
+              };
+              hasDistutilsCxxPatch = false;
+              pythonAttr = "python3";
+              pythonOnBuildForBuild = here;
+              pythonOnBuildForHost = here;
+              pythonOnBuildForTarget = here;
+              pythonOnHostForHost = here;
+              pythonOnTargetForTarget = here;
+            };
+            meta = {
+              mainProgram = "python3";
+              platforms = lib.platforms.linux;
+            };
+          };
+        in
+        python;
+    in
+    lib.makeOverridable make {
+      packageOverrides = fromWheels pkgs;
+    };
+
+  fetch = pkgs: wheel: pkgs.fetchurl { inherit (wheel) url sha256; };
+
+  # What is installed without the hooks that need it themselves.
+  unpacked =
+    pkgs: python: pname: wheel:
+    pkgs.runCommand "${pname}-${wheel.version}" {
+      inherit pname;
+      inherit (wheel) version;
+      passthru.pythonModule = python;
+    } ''
+      mkdir -p $out/${python.sitePackages}
+      cd $out/${python.sitePackages}
+      /usr/bin/python3 -m zipfile -e ${fetch pkgs wheel} .
+      ${lib.optionalString (pname == "installer") "sed '/^diff .*tests/,$d' ${nixpkgs + "/pkgs/development/python-modules/installer/cross.patch"} | patch -p2"}
+    '';
+
+  fromWheels =
+    pkgs: final: prev:
+    let
+      packages = removeAttrs wheels.packages [
+        "httpcore2"
+        "httpx2"
+        "mcp"
+        "mcp-types"
+      ] // more;
+      plain = lib.genAttrs [ "installer" "packaging" "build" "pyproject-hooks" "wheel" "flit-core" ] (
+        name: unpacked pkgs final.python name (wheels.tools.${name} or packages.${name})
+      );
+    in
+    lib.mapAttrs (
+      pname: wheel:
+      final.buildPythonPackage {
+        inherit pname;
+        inherit (wheel) version;
+        format = "wheel";
+        src = fetch pkgs wheel;
+        dependencies = map (name: final.${name}) wheel.dependencies;
+        doCheck = false;
+      }
+    ) (removeAttrs packages (lib.attrNames plain))
+    // plain
+    // {
+      bootstrap = plain // {
+        recurseForDerivations = false;
+      };
+      build = pkgs.writeShellScriptBin "pyproject-build" ''
+        PYTHONPATH=${lib.makeSearchPath final.python.sitePackages [ plain.build plain.packaging plain.pyproject-hooks ]}:$PYTHONPATH \
+          exec ${final.python.interpreter} -m build "$@"
+      '' // {
+        pythonModule = final.python;
+      };
+      # By the file's own address; PyPI's mirrors need not have the other.
+      fetchPypi =
+        arguments:
+        let
+          name = "${lib.replaceStrings [ "_" ] [ "-" ] arguments.pname}-${arguments.version}";
+        in
+        if wheels.others ? ${name} then
+          pkgs.fetchurl {
+            inherit (arguments) hash;
+            inherit (wheels.others.${name}) url;
+          }
+        else
+          prev.fetchPypi arguments;
+    };
+
+  native =
+    final: prev:
+    let
+      # The programs of a package of Debian's, by links.
+      host =
+        name: package:
+        prev.runCommand name { meta.mainProgram = name; } ''
+          mkdir -p $out/bin
+          for program in $(/usr/bin/dpkg-query --listfiles ${package} | grep -E '^(/usr)?/s?bin/[^/]+$'); do
+            ln -s "$program" $out/bin
+          done
+        '';
+    in
+    lib.mapAttrs host {
+      bash = "bash";
+      bashInteractive = "bash";
+      bashNonInteractive = "bash";
+      coreutils = "coreutils";
+      diffutils = "diffutils";
+      findutils = "findutils";
+      gawk = "gawk";
+      gnugrep = "grep";
+      gnumake = "make";
+      gnused = "sed";
+      gnutar = "tar";
+      gzip = "gzip";
+      patch = "patch";
+      perl = "perl-base";
+      tmux = "tmux";
+      unzip = "unzip";
+    }
+    // {
+      runtimeShell = "/bin/bash";
+      python3 = python3 final;
+      python3Packages = final.python3.pkgs;
+    };
+
+  withoutHaskell = final: _: {
+    shellcheck-minimal = final.bash // {
+      compiler.bootstrapAvailable = false;
+    };
+  };
+in
+import nixpkgs {
+  system = "x86_64-linux";
+  stdenvStages =
+    arguments: lib.take 2 (import (nixpkgs + "/pkgs/stdenv/native") (removeAttrs arguments [ "crossOverlays" ]));
+  overlays = [
+    native
+    withoutHaskell
+  ];
+}
