@@ -64,8 +64,9 @@ if [[ ! -w $HOME ]]; then
 	mkdir -p "$HOME"
 fi
 
-# Adds what a file has to the client's own, which it writes: the MCP servers, and all else that is not there yet. At any
-# moment that is whole, also where several containers have one home directory.
+# Adds what a file has to the client's own, which it writes: the MCP servers, and all else that is not there yet; and that
+# the key is to be used, which the client asks about by the key's end. At any moment that is whole, also where several
+# containers have one home directory.
 add_settings() {
 	local target new
 	[[ -e $2 ]] || (set -o noclobber && echo '{}' >"$2") || true # another container may have been first
@@ -75,7 +76,9 @@ add_settings() {
 	if ! jq -n --slurpfile ours "$1" --slurpfile theirs "$target" '
 		if ($theirs | length) > 1 then error("there is more than one value") else $theirs[0] // {} end
 		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is no configuration") end
-		| . * ($ours[0] * .) | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end' >"$new"; then
+		| . * ($ours[0] * .) | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end
+		| if $ours[0].hasCompletedOnboarding and $ENV.ANTHROPIC_API_KEY
+			then .customApiKeyResponses.approved |= (. // [] | . + [$ENV.ANTHROPIC_API_KEY[-20:]] | unique) else . end' >"$new"; then
 		rm "$new"
 		echo "entrypoint: $2 can't be given settings, and is as it was. If it is not what Claude Code writes, mend it or move it away." >&2
 		exit 1

@@ -15,6 +15,10 @@ contains "$agent" $'mcpServers:\n  - tmux-debug: {'
 contains "$agent" '"env":{"TMUX_DEBUG_AUDIT":"/workspace/.debug-audit.log"}'
 lacks "${agent%%mcpServers*}" tmux_
 
+# Whoever passes a key in is not asked whether it is to be used, nor what a client asks at its first start.
+equal "$(in_sandbox --podman-arg=--env=ANTHROPIC_API_KEY=key "$ws" jq -c '[.hasCompletedOnboarding, .customApiKeyResponses, .projects]' /home/sandbox/.claude.json)" \
+	'[true,{"approved":["key"]},{"/workspace":{"hasTrustDialogAccepted":true}}]'
+
 # Programs find certificates where they look for them.
 equal "$(in_sandbox "$ws" bash -c 'cd /etc/ssl/certs; head -qn 1 * $SSL_CERT_FILE | sort | uniq -c | tr -s " "')" " 3 -----BEGIN CERTIFICATE-----"
 # A PATH of one's own is for the command.
