@@ -141,7 +141,7 @@ in
         else if !isClosed && asked.secrets != [ ] then
           "`secrets` need a closed network: set `allowedHosts`, to [ ] where no other host is needed."
         else if repeated != [ ] then
-          "`mounts` has ${lib.head repeated} more than once. Each `dest` can have one `source`."
+          "`mounts` and `writableDirs` have ${lib.head repeated} more than once. Each `dest` can have one `source`."
         else
           null;
       # Also what nothing here needs.
@@ -201,7 +201,9 @@ in
       mounts = map (mount: mount // { dest = inContainer mount.dest; }) (
         asked.profile.mounts ++ asked.mounts
       );
-      places = map (mount: mount.dest) mounts;
+      # The home directory is in memory in any case.
+      writableDirs = lib.subtractLists [ "/home/sandbox" ] (map inContainer asked.profile.writableDirs);
+      places = map (mount: mount.dest) mounts ++ writableDirs;
 
       package = import ./launcher.nix {
         inherit
@@ -210,11 +212,11 @@ in
           limited
           mounts
           pkgs
+          writableDirs
           ;
         network = if isClosed then "none" else given.network;
         proxy = if hasProxy then import ./proxy { inherit pkgs; } else null;
         secrets = map (secret: secret // { target = pairOf "443" secret.host; }) given.secrets;
-        writableDirs = map inContainer profile.writableDirs;
         inherit (given)
           cpus
           memoryMb

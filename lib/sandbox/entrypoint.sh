@@ -34,8 +34,10 @@ fi
 # Links what is read of the repository of a worktree to where git looks for it.
 if [[ -n ${TMUX_DEBUG_SANDBOX_REPOSITORY-} ]]; then
 	ln -s /var/packed-refs/1 "$TMUX_DEBUG_SANDBOX_REPOSITORY/packed-refs"
+	# What is made there would be lost, so it can't be.
+	ln -s /run/repository/{lfs,modules,shallow} "$TMUX_DEBUG_SANDBOX_REPOSITORY"
 	for file in /run/repository/*; do
-		[[ -e $TMUX_DEBUG_SANDBOX_REPOSITORY/${file##*/} ]] || ln -sf "$file" "$TMUX_DEBUG_SANDBOX_REPOSITORY"
+		[[ -e $TMUX_DEBUG_SANDBOX_REPOSITORY/${file##*/} || -L $TMUX_DEBUG_SANDBOX_REPOSITORY/${file##*/} ]] || ln -s "$file" "$TMUX_DEBUG_SANDBOX_REPOSITORY"
 	done
 	unset TMUX_DEBUG_SANDBOX_REPOSITORY
 fi
@@ -107,7 +109,11 @@ done
 # Claude Code keeps its sessions here.
 if [[ -n ${TMUX_DEBUG_SANDBOX_SESSIONS-} ]]; then
 	mkdir -p "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude"
-	[[ -e $HOME/.claude/projects ]] || ln -sfn "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude/projects"
+	if [[ -L $HOME/.claude/projects || ! -e $HOME/.claude/projects ]]; then
+		ln -sfn "/workspace/$TMUX_DEBUG_SANDBOX_SESSIONS" "$HOME/.claude/projects"
+	else
+		echo "entrypoint: ~/.claude/projects is there, with sessions of its own, so new ones are not in the project. Move it away." >&2
+	fi
 	unset TMUX_DEBUG_SANDBOX_SESSIONS
 fi
 

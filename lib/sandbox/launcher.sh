@@ -80,6 +80,7 @@ end_others="If a sandbox runs on a directory above it, end that first."
 identify() {
 	local directory=${1%/}/ name=. place=""
 	identity=""
+	[[ ! -L $1 ]] || fail "${1@Q} is a link, and is not followed, since a sandbox can have made it."
 	if [[ ! -d $1 ]]; then
 		name=${1##*/}
 		directory=${1%"$name"}
@@ -231,6 +232,7 @@ load() {
 remove_old_images() {
 	local old
 	while IFS= read -r old; do
+		[[ ${old##*:} =~ ^[0-9a-z]{32}$ ]] || continue # somebody's own name
 		compgen -G "/nix/store/${old##*:}-*" >/dev/null || podman rmi "$old" >/dev/null 2>&1 || true # it may be in use
 	done < <(podman images --filter 'reference=localhost/tmux-debug-sandbox-*' --format '{{.Repository}}:{{.Tag}}' {held}<&-)
 }
@@ -262,7 +264,7 @@ clean_up() {
 remember
 exec {person}>/dev/null
 [[ ! -t 2 ]] || exec {person}>&2
-after_end="$(declare -p PATH launcher name sockets network_log dir protect telling protected remembered)
+after_end="$(declare -p PATH launcher name sockets network_log dir protect telling awaited protected remembered)
 $(declare -f clean_up tell_changes unprotected is_protected matching say)
 clean_up </dev/null"
 setsid "$BASH" -s <<<"$after_end" >/dev/null 2>&"$person" {held}<&- {person}>&- &

@@ -15,7 +15,10 @@ let
   variable = matching "the name of a variable" "[a-zA-Z_][a-zA-Z0-9_]*";
   path = matching "a string with a path that starts with / or ~" "(/|~$|~/).*";
   place = typeOf "a string with a path that starts with / or ~, and is neither / nor /workspace" (
-    value: path.check value && builtins.match "(/|/workspace/?)" value == null
+    value:
+    path.check value
+    && builtins.match "(/|/workspace/?)" value == null
+    && builtins.match ".*/(\\.{0,2})(/.*|$)" (lib.removeSuffix "/" value) == null
   );
   host = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org"'' isHost;
   hostWithPort = typeOf ''a host's name in lower case, such as "api.example.com" or "*.example.org:443"'' isHostWithPort;

@@ -11,8 +11,12 @@
 # From paths that are there to the mode in which they are mounted again.
 declare -A protected=()
 
-# What says what runs on the host, besides `protect`.
-telling=(.git/commondir .git/config .git/config.worktree flake.nix shell.nix)
+# What says what runs on the host, besides `protect`: also a file that leads git elsewhere, and what makes a repository of the
+# project itself.
+telling=(.git .git/commondir .git/config .git/config.worktree HEAD flake.nix shell.nix)
+# Paths in the project that are not there, and to which links in protected directories lead.
+awaited=()
+most=1000
 
 # Refuses what can be changed by another name, and protects what links in a protected directory lead to.
 protect_contents() {
@@ -28,6 +32,8 @@ protect_contents() {
 		[[ $target == "$dir"/* || $direct == "$dir"/* ]] || continue
 		[[ $direct == "$target" ]] ||
 			fail "${link@Q} leads through other links, which the sandbox could change. Let it lead to the place itself."
+		[[ -e $target ]] || awaited+=("${target#"$dir"/}")
+		((${#protected[@]} + ${#awaited[@]} <= most)) || fail "More than $most paths are to be protected. Remove links in ${path@Q}."
 		protect_path "${target#"$dir"/}"
 	done < <(find "$dir/$path" -type l -print0)
 }
@@ -101,17 +107,23 @@ protect_all() {
 		[[ ${BASH_REMATCH[1]} == flake ]] || path=shell.nix
 		is_protected "$path" ||
 			say "direnv evaluates $path on this machine, and it can be changed in the sandbox. Look at it before you enter the directory, or add it to \`protect\`."
-	done <"$dir/.envrc"
+	done < <(head --bytes=65536 -- "$dir/.envrc" | tr -d '\0')
 }
 
 # Prints what is there of what runs on the host and can be changed: each path, and what tells a change, with NULs. Nothing is
 # opened: the sandbox may have put there what has no end.
 unprotected() {
 	local pattern path
-	for pattern in "${protect[@]}" "${telling[@]}"; do
-		while IFS= read -r -d '' path; do
-			is_protected "$path" || printf '%s\0%s\0' "$path" "$(stat --format='%d:%i %s %.9Y %.9Z' -- "$dir/$path")"
-		done < <(matching "$pattern")
+	{
+		for pattern in "${protect[@]}" "${telling[@]}"; do
+			matching "$pattern"
+		done
+		((!${#awaited[@]})) || printf '%s\0' "${awaited[@]}"
+	} | while IFS= read -r -d '' path; do
+		[[ -e $dir/$path || -L $dir/$path ]] || continue
+		# A directory changes with each commit.
+		[[ $path != .git || ! -d $dir/.git || -L $dir/.git ]] || continue
+		is_protected "$path" || printf '%s\0%s\0' "$path" "$(stat --format='%d:%i %s %.9Y %.9Z' -- "$dir/$path")"
 	done
 }
 

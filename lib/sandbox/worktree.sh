@@ -21,8 +21,8 @@ led_to() {
 # `.git`, but not what is there.
 check_repository() {
 	local own=$1 common=$2 path home
-	for path in "$own/gitdir" "$own/commondir" "$common/objects/info" "$common/refs"; do
-		[[ -e $path && ! -L $path ]] || fail "\`.git\` leads to ${own@Q}, where ${path@Q} is missing. If you moved the repository: git worktree repair"
+	for path in "$own/gitdir" "$own/commondir" "$common/config" "$common/objects/info" "$common/refs"; do
+		[[ ! -L $path && (-f $path || -d $path) ]] || fail "\`.git\` leads to ${own@Q}, where ${path@Q} is missing. If you moved the repository: git worktree repair"
 		[[ $(stat --format=%u -- "$path") == "$user" ]] || fail "${path@Q} belongs to another user, so this repository is not mounted."
 	done
 	[[ $(led_to "$own/gitdir") == "$dir/.git" ]] ||
@@ -36,10 +36,13 @@ check_repository() {
 		[[ ! $path/ =~ ^/(bin|dev|etc|home/sandbox|nix|proc|share|sys|usr|workspace)/ ]] ||
 			fail "${path@Q} is where the sandbox has files of its own. Move the worktree and its repository to other places."
 	done
-	# git would read it on the host.
+	[[ -d $common/reftable || -d $common/logs ]] || fail "${common@Q} has no logs, without which stashes would be lost. Make the directory: mkdir ${common@Q}/logs"
+	# git reads it on the host, now or once somebody asks for it. Where it is, it can be mounted.
 	path=$own/config.worktree
-	[[ -e $path ]] || ! grep -qi worktreeConfig -- "$common/config" ||
-		fail "This repository has a configuration for each worktree, which the sandbox could make. Make it first: touch ${path@Q}"
+	if [[ ! -e $path && ! -L $path ]]; then
+		(set -o noclobber && : >"$path") || fail "${path@Q} can't be made."
+		((EUID)) || chown --no-dereference "$user" "$path"
+	fi
 }
 
 # Mounts the repository of a linked worktree, or says why git will not work.
@@ -49,7 +52,7 @@ mount_repository() {
 	own=$(led_to "$dir/.git")
 	[[ $own != "$dir"/* ]] || return 0
 	common=${own%/worktrees/*}
-	if [[ $own != "$common"/worktrees/* ]]; then
+	if [[ $own != "$common"/worktrees/* || ${own#"$common"/worktrees/} == */* ]]; then
 		say "git will not work in the sandbox: the repository is outside of the project, at ${own@Q}."
 		return
 	elif [[ -z $worktree ]]; then
@@ -58,6 +61,7 @@ mount_repository() {
 	fi
 	resolve "$own" project
 	own=$resolved
+	[[ $own != "$dir"/* ]] || return 0
 	common=${own%/worktrees/*}
 	check_repository "$own" "$common"
 	add_repository "$common" /run/repository ro
@@ -73,7 +77,7 @@ mount_repository() {
 	# Where the repository looks for the worktree.
 	workspaces+=("$dir")
 	# A relative path leads to the repository from there alone.
-	[[ $(<"$dir/.git") == "gitdir: /"* ]] || flags+=("--workdir=$dir")
+	[[ $(head --bytes=9 -- "$dir/.git") == "gitdir: /" ]] || flags+=("--workdir=$dir")
 }
 
 add_repository() {

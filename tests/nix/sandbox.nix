@@ -411,6 +411,9 @@ in
       sandboxWithAMountOfAPathOfNix = withMount { source = /data; } "source" path;
       sandboxWithAMountInAnotherMode = withMount { mode = "rwx"; } "mode" "one of \"ro\", \"rw\"";
       sandboxWithAMountOverTheProject = withMount { dest = "/workspace/"; } "dest" place;
+      sandboxWithAMountByTwoSlashes = withMount { dest = "/data//x"; } "dest" place;
+      sandboxWithAMountAboveItself = withMount { dest = "/data/.."; } "dest" place;
+      sandboxWithAMountOverTheProjectByAPoint = withMount { dest = "/workspace/."; } "dest" place;
       sandboxWithAMountOverEverything = withMount { dest = "/"; } "dest" place;
       sandboxWithTwoMountsInOnePlace = failing {
         profile = profiles.base // {
@@ -427,6 +430,6 @@ in
             dest = "/home/sandbox/data/";
           }
         ];
-      } "mkSandbox: `mounts` has /home/sandbox/data more than once. Each `dest` can have one `source`.";
+      } "mkSandbox: `mounts` and `writableDirs` have /home/sandbox/data more than once. Each `dest` can have one `source`.";
     };
 }

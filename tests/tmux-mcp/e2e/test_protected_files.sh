@@ -170,6 +170,19 @@ own "$ws"
 at_terminal "mkdir .vscode; echo x >.envrc; echo ../other >.git/commondir; echo y >>flake.nix; mkdir -p .claude; mkfifo .claude/settings.evil.json" \
 	"made or changed since it was started: '.claude/settings.evil.json' '.envrc' '.git/commondir' '.vscode' 'flake.nix'. Look at it before something runs it."
 rm -r "$ws/.vscode" "$ws/.envrc" "$ws/.git/commondir" "$ws/.claude/settings.evil.json"
+# Also what makes a repository of the project itself, and what a link in a protected directory leads to.
+ln -s ../../src/later "$ws/.git/hooks/post-commit"
+own "$ws"
+at_terminal "echo x >HEAD; echo x >src/later; rm -rf .git/objects" "made or changed since it was started: 'HEAD' 'src/later'. Look at it"
+rm -r "$ws/HEAD" "$ws/src/later" "$ws/.git"
+at_terminal "echo gitdir: .x >.git" "made or changed since it was started: '.git'. Look at it"
+rm "$ws/.git"
+mkdir -p "$ws/.git/hooks"
+own "$ws"
+# What has no end holds nothing up.
+truncate -s 16T "$ws/.envrc"
+in_sandbox "$ws" true
+rm "$ws/.envrc"
 at_terminal "touch src/new; rm src/new" ended
 lacks "$shown" "since it was started"
 

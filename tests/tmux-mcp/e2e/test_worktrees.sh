@@ -105,6 +105,7 @@ denies "a setting of the worktree" "git config --worktree core.fsmonitor evil" "
 denies "a branch, deleted" "git branch -D side" "${denied[@]}"
 denies "a branch in packed-refs, deleted" "git branch -D packed" "${denied[@]}"
 denies "all references, packed" "git pack-refs --all" "${denied[@]}"
+denies "a history that is cut off" "git fetch --depth=1 file://$HOME/one/remote.git one" "${denied[@]}"
 denies "garbage, collected" "git gc --quiet" "${denied[@]}"
 denies "another worktree's files" "cat $HOME/two/file" "No such file"
 denies "the main worktree's files" "cat $main/untracked" "No such file"
@@ -164,6 +165,23 @@ echo "$other/.git" >"$HOME/made/worktrees/evil/gitdir"
 echo "$HOME" >"$HOME/made/worktrees/evil/commondir"
 leads_to "$HOME/made/worktrees/evil"
 refuses "'$HOME/made/worktrees/evil' belongs to another repository than '$HOME/made'."
+# Nor what an earlier sandbox has put in the place of a file there, and that doesn't end.
+other=$HOME/two
+two=$repository/worktrees/two
+mv "$two/gitdir" "$two/gitdir.moved"
+mkfifo "$two/gitdir"
+own
+refuses "where '$two/gitdir' is missing"
+mv -f "$two/gitdir.moved" "$two/gitdir"
+rm "$two/config.worktree"
+ln -s "$HOME/.gitconfig" "$two/config.worktree"
+own
+refuses "'$two/config.worktree' is a link, and is not followed, since a sandbox can have made it."
+rm "$two/config.worktree"
+mv "$repository/logs" "$repository/logs.moved"
+refuses "'$repository' has no logs, without which stashes would be lost. Make the directory: mkdir '$repository'/logs"
+mv "$repository/logs.moved" "$repository/logs"
+other=$HOME/other
 # Nor one that has other things in it.
 mkdir -p "$HOME/worktrees/evil" "$HOME/objects/info" "$HOME/refs"
 echo "$other/.git" >"$HOME/worktrees/evil/gitdir"
@@ -178,12 +196,9 @@ if ((!EUID)); then
 	other=$HOME/foreign
 	refuses "'$repository/worktrees/foreign/gitdir' belongs to another user, so this repository is not mounted."
 fi
-# What git would read on the host has to be there, so that it can be mounted.
+# What git would read on the host is there, so that it is mounted.
 git -C "$main" config extensions.worktreeConfig true
-other=$HOME/two
-refuses "This repository has a configuration for each worktree, which the sandbox could make. Make it first: touch '$repository/worktrees/two/config.worktree'"
-touch "$repository/worktrees/two/config.worktree"
-own
+equal "$(stat -c %U:%s "$repository/worktrees/two/config.worktree")" "$(stat -c %U "$HOME/two"):0"
 equal "$(in_worktree "$HOME/two" bash -c "git status --short; echo evil 2>&1 >>$repository/worktrees/two/config.worktree" 2>&1 | grep -c 'Read-only file system')" 1
 
 echo "$tried changes tried" >&2
