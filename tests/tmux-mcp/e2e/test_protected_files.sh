@@ -180,7 +180,7 @@ rm "$ws/.git"
 mkdir -p "$ws/.git/hooks"
 own "$ws"
 # What has no end holds nothing up.
-truncate -s 16T "$ws/.envrc"
+truncate -s 1T "$ws/.envrc"
 in_sandbox "$ws" true
 rm "$ws/.envrc"
 at_terminal "touch src/new; rm src/new" ended

@@ -161,6 +161,7 @@ leads_to "$HOME/link/.git/worktrees/one"
 refuses "is a link to '$main', and is not followed"
 # One that an earlier sandbox has made in its own project leads to no other place.
 mkdir -p "$HOME/made/worktrees/evil" "$HOME/made/objects/info" "$HOME/made/refs"
+touch "$HOME/made/config"
 echo "$other/.git" >"$HOME/made/worktrees/evil/gitdir"
 echo "$HOME" >"$HOME/made/worktrees/evil/commondir"
 leads_to "$HOME/made/worktrees/evil"
@@ -184,11 +185,12 @@ mv "$repository/logs.moved" "$repository/logs"
 other=$HOME/other
 # Nor one that has other things in it.
 mkdir -p "$HOME/worktrees/evil" "$HOME/objects/info" "$HOME/refs"
+touch "$HOME/config"
 echo "$other/.git" >"$HOME/worktrees/evil/gitdir"
 echo ../.. >"$HOME/worktrees/evil/commondir"
 leads_to "$HOME/worktrees/evil"
 refuses "'$HOME', the repository, has '$HOME' in it, and would be mounted as a whole."
-rm -r "$HOME/worktrees" "$HOME/objects" "$HOME/refs"
+rm -r "$HOME/worktrees" "$HOME/objects" "$HOME/refs" "$HOME/config"
 if ((!EUID)); then
 	git -C "$main" worktree add -q "$HOME/foreign" -b foreign
 	own
