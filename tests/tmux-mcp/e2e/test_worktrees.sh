@@ -200,6 +200,7 @@ if ((!EUID)); then
 fi
 # What git would read on the host is there, so that it is mounted.
 git -C "$main" config extensions.worktreeConfig true
+own
 in_worktree "$HOME/two" true
 equal "$(stat -c %U:%s "$repository/worktrees/two/config.worktree")" "$(stat -c %U "$HOME/two"):0"
 equal "$(in_worktree "$HOME/two" bash -c "git status --short; echo evil 2>&1 >>$repository/worktrees/two/config.worktree" 2>&1 | grep -c 'Read-only file system')" 1
