@@ -46,8 +46,16 @@ until_nothing_is_left() {
 	done
 	fail "directories are left: $left"
 }
-# What clears up after a sandbox runs podman, which may write to the HOME of the test.
-trap 'stop_server; until_nothing_is_left; rm -rf "$work"' EXIT
+# What clears up after a sandbox runs podman, which may still write to the HOME of the test.
+remove_work() {
+	local tries
+	for ((tries = 0; tries < 100; tries++)); do
+		! rm -rf "$work" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	rm -rf "$work"
+}
+trap 'stop_server; until_nothing_is_left; remove_work' EXIT
 
 in_sandbox() { "$SANDBOX_BASE" "$@"; }
 
