@@ -85,6 +85,17 @@ def test_second_server_of_a_directory_is_said_to_be_one(shell: Shell) -> None:
     )
 
 
+def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
+    shell.out("start")
+    [killed] = shell.servers()
+    os.kill(killed.pid, signal.SIGKILL)
+    ask_until(lambda: servers.is_held(killed.directory), lambda lives: not lives)
+
+    said = shell.out("start", "--audit", "audit.log")
+
+    assert said.endswith("It ends when nobody has used it for 60m.\n")
+
+
 def test_what_another_directorys_server_does_is_said(shell: Shell, tmp_path: Path) -> None:
     shell.out("create", "--name", "web", "cat")
     [server] = shell.servers()

@@ -9,6 +9,7 @@ from tmux_debug_mcp.sockets.servers import (
     ONLY_ONE,
     CommandError,
     Server,
+    is_held,
     meant,
     running,
     surroundings,
@@ -56,12 +57,14 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _of_directory(environ: Mapping[str, str]) -> list[Server]:
-    """Return the detached servers of this version that serve the current directory."""
+    """Return the detached servers of this version that serve the current directory, and live."""
     caller = surroundings(environ)
     return [
         server
         for server in running(caller.runtime)
-        if server.keep_s is not None and server.cwd == caller.cwd and server.version == __version__
+        if server.keep_s is not None
+        and (server.cwd, server.version) == (caller.cwd, __version__)
+        and is_held(server.directory)
     ]
 
 
