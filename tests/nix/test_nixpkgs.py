@@ -92,20 +92,48 @@ def test_wrapix_takes_our_server_and_we_its_profiles(
     assert made["chosen"] != made["atRunTime"]
 
 
-def test_package_builds_with_nixpkgs_own_functions(nix_env: dict[str, str]) -> None:
-    """Over the programs of this Debian 12, with the wheels of the SDK, and an idna of 2026."""
-    expression = f"""
-        let
-          pkgs = import {PUBLISHED}/native.nix {{ nixpkgs = {published("nixpkgs")}; }};
-          package = pkgs.callPackage {ROOT}/lib/mcp/tmux/mcp-server.nix {{ }};
-        in
-        [ package package.tests.demo ]
-    """
+def built(env: dict[str, str], expression: str) -> list[str]:
+    """Build this over the programs of this Debian 12, with nixpkgs' own functions."""
     # With nixpkgs' own sandbox, the programs of the host would not be there.
-    env = nix_env | {"NIX_CONFIG": f"{_CONFIG}sandbox = false\n"}
-    command = ["nix", "build", "--impure", "--no-link", "--print-build-logs", "--expr", expression]
+    env = env | {"NIX_CONFIG": f"{_CONFIG}sandbox = false\n"}
+    nixpkgs = published("nixpkgs")
+    whole = f"""
+        let
+          pkgs = import {PUBLISHED}/native.nix {{ nixpkgs = {nixpkgs}; }};
+          self = import {PUBLISHED}/nixpkgs.nix {{
+            nixpkgs = {nixpkgs};
+            legacyPackages.x86_64-linux = pkgs;
+          }};
+        in
+        {expression}
+    """
+    command = ["nix", "build", "--impure", "--no-link", "--print-out-paths", "--print-build-logs"]
+    command += ["--expr", whole]
     done = subprocess.run(
         command, env=env, capture_output=True, text=True, timeout=900, check=False
     )
-
     assert done.returncode == 0, done.stderr[-10_000:]
+    return done.stdout.split()
+
+
+def test_package_builds_with_nixpkgs_own_functions(nix_env: dict[str, str]) -> None:
+    """With the wheels of the SDK, and an idna of 2026."""
+    package = f"pkgs.callPackage {ROOT}/lib/mcp/tmux/mcp-server.nix {{ }}"
+    assert built(nix_env, f"let package = {package}; in [ package package.tests.demo ]")
+
+
+def test_sandbox_built_with_nixpkgs_own_functions_runs(nix_env: dict[str, str]) -> None:
+    (sandbox,) = built(nix_env, "self.packages.x86_64-linux.sandbox")
+    env = nix_env | {"SANDBOX_BASE": f"{sandbox}/bin/tmux-debug-sandbox"}
+    script = ROOT / "tests" / "tmux-mcp" / "run-e2e.sh"
+    done = subprocess.run(
+        [script, "mcp_in_sandbox", "sandbox_debug_profile"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout

@@ -82,6 +82,27 @@ rec {
     trees = [ "/etc/ssl/certs/ca-certificates.crt" ];
   };
 
+  python3 = fromHost {
+    name = "python3";
+    packages = [ "python3.11-minimal" ];
+    links = {
+      python = "python3.11";
+      python3 = "python3.11";
+    };
+    # Wheels are linked with libraries that any Linux is supposed to have.
+    trees = [
+      "/usr/lib/python3.11"
+    ]
+    ++ map (library: "/usr/lib/x86_64-linux-gnu/${library}") [
+      "libdl.so.2"
+      "libm.so.6"
+      "libpthread.so.0"
+      "librt.so.1"
+      "libstdc++.so.6"
+      "libutil.so.1"
+    ];
+  };
+
   # Groups of names to { version, url, sha256 }; made by wheels.py.
   wheels = lib.importJSON ./wheels.json;
 

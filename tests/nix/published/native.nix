@@ -1,10 +1,15 @@
-# nixpkgs' own functions over the programs of a Debian host, without a bootstrap, as far as our package needs them:
-# buildPythonApplication with all its hooks. What nixpkgs builds from source is the host's, or a wheel.
+# nixpkgs' own functions over the programs of a Debian host, without a bootstrap, as far as our package and a sandbox need
+# them: buildPythonApplication with all its hooks, buildEnv, images, shell applications. What nixpkgs builds from source is
+# the host's, or a wheel.
 { nixpkgs }:
 
 let
   lib = import (nixpkgs + "/lib");
-  wheels = lib.importJSON ../hostpkgs/wheels.json;
+  host = import ../hostpkgs/host.nix {
+    inherit lib;
+    system = "x86_64-linux";
+  };
+  inherit (host) wheels;
 
   # What nixpkgs has and the stand-in has not; idna is as old as in the releases of nixpkgs.
   more = {
@@ -37,7 +42,7 @@ let
     };
   };
 
-  # The host's Python in a virtual environment, so that nothing of Debian's own packages is found.
+  # The host's Python, as a virtual environment of it, which has a setup hook and packages as nixpkgs' has.
   python3 =
     pkgs:
     let
@@ -58,10 +63,8 @@ let
             buildCommand = ''
               mkdir -p $out/bin $out/nix-support $out/${sitePackages}
               cp ${setupHook} $out/nix-support/setup-hook
-              ln -s /usr/bin/python${version} $out/bin
-              ln -s python${version} $out/bin/python3
-              ln -s python${version} $out/bin/python
-              echo "home = /usr/bin" >$out/pyvenv.cfg
+              ln -s ${host.python3}/bin/* $out/bin
+              echo "home = ${host.python3}/bin" >$out/pyvenv.cfg
             '';
             passthru = passthruFun {
               inherit packageOverrides;
@@ -142,6 +145,7 @@ let
       bootstrap = plain // {
         recurseForDerivations = false;
       };
+      flake8 = final.toPythonModule (pkgs.writeShellScriptBin "flake8" ":");
       build = pkgs.writeShellScriptBin "pyproject-build" ''
         PYTHONPATH=${lib.makeSearchPath final.python.sitePackages [ plain.build plain.packaging plain.pyproject-hooks ]}:$PYTHONPATH \
           exec ${final.python.interpreter} -m build "$@"
@@ -166,36 +170,85 @@ let
   native =
     final: prev:
     let
-      # The programs of a package of Debian's, by links.
-      host =
-        name: package:
-        prev.runCommand name { meta.mainProgram = name; } ''
+      from =
+        name: program: package:
+        prev.runCommand name {
+          pname = name;
+          version = "debian";
+          meta.mainProgram = program;
+        } ''
           mkdir -p $out/bin
-          for program in $(/usr/bin/dpkg-query --listfiles ${package} | grep -E '^(/usr)?/s?bin/[^/]+$'); do
-            ln -s "$program" $out/bin
-          done
+          ln -s ${package}/bin/* $out/bin
         '';
+      each = package: names: lib.genAttrs names (name: from name name package);
     in
-    lib.mapAttrs host {
-      bash = "bash";
-      bashInteractive = "bash";
-      bashNonInteractive = "bash";
-      coreutils = "coreutils";
-      diffutils = "diffutils";
-      findutils = "findutils";
-      gawk = "gawk";
-      gnugrep = "grep";
-      gnumake = "make";
-      gnused = "sed";
-      gnutar = "tar";
-      gzip = "gzip";
-      patch = "patch";
-      perl = "perl-base";
-      tmux = "tmux";
-      unzip = "unzip";
-    }
+    each host.tools [
+      "coreutils"
+      "diffutils"
+      "findutils"
+      "gnugrep"
+      "gnused"
+    ]
+    // lib.genAttrs [
+      "bash"
+      "bashInteractive"
+      "bashNonInteractive"
+    ] (name: from name "bash" host.tools)
+    // each host.userland [
+      "curl"
+      "gawk"
+      "git"
+      "gnumake"
+      "gnutar"
+      "gzip"
+      "iproute2"
+      "jq"
+      "less"
+      "netcat"
+      "patch"
+      "procps"
+      "ripgrep"
+      "tini"
+      "util-linux"
+      "which"
+    ]
+    // lib.genAttrs [
+      "perl"
+      "tmux"
+      "unzip"
+    ] (name: from name name (host.fromHost {
+      inherit name;
+      packages = [ (if name == "perl" then "perl-base" else name) ];
+    }))
     // {
-      runtimeShell = "/bin/bash";
+      # What scripts in Python compares its packages with.
+      pypy2Packages = { };
+      pypy3Packages = { };
+      # Nix builds as root here, and the scripts of nixpkgs' own need no checks of ours.
+      fakeroot = final.writeShellScriptBin "fakeroot" ''exec "$@"'';
+      lndir = final.writeShellScriptBin "lndir" ''cp -rs --no-clobber "$2/." "''${3-.}"'';
+      dash = from "dash" "bash" host.tools;
+      ncurses = lib.makeOverridable (_: from "ncurses" "tput" host.userland) { };
+      cacert = final.runCommand "cacert" { } ''
+        mkdir -p $out/etc/ssl/certs
+        cp ${host.userland}/lib/ca-certificates.crt $out/etc/ssl/certs/ca-bundle.crt
+      '';
+      # With what the host's programs look for in places of Debian's.
+      dockerTools = prev.dockerTools // {
+        streamLayeredImage =
+          given:
+          prev.dockerTools.streamLayeredImage (
+            given
+            // {
+              extraCommands = given.extraCommands + ''
+                mkdir -p usr/lib/locale lib
+                cp -r /usr/lib/locale/C.utf8 usr/lib/locale
+                cp -r /lib/terminfo lib
+              '';
+            }
+          );
+      };
+      runtimeShell = lib.getExe final.bash;
       python3 = python3 final;
       python3Packages = final.python3.pkgs;
     };

@@ -1,35 +1,12 @@
 # This flake's outputs with a nixpkgs that lies in a directory, which is not copied for that.
 {
   nixpkgs,
-  overlays ? [ ],
+  # By systems.
+  legacyPackages ? import ./package-sets.nix { inherit nixpkgs; },
 }:
 
 let
   lib = import (nixpkgs + "/lib");
-
-  # Some copies leave out the largest files, and with them ShellCheck, which is written in Haskell.
-  hasHaskell = lib.pathExists (nixpkgs + "/pkgs/development/haskell-modules/hackage-packages.nix");
-  withoutHaskell = final: _: {
-    shellcheck = final.bash;
-    shellcheck-minimal = final.bash // {
-      compiler.bootstrapAvailable = false;
-    };
-  };
-
-  legacyPackages =
-    lib.genAttrs
-      [
-        "x86_64-linux"
-        "aarch64-linux"
-      ]
-      (
-        system:
-        import nixpkgs {
-          inherit system;
-          config.allowUnfreePredicate = package: lib.getName package == "claude-code";
-          overlays = lib.optional (!hasHaskell) withoutHaskell ++ overlays;
-        }
-      );
 
   self =
     (import ../../../flake.nix).outputs {

@@ -15,10 +15,13 @@ let
   };
   ours = import ./nixpkgs.nix {
     inherit nixpkgs;
-    overlays = [
-      others
-      ours.overlays.default
-    ];
+    legacyPackages = import ./package-sets.nix {
+      inherit nixpkgs;
+      overlays = [
+        others
+        ours.overlays.default
+      ];
+    };
   };
   system = "x86_64-linux";
   pkgs = ours.nixpkgs.${system};

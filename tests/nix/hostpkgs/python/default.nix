@@ -5,26 +5,6 @@
   mkDerivation,
 }:
 let
-  interpreter = host.fromHost {
-    name = "python3";
-    packages = [ "python3.11-minimal" ];
-    links = {
-      python = "python3.11";
-      python3 = "python3.11";
-    };
-    # Wheels are linked with libraries that any Linux is supposed to have.
-    trees = [
-      "/usr/lib/python3.11"
-    ]
-    ++ map (library: "/usr/lib/x86_64-linux-gnu/${library}") [
-      "libdl.so.2"
-      "libm.so.6"
-      "libpthread.so.0"
-      "librt.so.1"
-      "libstdc++.so.6"
-      "libutil.so.1"
-    ];
-  };
   inherit (host) wheels;
 
   # What a set of attributes for nixpkgs' buildPythonPackage or buildPythonApplication becomes here, or a function of what
@@ -101,7 +81,7 @@ lib.makeOverridable (
     self ? null,
   }:
   let
-    python = interpreter // {
+    python = host.python3 // {
       pkgs = lib.fix (lib.extends packageOverrides (packagesOf python));
     };
   in
