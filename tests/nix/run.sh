@@ -30,8 +30,16 @@ if [[ ${1-} == --tests ]]; then
 	exec .venv/bin/python -m pytest tests/nix "${@:2}"
 fi
 hostpkgs=(--override-input nixpkgs path:./tests/nix/hostpkgs)
-if ((!$#)); then
-	nix flake check --print-build-logs "${hostpkgs[@]}"
-	.venv/bin/python -m pytest tests/nix
+if (($#)); then
+	exec nix run "${hostpkgs[@]}" .#e2e -- "$@"
 fi
-exec nix run "${hostpkgs[@]}" .#e2e -- "$@"
+nix flake check --print-build-logs "${hostpkgs[@]}"
+# Containers wait more than they work.
+log=$(mktemp)
+trap 'rm "$log"' EXIT
+.venv/bin/python -m pytest tests/nix >"$log" 2>&1 &
+tests=$!
+nix run "${hostpkgs[@]}" .#e2e || status=$?
+wait "$tests" || status=$?
+cat "$log"
+exit "${status-0}"
