@@ -109,10 +109,13 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     return Configuration(toolsets, settings, audit, archive)
 
 
-def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping[str, str]) -> None:
+def run_detached(
+    directory: str, values: Values, ready_fd: int, starter: str, environ: Mapping[str, str]
+) -> None:
     """Serve until the end of the lease, at a socket in a directory that is made for it.
 
-    `READY`, `JOINED`, or why the server can't start, is written to `ready_fd`.
+    `READY`, `JOINED`, or why the server can't start, is written to `ready_fd`. `starter` is as in
+    `Server`.
     """
     import anyio  # noqa: PLC0415
 
@@ -149,7 +152,7 @@ def run_detached(directory: str, values: Values, ready_fd: int, environ: Mapping
         os.dup2(errors, 2)
         os.close(errors)
 
-    anyio.run(serve_detached, configuration, listener, keep_s, ready)
+    anyio.run(serve_detached, configuration, listener, keep_s, starter, ready)
 
 
 def _tell(text: bytes) -> None:

@@ -166,7 +166,8 @@ async def serve_client(
 class RunningServer:
     """A server with its engine, its tools and its socket, without one if none could be made.
 
-    It goes on for `keep_s` seconds while nobody uses it; None if it ends with its client.
+    It goes on for `keep_s` seconds while nobody uses it; None if it ends with its client. `starter`
+    is the shell that started it, as in `sockets.servers.Server`.
     """
 
     def __init__(
@@ -175,7 +176,9 @@ class RunningServer:
         engine: Engine,
         listener: Listener | None,
         keep_s: float | None = None,
+        starter: str = "",
     ) -> None:
+        self._starter = starter
         self._configuration = configuration
         self._engine = engine
         self._listener = listener
@@ -212,6 +215,7 @@ class RunningServer:
                     "toolsets": ",".join(toolset.name for toolset in toolsets),
                     "version": __version__,
                     "keep_s": self.lease.keep_s,
+                    "starter": self._starter,
                 }
             )
 
@@ -316,14 +320,18 @@ async def serve(configuration: Configuration) -> None:
 
 
 async def serve_detached(
-    configuration: Configuration, listener: Listener, keep_s: float, ready: Callable[[], None]
+    configuration: Configuration,
+    listener: Listener,
+    keep_s: float,
+    starter: str,
+    ready: Callable[[], None],
 ) -> None:
     """Serve callers of a socket until nobody has used it for `keep_s`, then end the process.
 
     `ready` is called when callers are served.
     """
     _prepare(configuration.settings)
-    async with _running(configuration, listener, keep_s) as server:
+    async with _running(configuration, listener, keep_s, starter) as server:
         ready()
         await server.lease.wait_until_over()
         while not listener.withdraw():
@@ -333,7 +341,10 @@ async def serve_detached(
 
 @contextlib.asynccontextmanager
 async def _running(
-    configuration: Configuration, listener: Listener | None, keep_s: float | None = None
+    configuration: Configuration,
+    listener: Listener | None,
+    keep_s: float | None = None,
+    starter: str = "",
 ) -> AsyncIterator[RunningServer]:
     """Run a server for the time of the block, and end this process then, or at a signal.
 
@@ -347,7 +358,7 @@ async def _running(
             settings = replace(settings, programs_dir=add_program(listener.directory))
     try:
         async with open_engine(settings, configuration.archive) as engine:
-            server = RunningServer(configuration, engine, listener, keep_s)
+            server = RunningServer(configuration, engine, listener, keep_s, starter)
             for number in _END_SIGNALS:  # whatever it is doing
                 signal.signal(number, lambda _number, _frame: server.end())
             if listener:

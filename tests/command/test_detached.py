@@ -96,8 +96,33 @@ def test_server_that_was_killed_serves_nothing(shell: Shell) -> None:
     assert said.endswith("It ends when nobody has used it for 60m.\n")
 
 
-def test_what_another_directorys_server_does_is_said(shell: Shell, tmp_path: Path) -> None:
-    shell.out("create", "--name", "web", "cat")
+def by_another_shell(shell: Shell, on_path: Path, *lines: str) -> str:
+    """Return what a script prints that calls `tmux-debug` with these lines."""
+    script = "\n".join(["set -e", *(f"{on_path}/tmux-debug {line} 2>&1" for line in lines)])
+    done = subprocess.run(
+        ["bash", "-c", script], env=shell.env, cwd=shell.cwd, stdout=subprocess.PIPE, check=True
+    )
+    return done.stdout.decode()
+
+
+def test_script_that_changes_its_directory_has_its_server(
+    shell: Shell, on_path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    ask = f"cd {tmp_path}/other; {on_path}/tmux-debug"
+    lines = ["create --name web cat", f"list >/dev/null\n{ask} wait web --idle 0.1", "stop"]
+
+    said = by_another_shell(shell, on_path, *lines)
+
+    assert "by server" not in said
+    assert said.splitlines()[-1].startswith("Stopped server ")
+    assert shell.servers() == []
+
+
+def test_what_another_directorys_server_does_is_said(
+    shell: Shell, on_path: Path, tmp_path: Path
+) -> None:
+    by_another_shell(shell, on_path, "create --name web cat")
     [server] = shell.servers()
     by = f"tmux-debug: by server {server.pid}, of {shell.cwd}\n"
     elsewhere = replace(shell, cwd=tmp_path / "other")

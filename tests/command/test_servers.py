@@ -510,9 +510,10 @@ def test_paths_of_one_runtime_directory_are_one(shell: Shell) -> None:
 
 
 def test_server_of_another_directory_is_only_stopped_by_its_pid(
-    shell: Shell, tmp_path: Path
+    shell: Shell, on_path: Path, tmp_path: Path
 ) -> None:
-    shell.out("start")
+    other_shell = ["sh", "-c", f"{on_path}/tmux-debug start; true"]
+    subprocess.run(other_shell, env=shell.env, cwd=shell.cwd, check=True)
     [server] = shell.servers()
     (tmp_path / "other").mkdir()
 

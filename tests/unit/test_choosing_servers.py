@@ -27,12 +27,14 @@ def of_client(pid: int, client: int, cwd: str = OTHER, base: str = OURS) -> Serv
     return server(pid, [client], cwd, None, base)
 
 
-def detached(pid: int, cwd: str, *clients: int, base: str = OURS) -> Server:
-    return server(pid, list(clients), cwd, 3600.0, base)
+def detached(pid: int, cwd: str, *clients: int, base: str = OURS, starter: int = 0) -> Server:
+    return server(pid, list(clients), cwd, 3600.0, base, str(starter))
 
 
-def server(pid: int, clients: list[int], cwd: str, keep_s: float | None, base: str) -> Server:
-    facts = {"pid": pid, "clients": clients, "cwd": cwd, "keep_s": keep_s}
+def server(
+    pid: int, clients: list[int], cwd: str, keep_s: float | None, base: str, starter: str = ""
+) -> Server:
+    facts = {"pid": pid, "clients": clients, "cwd": cwd, "keep_s": keep_s, "starter": starter}
     return Server(f"{base}/tmux-debug-{pid}", facts | {"toolsets": "debug", "version": "1"})
 
 
@@ -165,6 +167,23 @@ CASES = {
     "two of a directory, one with that pane": Case(
         [detached(1001, HERE), detached(1002, HERE)], 1002, "of that name", with_pane=[1002]
     ),
+    # That of a script, which is elsewhere now.
+    "this shell's": Case([detached(1001, THERE, starter=AGENT)], 1001, "this shell"),
+    "this shell's, beside others'": Case(
+        [detached(1001, THERE, starter=AGENT), detached(1002, OTHER), of_client(1003, STRANGER)],
+        1001,
+        "this shell",
+    ),
+    "this shell's, beside the directory's": Case(
+        [detached(1001, THERE, starter=AGENT), detached(1002, HERE)], 1002, "this directory"
+    ),
+    "this shell's, beside the agent's": Case(
+        [detached(1001, THERE, starter=CALLER), of_client(1002, AGENT)], 1002, "started this"
+    ),
+    "two of this shell's": Case(
+        [detached(1001, THERE, starter=AGENT), detached(1002, OTHER, starter=AGENT)], NoServerError
+    ),
+    "another shell's": Case([detached(1001, THERE, starter=STRANGER)], 1001, "only detached one"),
     # Another detached one.
     "only detached one": Case([detached(1001, THERE)], 1001, "only detached one"),
     "only detached one, beside strangers'": Case(
@@ -214,6 +233,7 @@ CASES = {
 def test_caller_means(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
     monkeypatch.setattr(servers, "ancestors", lambda pid: [pid, *case.parents])
+    monkeypatch.setattr(servers, "identity", str)
     monkeypatch.setattr(servers, "bases", lambda _runtime: [OURS, ELSEWHERE])
     caller = Surroundings(case.wanted, CALLER, case.cwd, OURS)
     has_pane: Callable[[Server], bool] | None = None

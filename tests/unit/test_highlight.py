@@ -82,7 +82,25 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
     ],
 )
 def test_one_row_among_others_is_highlighted(capture: str, row: int | None) -> None:
-    assert highlighted_row(capture.encode(), height=capture.count("\n") + 1) == row
+    found = highlighted_row(capture.encode(), height=capture.count("\n") + 1)
+    assert (found.row if found else None) == row
+
+
+@pytest.mark.parametrize(
+    ("capture", "text"),
+    [
+        (WHIPTAIL.format(NORMAL, ACTIVE, NORMAL), "2  second"),
+        (DIALOG, "b  second"),
+        (curses_menu(1), "open"),
+        # A card of a board with columns.
+        ("TODO   DOING\nwrite it   new API\n\033[7mfix it\033[0m    new UI\nadd tests", "fix it"),
+        ("TODO   DOING\nfix   new API\nlog    \033[7mthe new UI\033[0m\nadd tests", "the new UI"),
+    ],
+)  # fmt: skip
+def test_what_is_highlighted_is_told_without_the_rest_of_its_row(capture: str, text: str) -> None:
+    found = highlighted_row(capture.encode(), height=24)
+    assert found
+    assert found.text.strip() == text
 
 
 def test_row_that_is_chosen_is_told_beside_a_heading_only_if_it_is_the_only_one() -> None:
@@ -90,4 +108,6 @@ def test_row_that_is_chosen_is_told_beside_a_heading_only_if_it_is_the_only_one(
     # The heading of htop is highlighted as well, so no row is named rather than a wrong one.
     assert highlighted_row(HTOP.format("", chosen).encode(), height=6) is None
     alone = HTOP.replace("\033[30;42m", "").format("", chosen)
-    assert highlighted_row(alone.encode(), height=6) == 3
+    found = highlighted_row(alone.encode(), height=6)
+    assert found
+    assert found.row == 3

@@ -11,17 +11,23 @@ from tmux_debug_mcp.logs.excerpts import GAP_CHARACTERS, Excerpt, folded
 from tmux_debug_mcp.panes.capturing import ScreenRows
 from tmux_debug_mcp.panes.pane import Shown
 from tmux_debug_mcp.panes.reports import screen_excerpt
+from tmux_debug_mcp.vt.captured import Highlight
 
 FIRST = "[row 3 is highlighted: first item]"
 MENU = ["Menu", "", "  first item", "  second item", "  third item", "", "Enter chooses"]
 
 
+def highlight(rows: Sequence[str], number: int | None) -> Highlight | None:
+    return None if number is None else Highlight(number, rows[number])
+
+
 def screen(rows: Sequence[str], highlighted: int | None = None) -> ScreenRows:
-    return ScreenRows(list(rows), (80, 24), is_alternate=True, highlighted=highlighted)
+    found = highlight(rows, highlighted)
+    return ScreenRows(list(rows), (80, 24), is_alternate=True, highlighted=found)
 
 
 def shown(rows: Sequence[str], highlighted: int | None = None, *, is_whole: bool = True) -> Shown:
-    return Shown(100, list(rows), highlighted, is_whole)
+    return Shown(100, list(rows), highlight(rows, highlighted), is_whole)
 
 
 def with_row(number: int, row: str) -> list[str]:

@@ -12,7 +12,15 @@ from collections.abc import Mapping
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import Values
 from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
-from tmux_debug_mcp.sockets.servers import JOINED, PREFIX, READY, SOCKET, CommandError, bases
+from tmux_debug_mcp.sockets.servers import (
+    JOINED,
+    PREFIX,
+    READY,
+    SOCKET,
+    CommandError,
+    bases,
+    identity,
+)
 
 DEFAULT_KEEP = "60m"
 _MAX_ANSWER_BYTES = 1 << 16
@@ -50,6 +58,7 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
 
 def _start(directory: str, values: Values) -> bool:
     """Start a detached server; return False if another one was faster. One listens then."""
+    starter = identity(os.getppid())
     answer_fd, ready_fd = os.pipe()
     child = os.fork()
     if child == 0:
@@ -58,7 +67,7 @@ def _start(directory: str, values: Values) -> bool:
         from tmux_debug_mcp.cli import run_detached  # noqa: PLC0415  the whole server
 
         keep = values["keep"] or DEFAULT_KEEP
-        run_detached(directory, {**values, "keep": keep}, ready_fd, os.environ)
+        run_detached(directory, {**values, "keep": keep}, ready_fd, starter, os.environ)
         os._exit(0)
     os.close(ready_fd)
     os.waitpid(child, 0)

@@ -17,6 +17,7 @@ from tmux_debug_mcp.pictures.screen import Screen, captured_cells
 from tmux_debug_mcp.tmux.captures import last_lines
 from tmux_debug_mcp.tmux.control_mode import is_at_least
 from tmux_debug_mcp.vt.captured import (
+    Highlight,
     captured_lines,
     highlighted_row,
     row_alone,
@@ -91,14 +92,14 @@ class ScreenRows(NamedTuple):
     Attributes:
         size: The screen's columns and rows.
         is_alternate: It is the alternate screen.
-        highlighted: The number of the row, from 0, that is highlighted among others that are not;
-            None if there is none, or several.
+        highlighted: The row that is highlighted among others that are not; None if there is none,
+            or several.
     """
 
     rows: list[str]
     size: tuple[int, int]
     is_alternate: bool
-    highlighted: int | None
+    highlighted: Highlight | None
 
 
 async def capture_screen_rows(pane: Pane) -> ScreenRows:

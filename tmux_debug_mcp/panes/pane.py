@@ -28,6 +28,7 @@ from tmux_debug_mcp.logs.growth import LogEvents, Subscription
 from tmux_debug_mcp.logs.log import Log, Mark
 from tmux_debug_mcp.logs.positioning import drawing_at
 from tmux_debug_mcp.tmux.client import Command
+from tmux_debug_mcp.vt.captured import Highlight
 from tmux_debug_mcp.vt.drawing import Drawing
 
 from .creation import NewPane
@@ -50,13 +51,13 @@ class Shown:
     Attributes:
         cursor: The cursor in that result.
         rows: Its rows.
-        highlighted: The row that was highlighted, from 0; None if none was.
+        highlighted: The row that was highlighted; None if none was.
         is_whole: No row was left out.
     """
 
     cursor: int
     rows: Sequence[str]
-    highlighted: int | None
+    highlighted: Highlight | None
     is_whole: bool
 
 

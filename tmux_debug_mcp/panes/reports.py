@@ -380,8 +380,8 @@ async def _matching(
     if not screen or not numbers:
         return text if text.lines else note("no line matches show")
     rows = Excerpt([screen.rows[number] for number in numbers], [])
-    if screen.highlighted in numbers:
-        rows = joined(rows, note(_highlight(screen.rows, screen.highlighted)))
+    if screen.highlighted and screen.highlighted.row in numbers:
+        rows = joined(rows, note(_highlight(screen)))
     return joined(text, note("screen"), rows) if text.lines else rows
 
 
@@ -395,14 +395,14 @@ def screen_excerpt(
     rows = screen.rows
     whole = folded(Excerpt(rows, []))
     keep = matching_row
-    if matching_row is None:
-        keep = screen.highlighted
+    if matching_row is None and screen.highlighted:
+        keep = screen.highlighted.row
     if keep is not None:
         keep = len(folded(Excerpt(rows[: keep + 1], [])).lines) - 1
     excerpt = cut_in_the_middle(whole, max_characters, keep)
-    highlight = _highlight(rows, screen.highlighted)
+    highlight = _highlight(screen)
     if shown and shown.is_whole:
-        before = _highlight(shown.rows, shown.highlighted)
+        before = _highlight(shown)
         changes = _changes(rows, shown.rows)
         if len(changes.text) < len(excerpt.text):
             excerpt = cut_in_the_middle(changes, max_characters)
@@ -415,12 +415,12 @@ def screen_excerpt(
     return joined(excerpt, note(highlight)) if highlight else excerpt
 
 
-def _highlight(rows: Sequence[str], number: int | None) -> str:
+def _highlight(screen: ScreenRows | Shown) -> str:
     """Return which row is highlighted, without the frame of its box; "" if none is."""
-    if number is None:
+    if screen.highlighted is None:
         return ""
-    text = head(rows[number].strip(_FRAME), _MAX_HIGHLIGHT_CHARACTERS)
-    return f"row {number + 1} is highlighted: {text}"
+    text = head(screen.highlighted.text.strip(_FRAME), _MAX_HIGHLIGHT_CHARACTERS)
+    return f"row {screen.highlighted.row + 1} is highlighted: {text}"
 
 
 def _changes(rows: Sequence[str], old: Sequence[str]) -> Excerpt:

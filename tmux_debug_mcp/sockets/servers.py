@@ -56,6 +56,8 @@ class Server:
         toolsets: The names of its toolsets, separated by commas.
         version: The version of the package that it runs.
         keep_s: Seconds that it goes on without a client; None if it ends with its client.
+        starter: The shell whose command has started a detached one, as from `identity`; "" if that
+            is not known.
     """
 
     def __init__(self, directory: str, facts: dict[str, object]) -> None:
@@ -68,6 +70,7 @@ class Server:
         self.version = str(facts["version"])
         keep_s = facts["keep_s"]
         self.keep_s = None if keep_s is None else float(str(keep_s))
+        self.starter = str(facts.get("starter", ""))
 
     @property
     def socket(self) -> str:
@@ -247,11 +250,12 @@ def meant(
 
     That is the first of these that there is: the one that is named; the one that, or whose client,
     is the nearest ancestor of the caller, so that a pane finds its own server and an agent's shell
-    finds the agent's; the detached one of the caller's directory; the only other detached one that
-    no client is connected to, where the caller's own would be. Of several that are equally near, it
-    is the one that has the pane that the caller names, or the one of the caller's directory: some
-    clients have a process that is the ancestor of all sessions. A server of another client is none
-    of these.
+    finds the agent's; the detached one of the caller's directory; and, of the detached ones that
+    are where the caller's own would be, the only one that an ancestor of the caller started (such
+    as a script that has changed its directory since), or the only one without a client. Of several
+    that are equally near, it is the one that has the pane that the caller names, or the one of the
+    caller's directory: some clients have a process that is the ancestor of all sessions. A server
+    of another client is none of these.
 
     `servers` are the running ones. `has_pane` tells whether a server has a running pane of the name
     in the caller's words; None if there is no name in them.
@@ -272,8 +276,11 @@ def meant(
     is_elsewhere = not found
     if is_elsewhere:
         base = os.path.realpath(bases(caller.runtime)[0])
-        alone = [one for one in detached if not one.clients]
-        found = [one for one in alone if os.path.realpath(os.path.dirname(one.directory)) == base]
+        near = [one for one in detached if os.path.realpath(os.path.dirname(one.directory)) == base]
+        started = _started_by_ancestor(near, caller)
+        if len(started) == 1:
+            return started[0], "this shell has started it"
+        found = [one for one in near if not one.clients]
         reason = ONLY_ONE
     if len(found) > 1 and has_pane:
         with_pane = [one for one in found if has_pane(one)]
@@ -296,6 +303,15 @@ def _of_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
         if found:
             return found
     return []
+
+
+def _started_by_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
+    """Return the servers that an ancestor of a caller has started."""
+    started = [one for one in servers if one.starter]
+    if not started:
+        return []
+    shells = {identity(ancestor) for ancestor in ancestors(caller.pid)}
+    return [one for one in started if one.starter in shells]
 
 
 def _listed(servers: list[Server]) -> str:
@@ -323,20 +339,32 @@ def ancestors(pid: int) -> list[int]:
 
 
 def parent(pid: int) -> int:
-    """Return the parent of a process, 0 if there is none. Source: proc(5), `stat`."""
+    """Return the parent of a process, 0 if there is none."""
+    fields = _status(pid)
+    return int(fields[1]) if fields else 0
+
+
+def identity(pid: int) -> str:
+    """Return what no other process is until the next boot, "" if it is gone."""
+    fields = _status(pid)
+    # The time of its start: pids are used again.
+    return f"{pid} {fields[19].decode()}" if fields else ""
+
+
+def _status(pid: int) -> list[bytes]:
+    """Return the fields of a process's status from its state on. Source: proc(5), `stat`."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return 0
+        return []
     try:
         data = os.read(fd, 4096)
     except OSError:
-        return 0
+        return []
     finally:
         os.close(fd)
     # The name of the program is in parentheses and may have any characters in it.
-    fields = data[data.rindex(b")") + 2 :].split()
-    return int(fields[1])
+    return data[data.rindex(b")") + 2 :].split()
 
 
 def client_of(pid: int) -> int:

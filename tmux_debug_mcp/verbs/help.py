@@ -14,7 +14,8 @@ The panes of a running tmux-debug-mcp server, from a shell.
 tmux-debug VERB --help has the flags of a verb and an example. Output goes to standard output, the
 status line to standard error, and --json has both. The server is the one that --server or
 TMUX_DEBUG_SERVER names, else that of the pane or the MCP client that this shell belongs to, else
-the detached one of this directory, else your only detached one. `ps` shows all, and which is taken.
+the detached one of this directory, else the one this shell started, else your only detached one.
+`ps` shows all of them, and which one is taken.
 In a pane of the server, verbs print the program's text and errors only, as with -q.
 
 Exit status: 0 done; 1 it ended otherwise; 124 timed out; 125 refused or wrong; 126 `run` awaits

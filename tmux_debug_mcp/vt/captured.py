@@ -7,6 +7,7 @@ next lines, and SO and SI around letters of the line drawing set.
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .charsets import LINE_DRAWING, SHIFT_IN, SHIFT_OUT
 from .rows import Row
@@ -80,8 +81,20 @@ def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
     return attributes + row + "\033[0m" + " " * (columns - width)
 
 
-def highlighted_row(data: bytes, height: int) -> int | None:
-    """Return the number of the row, from 0, that is highlighted among rows that are not.
+class Highlight(NamedTuple):
+    """What is highlighted on a screen.
+
+    Attributes:
+        row: The number of its row, from 0.
+        text: What is highlighted there, with the blanks around it.
+    """
+
+    row: int
+    text: str
+
+
+def highlighted_row(data: bytes, height: int) -> Highlight | None:
+    """Return the row that is highlighted among rows that are not.
 
     Most of its letters are reversed or on another background than those of the rows next to it. The
     first row with text is a title. The last one is a status line if it is at the bottom of a screen
@@ -89,19 +102,28 @@ def highlighted_row(data: bytes, height: int) -> int | None:
     highlighted, or several are.
     """
     styles: dict[int, tuple[str, bool]] = {}
+    texts: dict[int, str] = {}
     background, is_reversed = "", False
     text = _FRAMES.sub("", data.decode(errors="replace"))
     for number, line in enumerate(text.split("\n")):
         letters: Counter[tuple[str, bool]] = Counter()
+        spans: dict[tuple[str, bool], tuple[int, int]] = {}
+        plain = ""
         for part in _SGR_OR_TEXT.finditer(line):
             if part[1] is None:
                 count = sum(map(str.isalnum, part[0]))
+                start = len(plain)
+                plain += part[0]
                 if count:
-                    letters[background, is_reversed] += count
+                    style = background, is_reversed
+                    letters[style] += count
+                    spans[style] = spans.get(style, (start,))[0], len(plain)
             else:
                 background, is_reversed = _style_after(part[1], background, is_reversed)
         if letters:
-            [(styles[number], _)] = letters.most_common(1)
+            [(style, _)] = letters.most_common(1)
+            styles[number] = style
+            texts[number] = plain[slice(*spans[style])]
     numbers = list(styles)
     found = []
     for above, number, below in zip(numbers, numbers[1:], numbers[2:], strict=False):
@@ -112,7 +134,7 @@ def highlighted_row(data: bytes, height: int) -> int | None:
         *others, last = styles.values()
         if last not in (("", False), *others):
             found.append(numbers[-1])
-    return found[0] if len(found) == 1 else None
+    return Highlight(found[0], texts[found[0]]) if len(found) == 1 else None
 
 
 def _style_after(parameters: str, background: str, is_reversed: bool) -> tuple[str, bool]:  # noqa: FBT001
