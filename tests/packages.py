@@ -51,7 +51,7 @@ def install(directory: Path, *requirements: str) -> Path:
 
 def run_uv(*words: str) -> str:
     """Run uv, and return what it prints. The test is skipped where uv can't do its work."""
-    uv = pytest.importorskip("uv", reason="uv is not installed; ./dev setup installs it")
+    uv = pytest.importorskip("uv", reason="uv is not installed; ./dev test installs it")
     done = subprocess.run(
         [uv.find_uv_bin(), *words],
         env=environment() | {"UV_PYTHON_DOWNLOADS": "never"},

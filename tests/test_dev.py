@@ -40,6 +40,12 @@ def dev(
     directory.mkdir()
     for name in ("dev", "pyproject.toml"):
         shutil.copy(ROOT / name, directory)
+    return again(programs, directory, *arguments, **env)
+
+
+def again(
+    programs: Path, directory: Path, *arguments: str, **env: str
+) -> "subprocess.CompletedProcess[str]":
     environment = {"PATH": str(programs), "HOME": str(directory), **env}
     return subprocess.run(
         [str(programs / "bash"), "dev", *arguments],
@@ -125,10 +131,32 @@ def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
 
     assert done.returncode == 1
     assert done.stderr == (
-        "dev: making .venv\npip: no index\n"
+        "dev: making .venv with the package (100 MB)\npip: no index\n"
         "dev: pip could not install what .venv needs; it says why above.\n"
     )
     assert not (tmp_path / "clone" / ".venv" / "made-from").exists()
+
+
+def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path: Path) -> None:
+    add(programs, "tmux")
+    for name in ("mkdir", "ln"):
+        (programs / name).symlink_to(shutil.which(name) or f"{name} is missing")
+    add(programs, "pip", 'echo "$*" >>calls; ln -sf $(pwd)/.venv/bin/pip .venv/bin/tmux-debug-mcp')
+    made = f"mkdir -p .venv/bin && ln -s {programs}/pip .venv/bin/pip"
+    python = f'exec {shlex.quote(sys.executable)} "$@"'
+    add(programs, "python3", f'case "$1 $2" in "-m venv") {made} ;; *) {python} ;; esac')
+    clone = tmp_path / "clone"
+
+    assert dev(programs, clone, "setup").stderr == "dev: making .venv with the package (100 MB)\n"
+    assert again(programs, clone, "setup").stderr == ""
+    assert again(programs, clone, "bench").stderr.startswith("dev: adding the tools of ")
+    assert again(programs, clone, "setup").stderr == ""
+    assert "adding" not in again(programs, clone, "bench").stderr
+    options = "install -qq --disable-pip-version-check --editable"
+    assert (clone / "calls").read_text().splitlines() == [
+        f"{options} .[screenshot]",
+        f"{options} .[dev]",
+    ]
 
 
 @pytest.mark.parametrize("name", ['a "clone"', "a$clone", "a\\clone", "a`clone"])

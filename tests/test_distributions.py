@@ -24,7 +24,7 @@ from tmux_debug_mcp import __version__
 from tmux_debug_mcp.tools import debug
 
 flit = pytest.importorskip(
-    "flit_core.buildapi", reason="flit_core is not installed; ./dev setup installs it"
+    "flit_core.buildapi", reason="flit_core is not installed; ./dev test installs it"
 )
 # They share the distributions, and the environment that these are installed into.
 pytestmark = pytest.mark.xdist_group("distributions")
@@ -149,7 +149,7 @@ reveal_type(read("Enter").text)
 
 
 def test_mypy_sees_the_types_of_what_is_installed(programs: Path, tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed; ./dev setup installs it")
+    pytest.importorskip("mypy", reason="mypy is not installed; ./dev test installs it")
     (tmp_path / "program.py").write_text(_TYPED)
     words = ["--strict", f"--python-executable={programs / 'python'}", "program.py"]
     done = subprocess.run(

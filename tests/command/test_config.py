@@ -118,6 +118,7 @@ def test_file_is_made_and_removed(
     assert f"Put this into {path}:\n\n{text}" in shown
     assert f"tmux-debug config {client} --write\n" in shown
     assert f"+++ {path}\n" in written
+    assert f"Restart {CLIENTS[client].title}, then ask it:\n\n" in written
     assert "tmux-debug-mcp" in text
     assert config(client, "--write") == f"{path} has this already. Nothing is changed.\n"
     assert path.read_text() == text
@@ -469,6 +470,24 @@ def test_both_programs_have_the_verb(shell: Shell, config: Callable[..., str]) -
     )
 
     assert (done.returncode, done.stdout) == (0, config("codex"))
+
+
+def test_line_to_write_names_a_command_that_is_there(
+    shell: Shell, home: Path, on_path: Path
+) -> None:
+    assert home.is_dir()
+    bin_directory = Path(sys.executable).parent
+    in_venv = os.path.relpath(bin_directory, shell.cwd) + "/tmux-debug"
+    path = f"{bin_directory}:{shell.env['PATH']}"
+    for program, env, typed in (
+        (in_venv, {"PATH": "/usr/bin:/bin"}, in_venv),
+        (in_venv, {"PATH": f"{on_path}:/usr/bin:/bin"}, in_venv),  # another one
+        ("tmux-debug", {"PATH": path}, "tmux-debug"),
+    ):
+        shown = subprocess.check_output(
+            [program, "config", "codex"], env=shell.env | env, cwd=shell.cwd, text=True
+        )
+        assert shown.endswith(f"\n\n{typed} config codex --write\n")
 
 
 def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Path) -> None:

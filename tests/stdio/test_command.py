@@ -54,6 +54,27 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return refused
 
 
+def test_server_that_is_started_in_a_terminal_says_what_it_is(environment: dict[str, str]) -> None:
+    master, terminal = os.openpty()
+    process = subprocess.Popen(
+        SERVER, env=environment, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    os.close(terminal)
+    os.write(master, b"\x04")  # C-d
+    out, err = process.communicate(timeout=60)
+    os.close(master)
+
+    assert (process.returncode, out) == (0, b"")
+    assert err.startswith(b"tmux-debug-mcp is an MCP server: ")
+    for line in (
+        b"\n  tmux-debug demo  ",
+        b"\n  tmux-debug config CLIENT ",
+        b"\n  tmux-debug --help ",
+    ):
+        assert line in err
+    assert command(environment).stderr == ""
+
+
 def fake_tmux(tmp_path: Path, version: str) -> str:
     tmux = tmp_path / "tmux"
     tmux.write_text(f"#!/bin/sh\necho '{version}'\n")

@@ -24,6 +24,10 @@ _NAME = "tmux-debug"
 _NIX = "nix"
 _SUBAGENT = "subagent"
 _COMMAND = "command"
+_FIRST_TASK = (
+    "Start `python3 -m http.server` in a pane, request a page that doesn't exist, and show me what "
+    "the server logged."
+)
 _NIX_LINES = """\
 In a flake, with tmux-debug-mcp among its inputs:
 
@@ -119,6 +123,7 @@ class _Setup:
         else:
             self._path = client.places[self._scope](homes)
             self._slot = Slot(client.format, (client.key, name), shape)
+        self._title = client.title
         self._is_rewritten_by_client = bool(own_scopes) and self._scope == "user"
 
     def run(self) -> None:
@@ -182,6 +187,8 @@ class _Setup:
         if self._is_rewritten_by_client:
             _print("Claude Code writes this file, too. See whether it is there: claude mcp list")
         _print_note(program)
+        who = f"Let the subagent {self._arguments.name} do this: " * (self._scope == _SUBAGENT)
+        _print(f"Restart {self._title}, then ask it:\n\n{who}{_FIRST_TASK}")
 
     def _remove(self) -> None:
         file = self._read()
@@ -216,7 +223,8 @@ class _Setup:
         given = self._arguments
         # A launcher such as uvx knows the server by name, which has the verb, too.
         is_launched = len(program.words) > 1
-        words = [*(program.words if is_launched else ("tmux-debug",)), "config", given.client]
+        this = programs.as_typed(sys.argv[0], self._environ)
+        words = [*(program.words if is_launched else (this,)), "config", given.client]
         words += ["--scope", given.scope] if given.scope else []
         words += ["--name", given.name] if given.name != _NAME else []
         words += ["--command", given.command] if given.command else []

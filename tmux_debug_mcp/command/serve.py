@@ -28,11 +28,34 @@ def main() -> None:
     except OptionError:
         pass  # which `cli` says
     else:
+        if not others and os.isatty(0):
+            write(2, _greeting())
         if values["keep"] and not others:
             os._exit(_relay(values))
     from tmux_debug_mcp import cli  # noqa: PLC0415  the whole server
 
     cli.main()
+
+
+def _greeting() -> str:
+    """Return what somebody should know who has started a server in a terminal."""
+    from tmux_debug_mcp.clients import programs  # noqa: PLC0415  no client needs it
+    from tmux_debug_mcp.clients.table import CLIENTS  # noqa: PLC0415
+
+    this = programs.as_typed(sys.argv[0], os.environ)
+    verbs = this.removesuffix("-mcp")
+    lines = {
+        f"{verbs} demo": "watch it find a bug in a small web service",
+        f"{verbs} config CLIENT": f"add it to a client: {', '.join(CLIENTS)}",
+        f"{verbs} --help": "use its terminals from this shell",
+    }
+    width = max(map(len, lines))
+    return (
+        "tmux-debug-mcp is an MCP server: an MCP client starts it and talks to it in JSON. Here\n"
+        "it reads JSON from your terminal. Press C-d to end it. You may want one of these:\n\n"
+        + "".join(f"  {line:<{width}}  {what}\n" for line, what in lines.items())
+        + "\n"
+    )
 
 
 def _relay(values: Values) -> int:
