@@ -9,15 +9,20 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from browsers import CHROMIUM, chromium
 from clocks import TIMES
 from nursery import Nursery
 from support import Gate, Tools, User, ask_until, in_process, last_pid, marked, run_directories
 
 from tmux_debug_mcp.clock import Clock
 from tmux_debug_mcp.settings import Settings, pane_environment
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Neither a busy machine nor chance decides whether a property holds. `--hypothesis-profile default`
 # tries more and other examples in each run.
@@ -157,3 +162,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """Return the variables that the clients of the SDKs pass on to servers, and our own."""
     names = ("HOME", "PATH", "PYTHONPATH", "SHELL", "TERM", "USER", "MCP_DEBUG_TEST")
     return {name: os.environ[name] for name in names if name in os.environ} | {"PWD": str(tmp_path)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Return Chromium without a window."""
+    pytest.importorskip("playwright", reason="needs playwright")
+    if not CHROMIUM:
+        pytest.skip("needs chromium")
+    with chromium() as browser:
+        yield browser

@@ -1,13 +1,64 @@
-"""The README's picture of the demo shows what the demo shows."""
+"""The pictures of the README and the pages show what happens, and can be looked at."""
 
+import json
 import re
+from typing import TYPE_CHECKING
 
+import anyio
 import recording
+from PIL import Image
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# What the agent says and calls, and what the person types.
+SAID = re.compile(r"(?:^|│)(# .+?|> \w+\(.+?|\$ .+?) *(?=│|$)")
+TOLD = (
+    "TypeError: unsupported operand type(s) for +=",
+    "blocked: writes to a pipe that only it reads",
+    "awaits hidden input",
+    "deployed (3 files)",
+    "has the keyboard",
+    "pdb exited with code 0",
+)
+
+# Tells of each text that is shown at a time how much its letters are stretched.
+STRETCHED = """at => {
+  for (const one of document.getAnimations()) { one.pause(); one.currentTime = at * 1000; }
+  return [...document.querySelectorAll("g text[textLength]")]
+    .filter(text => getComputedStyle(text.parentNode).visibility === "visible")
+    .map(text => {
+      const wanted = text.textLength.baseVal.value;
+      text.removeAttribute("textLength");
+      const natural = text.getComputedTextLength();
+      text.setAttribute("textLength", wanted);
+      return wanted / natural;
+    });
+}"""
 
 
-def test_picture_is_that_of_the_demo() -> None:
-    """After a change that is meant, make the picture anew: see CONTRIBUTING.md."""
-    assert recording.PICTURE.read_text() == recording.picture()
+def said(rows: str) -> set[str]:
+    """Return how that begins which was said, without numbers, which differ from run to run."""
+    found = [said for row in rows.split("\n") for said in SAID.findall(row)]
+    return {re.sub(r"\d+", "0", said)[:30] for said in found}
+
+
+def test_session_goes_as_the_pictures_show() -> None:
+    """After a change that is meant, make the pictures anew: see CONTRIBUTING.md."""
+    made = anyio.run(recording.session)
+    texts = [screen.text() for _, screen in made.frames]
+    seen = "\n".join(texts)
+    in_words = " ".join(re.sub(r" *│.*", "", seen, flags=re.MULTILINE).split())
+
+    places = [in_words.find(told) for told in TOLD]
+    assert -1 not in places, places
+    assert places == sorted(places)
+    assert not any(word in seen for word in recording.SECRET.split())
+    cast = recording.CAST.read_text().splitlines()
+    drawn = [json.loads(line)[2] for line in cast[1:]]
+    rows = "\n".join(re.sub(r"\033\[\d+;1H", "\n", text) for text in drawn)
+    assert said(seen) == said(re.sub(r"\033\[[\d;]*\w", "", rows))
+    assert "Printed meanwhile" in made.page
 
 
 def test_picture_is_small_and_loops_within_half_a_minute() -> None:
@@ -15,4 +66,18 @@ def test_picture_is_small_and_loops_within_half_a_minute() -> None:
     [length] = set(re.findall(r"([\d.]+)s step-end infinite", text))
 
     assert len(text.encode()) <= recording.MAX_BYTES
-    assert 12 <= float(length) <= 25
+    assert 12 <= float(length) <= 30
+
+
+def test_picture_has_something_to_see_at_once_and_no_stretched_letters(browser: "Browser") -> None:
+    tab = browser.new_page()
+    tab.goto(recording.PICTURE.as_uri())
+    fonts = [float(tab.evaluate(STRETCHED, at)[0]) for at in (0, 10, 20, 29)]
+    tab.close()
+    assert all(0.9 < stretched < 1.1 for stretched in fonts), fonts
+
+
+def test_picture_of_the_audit_shows_its_page() -> None:
+    with Image.open(recording.PAGE) as picture:
+        assert picture.size == (1200, 720)
+        assert len(picture.convert("RGB").getcolors(1 << 20) or ()) > 100

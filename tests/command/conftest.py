@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from nursery import Copy, Nursery
@@ -19,12 +18,6 @@ from wire import Server
 
 from tmux_debug_mcp.sockets import servers
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 PROGRAM = [sys.executable, "-c", "from tmux_debug_mcp.command.main import main; main()"]
 
 
@@ -153,17 +146,3 @@ def launch(shell: Shell) -> Iterator[Callable[..., Server]]:
 @pytest.fixture
 def server(launch: Callable[..., Server]) -> Server:
     return launch()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    """Return Chromium without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    if not CHROMIUM:
-        pytest.skip("needs chromium")
-    with playwright.sync_playwright() as started:
-        # Its socket is in TMPDIR, whose path may be too long for one.
-        env = {**os.environ, "TMPDIR": "/tmp"}  # noqa: S108
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], env=env)
-        yield chromium
-        chromium.close()

@@ -147,7 +147,7 @@ _VERBS = {
     "send_keys": "send",
     "capture_pane": "capture",
     "kill_pane": "kill",
-    "secret": "type a secret into",
+    "secret": "type a secret",
     "read_logs_from_tab": "read",
     "stream_logs_from_tab": "read",
     "execute_command": "run",
