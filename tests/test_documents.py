@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import orjson
 import pytest
 import reference
 from clocks import TIMES
@@ -69,6 +70,21 @@ def test_table_of_tools_is_that_of_the_code(name: str) -> None:
     assert rows == [
         [f"`{tool.name}`", shown] for tool, shown in zip(tools, parameters, strict=True)
     ]
+
+
+def test_tools_cost_what_the_page_says() -> None:
+    rows = rows_of(page("context.md"), "| toolset |")
+
+    assert [row[0] for row in rows] == list(TOOLSETS)
+    for name, count, cost in rows:
+        [toolset] = choose(name)
+        definitions = [
+            tool.definition().model_dump(by_alias=True, exclude_none=True) for tool in toolset.tools
+        ]
+        size = len(orjson.dumps(definitions)) + len(toolset.instructions)
+        shown = float(cost.partition(" kB")[0])
+        assert int(count) == len(toolset.tools)
+        assert abs(shown * 1000 - size) <= 100, (name, size)
 
 
 @pytest.mark.parametrize("keys", ["Enter", "C-c", "^C", "Up Up Enter", "F5", "M-x", "C-S-Left"])
