@@ -4,18 +4,33 @@ Run it after a change of an option or the version: `.venv/bin/python tests/regis
 """
 
 import json
+import tomllib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tmux_debug_mcp import __version__
 from tmux_debug_mcp.options import OPTIONS, Option
 from tmux_debug_mcp.server import DESCRIPTION, TITLE
 
-ENTRY = Path(__file__).parents[1] / "server.json"
+ROOT = Path(__file__).parents[1]
+ENTRY = ROOT / "server.json"
 PACKAGE = "tmux-debug-mcp"
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 
 # What clients may show instead of a field for text.
 _FORMATS = {"": "boolean", "FILE": "filepath", "DIR": "filepath", "PROGRAM": "filepath"}
+
+
+def address() -> str:
+    """Return the repository's address, "" before the first release."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return str(project.get("urls", {}).get("Repository", ""))
+
+
+def name() -> str:
+    """Return the entry's name: the registry gives the owner of a repository names like this."""
+    owner = urlsplit(address()).path.split("/")[1:2]
+    return f"io.github.{owner[0]}/{PACKAGE}" if owner else f"unpublished/{PACKAGE}"
 
 
 def entry() -> dict[str, object]:
@@ -28,13 +43,14 @@ def entry() -> dict[str, object]:
         "transport": {"type": "stdio"},
         "environmentVariables": [_variable(option) for option in OPTIONS],
     }
+    url = address()
     return {
         "$schema": SCHEMA,
-        "name": f"io.github.OWNER/{PACKAGE}",
+        "name": name(),
         "title": TITLE,
         "description": DESCRIPTION,
         "version": __version__,
-        "repository": {"url": f"https://github.com/OWNER/{PACKAGE}", "source": "github"},
+        **({"repository": {"url": url, "source": "github"}} if url else {}),
         "packages": [package],
     }
 

@@ -245,9 +245,9 @@ async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
     state = await pane.state()
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=arguments.ansi)
-    now = await pane.state()
-    if now.is_lost:  # the capture has found that tmux no longer has it
-        state = now
+    ending = await pane.ending() if isinstance(pane, Pane) else None
+    if ending and ending.is_lost:  # the capture has found that tmux no longer has it
+        state = ending
     remarks = []
     if isinstance(pane, Pane) and (await pane.drawing_at(pane.log.size)).is_on:
         remarks.append(screen_remark((pane.log.columns, pane.log.rows)))

@@ -112,8 +112,6 @@ pythonPackages.buildPythonApplication (finalAttrs: {
 
   meta = {
     description = "MCP server that gives a debugging agent real terminals, over tmux";
-    homepage = entry.repository.url;
-    changelog = "${entry.repository.url}/blob/v${finalAttrs.version}/CHANGELOG.md";
     # The code, the fonts of screenshots, and the player of pages.
     license = [
       lib.licenses.mit
@@ -124,5 +122,10 @@ pythonPackages.buildPythonApplication (finalAttrs: {
     mainProgram = "tmux-debug-mcp";
     maintainers = [ ];
     platforms = lib.platforms.linux;
+  }
+  # Since the first release.
+  // lib.optionalAttrs (entry ? repository) {
+    homepage = entry.repository.url;
+    changelog = "${entry.repository.url}/blob/v${finalAttrs.version}/CHANGELOG.md";
   };
 })

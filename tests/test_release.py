@@ -1,0 +1,110 @@
+"""`./dev release` makes the files of a release, or leaves everything as it was."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from packages import checkout
+
+pytest.importorskip(
+    "flit_core.buildapi", reason="flit_core is not installed; ./dev test installs it"
+)
+
+ADDRESS = "https://github.com/somebody/tmux-debug-mcp"
+
+
+# They share a clone, which refused releases leave as it is; the one that succeeds comes last.
+pytestmark = pytest.mark.xdist_group("release")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    clone = checkout(tmp_path_factory.mktemp("release"))
+    git(clone, "init", "--quiet")
+    commit(clone)
+    return clone
+
+
+def git(clone: Path, *words: str) -> str:
+    who = ["-c", "user.name=A. Developer", "-c", "user.email=a@example.com"]
+    command = ["git", *who, *words]
+    return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True).stdout
+
+
+def commit(clone: Path) -> None:
+    git(clone, "add", "--all")
+    git(clone, "commit", "--quiet", "--message", "x")
+
+
+def release(clone: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "tests/release.py", *words]
+    env = os.environ | {"PYTHONPATH": str(clone)}
+    return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "usage: ./dev release VERSION [ADDRESS]"),
+        (["1"], "dev: '1' is not a version. Give one like 0.1.0."),
+        (["0.1.0"], "dev: The first release needs the repository's address as well: "),
+        (["0.1.0", "github.com/x/y"], "dev: 'github.com/x/y' is not an address like https://"),
+        (["0.3.0", ADDRESS], "dev: CHANGELOG.md has nothing to release: "),
+    ],
+)
+def test_what_can_not_be_released_changes_nothing(
+    clone: Path, words: list[str], error: str
+) -> None:
+    done = release(clone, *words)
+
+    assert done.returncode
+    assert done.stderr.startswith(error)
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_changes_that_are_not_committed_are_refused(clone: Path) -> None:
+    (clone / "README.md").write_text("x")
+    done = release(clone, "0.1.0", ADDRESS)
+
+    assert done.stderr == ("dev: There are changes that are not committed. Commit or stash them.\n")
+    assert (clone / "README.md").read_text() == "x"
+    git(clone, "checkout", "--quiet", ".")
+
+
+def test_release_is_built_of_a_version_and_an_address(clone: Path) -> None:
+    done = release(clone, "0.1.0", ADDRESS)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    wheel, sdist = "tmux_debug_mcp-0.1.0-py3-none-any.whl", "tmux_debug_mcp-0.1.0.tar.gz"
+    assert done.stdout.startswith(f"dist has {wheel} and {sdist}.\n")
+    entry = json.loads((clone / "server.json").read_text())
+    assert entry["name"] == "io.github.somebody/tmux-debug-mcp"
+    changelog_file = clone / "CHANGELOG.md"
+    assert re.search(r"\n## \[0\.1\.0\] - \d{4}-\d\d-\d\d\n", changelog_file.read_text())
+    with tarfile.open(clone / "dist" / sdist) as archive:
+        changelog = archive.extractfile("tmux_debug_mcp-0.1.0/CHANGELOG.md")
+        assert changelog
+        assert b"Unreleased" not in changelog.read()
+
+    # The next one knows the address.
+    commit(clone)
+    shutil.rmtree(clone / "dist")
+    refused = release(clone, "0.2.0")
+    assert refused.stderr == (
+        "dev: CHANGELOG.md has nothing to release: begin a section with "
+        "'## [0.2.0] - Unreleased'.\n"
+    )
+    assert git(clone, "status", "--porcelain") == ""
+    new = "## [0.2.0] - Unreleased\n\n- New.\n\n## [0.1.0]"
+    changelog_file.write_text(changelog_file.read_text().replace("## [0.1.0]", new))
+    commit(clone)
+    assert release(clone, "0.2.0").returncode == 0
+    project = (clone / "pyproject.toml").read_text()
+    assert f'Changelog = "{ADDRESS}/blob/v0.2.0/CHANGELOG.md"' in project
+    assert (clone / "README.md").read_text().count("mcp-name") == 1
