@@ -30,7 +30,7 @@ def checkout(directory: Path) -> Path:
 def tracked() -> list[str]:
     """Return the files that git has, and those that it would have with the next commit."""
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no git checkout")
+        pytest.skip("this is not a git checkout")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = dict.fromkeys(output.split("\0"))

@@ -154,7 +154,7 @@ def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
 
 
 def unknown(word: str) -> OptionError:
-    """Return the error for a word that is no option."""
+    """Return the error for a word that is not an option."""
     from .errors import nearest  # noqa: PLC0415  it takes difflib
 
     near = nearest(word.partition("=")[0], [f"--{flag}" for flag in _BY_FLAG])

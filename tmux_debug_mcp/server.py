@@ -222,7 +222,7 @@ class RunningServer:
     async def answer(self, caller: Caller, greeting: Greeting) -> None:
         """Answer a caller by what it says first."""
         if greeting.wish.get("want") == "panes":
-            # To look is no call and no use: a person or a completion that looks prolongs nothing.
+            # Looking is neither a call nor a use: a person or a completion prolongs nothing.
             rows = [
                 row_for_people(pane, state) | {"directory": self._engine.directory_of(pane)}
                 for pane, state in await self._engine.states()

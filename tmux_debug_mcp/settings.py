@@ -156,7 +156,7 @@ def _variables(text: str) -> dict[str, str]:
     for word in words:
         name, separator, value = word.partition("=")
         if not (name and separator):
-            raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is no NAME=VALUE.")
+            raise StartError(f"--env (TMUX_DEBUG_ENV) has '{name}', which is not NAME=VALUE.")
         variables[name] = value
     return variables
 
@@ -208,7 +208,7 @@ def _working_directory(given: str) -> Path:
         if path.is_dir() and os.access(path, os.X_OK):
             return path
         raise StartError(
-            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is no directory that can be entered. "
+            f"--cwd (TMUX_DEBUG_CWD) is '{given}', which is not a directory that can be entered. "
             "Give one that exists."
         )
     try:

@@ -1,7 +1,7 @@
 """Lines of the wire, before the SDK gets them. No I/O.
 
-A line that is no JSON-RPC message is answered with an error here, and so is a message that the SDK
-would drop without an answer.
+A line that is not a JSON-RPC message is answered with an error here, and so is a message that the
+SDK would drop without an answer.
 """
 
 import json
@@ -72,7 +72,7 @@ def read_message(line: bytes) -> str | None:
     A byte order mark is dropped, and half surrogate pairs are replaced by NUL.
 
     Raises:
-        RefusedError: The line is no request, notification or response.
+        RefusedError: The line is not a request, notification or response.
     """
     line = line.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r")
     if not line:

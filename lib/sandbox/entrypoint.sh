@@ -77,7 +77,7 @@ add_settings() {
 	# shellcheck disable=SC2016
 	if ! jq -n --slurpfile ours "$1" --slurpfile theirs "$target" '
 		if ($theirs | length) > 1 then error("there is more than one value") else $theirs[0] // {} end
-		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is no configuration") end
+		| if type == "object" and (.mcpServers // {} | type) == "object" then . else error("this is not a configuration") end
 		| . * ($ours[0] * .) | if $ours[0].mcpServers then .mcpServers += $ours[0].mcpServers else . end
 		| if $ours[0].hasCompletedOnboarding and $ENV.ANTHROPIC_API_KEY
 			then .customApiKeyResponses.approved |= (. // [] | . + [$ENV.ANTHROPIC_API_KEY[-20:]] | unique) else . end' >"$new"; then

@@ -37,7 +37,7 @@ is_made_by_root() {
 
 # Sets `resolved` to the path that a path leads to, without links. What runs in a sandbox can replace a directory by a
 # link, so a link is followed only where no sandbox can have made it. Of a mount's source, this is also a link that stands
-# in the home directory, which is no sandbox's project. One that ends in the Nix store leads to nothing secret.
+# in the home directory, which is not a sandbox's project. One that ends in the Nix store leads to nothing secret.
 resolve() {
 	local given=$1 kind=$2 rest=$1 followed=0 name link target end
 	[[ $rest == /* ]] || rest=$PWD/$rest
@@ -124,7 +124,7 @@ while (($#)); do
 done
 
 named=${1-.}
-[[ -d $named ]] || fail "${named@Q} is no directory. The first argument is the directory for /workspace; the command follows it."
+[[ -d $named ]] || fail "${named@Q} is not a directory. The first argument is the directory for /workspace; the command follows it."
 own_home=none
 [[ -z ${HOME-} ]] || own_home=$(realpath --canonicalize-missing -- "$HOME")
 resolve "$named" project

@@ -62,7 +62,7 @@ class Shell:
 
     @property
     def naming_env(self) -> dict[str, str]:
-        """An environment that names the one server, for who is no child of its client."""
+        """An environment that names the one server, for who is not a child of its client."""
         [server] = self.servers()
         return self.env | {"TMUX_DEBUG_SERVER": str(server.pid)}
 

@@ -296,7 +296,7 @@ def test_damaged_line_is_reported_and_the_rest_is_shown(shell: Shell, audit: Pat
     assert done.returncode == 1
     assert done.stdout == HEAD + ran(1, "a")
     assert done.stderr == (
-        "tmux-debug: audit.log, line 1, is no JSON and is skipped.\n"
+        "tmux-debug: audit.log, line 1, is not JSON and is skipped.\n"
         "tmux-debug: audit.log, line 3, is not written to its end and is skipped.\n"
     )
 
@@ -326,14 +326,20 @@ def test_no_call_is_said_to_match(shell: Shell, audit: Path) -> None:
     [
         (["--captures", ".", "-"], "--captures is for the page. Give --html OUT, or leave it out."),
         (["--log-dir", ".", "-"], "--log-dir is for the page. Give --html OUT, or leave it out."),
-        (["--html", "page", "--captures", "none", "-"], "--captures is 'none', which is no direct"),
-        (["--html", "page", "--log-dir", "none", "-"], "--log-dir is 'none', which is no direct"),
+        (
+            ["--html", "page", "--captures", "none", "-"],
+            "--captures is 'none', which is not a",
+        ),
+        (
+            ["--html", "page", "--log-dir", "none", "-"],
+            "--log-dir is 'none', which is not a",
+        ),
         (["--html", "page", "--json", "-"], "--json is not for the page. Leave out --json or --h"),
         (["missing"], "missing can't be read: No such file or directory. Give the path of"),
         (["."], ". can't be read: Is a directory. Give the path of"),
         (["--follow", "-"], "--follow follows regular files, and standard input is none."),
         (["--follow", "/dev/null"], "--follow follows regular files, and /dev/null is none."),
-        (["--since", "soon", "-"], "--since has 'soon', which is no time. Give one such as"),
+        (["--since", "soon", "-"], "--since has 'soon', which is not a time. Give one such as"),
     ],
 )
 def test_what_can_not_be_done_is_said(shell: Shell, words: list[str], sentence: str) -> None:
@@ -470,7 +476,9 @@ class TestFollowing:
 
         assert read_line(process) == record(1)
         assert process.stderr
-        assert process.stderr.readline().endswith("audit.log, line 1, is no JSON and is skipped.\n")
+        assert process.stderr.readline().endswith(
+            "audit.log, line 1, is not JSON and is skipped.\n"
+        )
 
     def test_calls_of_a_server_are_followed(
         self,

@@ -31,15 +31,15 @@ USER_FILES = {
     "goose": ".config/goose/config.yaml",
 }
 UNMOVED = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
-# What a client's file may look like, as bytes that are no text or no JSON object.
+# What a client's file may look like, as bytes that are neither text nor a JSON object.
 REFUSED = [
-    (b'{\n  "mcpServers": {\n', ":3:1 is no JSON: Expecting property name"),
-    (b'{"a": 1} x', ":1:10 is no JSON: Extra data"),
-    (b"[1]\n", ":1:1 is no object with settings"),
+    (b'{\n  "mcpServers": {\n', ":3:1 is not JSON: Expecting property name"),
+    (b'{"a": 1} x', ":1:10 is not JSON: Extra data"),
+    (b"[1]\n", ":1:1 is not an object with settings"),
     (b'{"mcpServers": [1]}', " has no object at 'mcpServers'"),
     (b"{}\n\xff", " is not UTF-8 (line 2)"),
     ("{}".encode("utf-16"), " is not UTF-8 (line 1)"),
-    (b'{"a": "\x1b]0;x\x07"}', ":1:8 is no JSON: Invalid control character"),
+    (b'{"a": "\x1b]0;x\x07"}', ":1:8 is not JSON: Invalid control character"),
 ]
 # What a file may have, and what is left of what has no object, None for no file.
 NO_OBJECTS = {b"": None, b"\n": None, b"// only a comment": b"// only a comment\n{}\n"}

@@ -264,7 +264,7 @@ def test_server_starts_though_whoever_started_it_is_killed(shell: Shell, tmp_pat
     [
         (["--keep", "5"], "--keep (TMUX_DEBUG_KEEP) is '5'. Give a time such as 90s, 60m, 2h"),
         (["--keep", "31d"], "--keep (TMUX_DEBUG_KEEP) is '31d'."),
-        (["--cwd", "/no/such"], "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory"),
+        (["--cwd", "/no/such"], "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is not a directory"),
         (["--nope"], "Option '--nope' is unknown."),
     ],
 )

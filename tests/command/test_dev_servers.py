@@ -187,7 +187,7 @@ def test_pane_that_can_not_be_made_again_is_left_as_it_is(shell: Shell, tmp_path
     gone = shell.run("restart", "web")
 
     assert (wrong.returncode, gone.returncode) == (125, 125)
-    assert wrong.stderr.startswith("tmux-debug: --wait-for is no regular expression")
+    assert wrong.stderr.startswith("tmux-debug: --wait-for is not a regular expression")
     assert f"The directory of pane 'debug-1' is gone: {below}." in gone.stderr
     assert [(pane["id"], pane["status"]) for pane in panes(shell)] == [("debug-1", "running")]
 

@@ -238,7 +238,7 @@ def with_panes(shared: Shell) -> Shell:
     ("words", "complaint"),
     [
         (["nope"], "Pane 'nope' not found. Use tmux-debug list to see active panes."),
-        (["web", "--pattern", "("], "--pattern is no regular expression of RE2"),
+        (["web", "--pattern", "("], "--pattern is not a regular expression of RE2"),
         (["web", "--idle", "1"], "--idle is for a single wait."),
         (["web", "--since", "99"], "--since is 99"),
         (["web", "--since=-5"], "--since is -5. It must be a whole number of at least 0"),

@@ -82,7 +82,7 @@ def test_server_of_another_client_is_not_taken(
     strangers = [launch(), launch()]
 
     def out(*words: str) -> str:
-        """Return what a person is told, whose shell is no child of a client."""
+        """Return what a person is told, whose shell is not a child of a client."""
         return subprocess.run(
             [*PROGRAM, *words],
             env=shell.env,

@@ -181,9 +181,9 @@ async def test_any_printable_name_is_a_name(tools: Tools, tmp_path: Path) -> Non
         ),
         (
             {"command": "cat", "cwd": "/no/such"},
-            "Parameter 'cwd' is '/no/such', which is no directory.",
+            "Parameter 'cwd' is '/no/such', which is not a directory.",
         ),
-        ({"command": "cat", "cwd": "x" * 5000}, "which is no directory."),
+        ({"command": "cat", "cwd": "x" * 5000}, "which is not a directory."),
         (
             {"command": "cat", "env": {"A": 1}},
             "Parameter 'env.A' is a number, not shown. It must be a string.",

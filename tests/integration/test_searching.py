@@ -74,7 +74,7 @@ async def test_search_begins_at_a_cursor(tools: Tools) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pattern": "("}, "is no regular expression of RE2"),
+        ({"pattern": "("}, "is not a regular expression of RE2"),
         (
             {"pattern": "x", "ansi": True},
             "Parameter 'ansi' is for what is on the screen, not for parameter 'pattern'",

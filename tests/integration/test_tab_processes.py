@@ -148,7 +148,7 @@ async def test_program_that_leaves_the_terminal_raw_leaves_a_tab_that_works(
 
 
 async def test_pane_of_another_toolset_is_stopped_for_what_it_is(settings: Settings) -> None:
-    # One registry: what is no shell has no prompt that it could be at.
+    # One registry: what is not a shell has no prompt that it could be at.
     async with in_process(settings, toolsets="tabs,debug") as tools:
         await tools.blocks("tmux_create_pane", command="exec sleep 100")
         assert await tools.json("stop_process", window_id="@1") == {"success": True}

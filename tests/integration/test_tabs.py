@@ -198,7 +198,7 @@ async def test_list_has_diagnostics_for_a_person(tabs: Tabs, tab: str) -> None:
 
 
 BAD_CALLS: list[tuple[str, dict[str, Any], str]] = [
-    ("create_tab", {"cwd": "/no/such"}, "'/no/such', which is no directory"),
+    ("create_tab", {"cwd": "/no/such"}, "'/no/such', which is not a directory"),
     ("create_tab", {"name": " "}, "It must be printable and not blank"),
     ("create_tab", {"name": "x" * 65}, "at most 64 characters"),
     ("create_tab", {"env": {"A": 1}}, "Parameter 'env.A'"),

@@ -344,19 +344,19 @@ async def test_no_pattern_hangs_the_server(tools: Tools, pattern: str) -> None:
 BAD_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     (
         {"pattern": "("},
-        "Parameter 'pattern' is no regular expression of RE2 (missing ): (). Escape",
+        "Parameter 'pattern' is not a regular expression of RE2 (missing ): (). Escape",
     ),
     (
         {"pattern": "a)(b"},
-        "Parameter 'pattern' is no regular expression of RE2 (unexpected ): ",
+        "Parameter 'pattern' is not a regular expression of RE2 (unexpected ): ",
     ),
     (
         {"stop_pattern": "(?=x)"},
-        "Parameter 'stop_pattern' is no regular expression of RE2 (invalid",
+        "Parameter 'stop_pattern' is not a regular expression of RE2 (invalid",
     ),
     (
         {"pattern": "x{9999}"},
-        "Parameter 'pattern' is no regular expression of RE2 (invalid repetition size",
+        "Parameter 'pattern' is not a regular expression of RE2 (invalid repetition size",
     ),
     (
         {"pattern": "x" * 1001},
@@ -396,12 +396,12 @@ async def test_bad_conditions_are_errors_that_say_what_to_do(tools: Tools) -> No
 
 
 async def test_wait_for_that_is_no_pattern_is_told_before_anything_is_done(tools: Tools) -> None:
-    assert "is no regular expression" in await tools.error(
+    assert "is not a regular expression" in await tools.error(
         "create_pane", command="cat", wait_for="("
     )
     assert tools.engine.panes == []
     pane_id = await tools.create("cat")
-    assert "is no regular expression" in await tools.error(
+    assert "is not a regular expression" in await tools.error(
         "send_keys", pane_id=pane_id, keys="x", wait_for="("
     )
     assert await tools.capture(pane_id) == ""

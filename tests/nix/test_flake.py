@@ -157,7 +157,7 @@ def test_commands_for_a_sandbox_start_it(tmp_path: Path) -> None:
 
     assert "usage: tmux-debug-sandbox" in output("run", ".#sandbox", "--", "--help")
     refused = nix("run", ".#sandbox", "--", str(tmp_path / "none"), "make", "test")
-    assert (refused.returncode, "is no directory" in refused.stderr) == (2, True)
+    assert (refused.returncode, "is not a directory" in refused.stderr) == (2, True)
     output("build", ".#sandbox.image", "--out-link", str(tmp_path / "result"))
     with subprocess.Popen([str(tmp_path / "result")], stdout=subprocess.PIPE) as image:
         names = subprocess.check_output(["tar", "-t"], stdin=image.stdout, text=True).split()

@@ -28,7 +28,7 @@ def launch(nursery: Nursery, environment: dict[str, str]) -> Iterator[Callable[.
 
 @pytest.fixture
 def execute(environment: dict[str, str]) -> Iterator[Callable[..., Server]]:
-    """Return what starts servers that are no copies, where that makes a difference."""
+    """Return what starts servers that are not copies, where that makes a difference."""
     with launching(lambda *arguments, **env: Server(environment | env, *arguments)) as start:
         yield start
 

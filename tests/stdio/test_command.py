@@ -307,8 +307,8 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         (
             ["--cwd", "/no/such"],
             (
-                "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is no directory that can be entered. "
-                "Give one that exists."
+                "--cwd (TMUX_DEBUG_CWD) is '/no/such', which is not a directory that can be "
+                "entered. Give one that exists."
             ),
         ),
         (
@@ -318,7 +318,7 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
                 "here. Give an absolute path."
             ),
         ),
-        (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is no NAME=VALUE."),
+        (["--env", "NAME"], "--env (TMUX_DEBUG_ENV) has 'NAME', which is not NAME=VALUE."),
         (
             ["--env", "A='1"],
             (
@@ -363,7 +363,7 @@ def test_demo_finds_the_bug_and_fails_where_there_is_none(
         ),
         (
             ["--toolsets", "tab"],
-            "There is no toolset 'tab'. Choose of debug, tabs, terminal, tmux.\n",
+            "There is no toolset 'tab'. Choose from debug, tabs, terminal, tmux.\n",
         ),
     ],
 )

@@ -169,18 +169,18 @@ class TestReading:
     @pytest.mark.parametrize(
         ("line", "reason"),
         [
-            (b"junk\n", "is no JSON"),
-            (b"\0\0\0\n", "is no JSON"),
-            (b'"\xff"\n', "is no JSON"),
+            (b"junk\n", "is not JSON"),
+            (b"\0\0\0\n", "is not JSON"),
+            (b'"\xff"\n', "is not JSON"),
             (GOOD[:-3], "is not written to its end"),
-            (b"[]\n", "is no record"),
+            (b"[]\n", "is not a record"),
             (b"{}\n", "has no time or no tool"),
             (b'{"ts":"soon","tool":"run"}\n', "has no time or no tool"),
             (b'{"ts":"0001-01-01T00:00Z","tool":"run"}\n', "has no time or no tool"),
             (b'{"ts":"9999-12-31T23:59Z","tool":"run"}\n', "has no time or no tool"),
             (b'{"ts":"2026-01-30T10:15:46.120Z","tool":7}\n', "has no time or no tool"),
-            (b'{"x":NaN,"y":"\\ud800"}\n', "is no JSON"),
-            (b"[" * 100_000 + b'"\\ud800"\n', "is no JSON"),
+            (b'{"x":NaN,"y":"\\ud800"}\n', "is not JSON"),
+            (b"[" * 100_000 + b'"\\ud800"\n', "is not JSON"),
         ],
     )
     def test_line_that_is_no_record_is_told_and_the_next_is_read(
@@ -327,7 +327,7 @@ class TestWords:
         assert describe(call) == "create make, in /srv/shop, size=80x24"
         assert describe(call, directory="./src") == "create make, in ./src, size=80x24"
         assert describe(call, directory="") == "create make, size=80x24"
-        # What is no directory is an argument like any other.
+        # What is not a directory is an argument like any other.
         assert describe(record_of("run", command="a", cwd=7), directory="") == "run a, in 7"
 
     def test_every_tool_is_told_in_words(self) -> None:

@@ -137,9 +137,9 @@ def test_sentences_can_be_said_of_calls_without_arguments(toolset: Toolset[Any])
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("debgu", "There is no toolset 'debgu'. Choose of debug, tabs, terminal, tmux."),
-        ("", "No toolset is chosen. Choose of debug, tabs, terminal, tmux."),
-        (" , ", "No toolset is chosen. Choose of debug, tabs, terminal, tmux."),
+        ("debgu", "There is no toolset 'debgu'. Choose from debug, tabs, terminal, tmux."),
+        ("", "No toolset is chosen. Choose from debug, tabs, terminal, tmux."),
+        (" , ", "No toolset is chosen. Choose from debug, tabs, terminal, tmux."),
         (
             "debug,tabs,tmux",
             (

@@ -406,7 +406,7 @@ class TestDirectories:
         for path, reason, advice in [
             (missing, "can't be entered", "XDG_RUNTIME_DIR"),
             (open_to_all, "mode 0755", f"chmod 700 {open_to_all}"),
-            (file, "is no directory of yours", "unset XDG_RUNTIME_DIR"),
+            (file, "is not a directory of yours", "unset XDG_RUNTIME_DIR"),
             (long, "too long", "mkdir -m 700"),
         ]:
             [found] = directories.runtime_variable({"XDG_RUNTIME_DIR": str(path)})

@@ -124,7 +124,7 @@ def test_last_switch_counts(data: bytes, *, is_on: bool | None) -> None:
 
 
 # The recordings of programs that draw on the screen; all others print lines. What a progress bar or
-# a question draws at one place, and then goes back from, is no screen.
+# a question draws at one place, and then goes back from, is not a screen.
 DRAWS = {
     *("git-log-less", "git-log-less-no-alternate-screen", "helix", "kakoune", "less"),
     *("less-no-alternate-screen", "man-less", "neovim", "pv-many", "top", "vim-9", "watch"),

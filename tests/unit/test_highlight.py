@@ -63,7 +63,7 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
         (curses_menu(2, "\033[48;2;10;20;30m"), 4),
         (curses_menu(2, "\033[48:5:24m"), 4),
         (curses_menu(2, "\033[104m"), 4),
-        (curses_menu(2, "\033[1;38;5;7m"), None),  # another colour of letters is no highlight
+        (curses_menu(2, "\033[1;38;5;7m"), None),  # another colour of letters is not a highlight
         (curses_menu(2, "\033[38;2;7;7;7m"), None),
         (curses_menu(2, "\033[7m\033[27m"), None),
         (curses_menu(2, "\033[44m\033[49m"), None),

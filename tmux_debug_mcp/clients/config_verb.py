@@ -51,8 +51,8 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
         "file."
     )
     made.epilog = (
-        "What is behind -- are options of tmux-debug-mcp, such as: -- --keep 60m. Without --, an "
-        "entry that is there keeps its options."
+        "Everything after -- is passed to tmux-debug-mcp as options, such as: -- --keep 60m. "
+        "Without --, an existing entry keeps its options."
     )
     clients = (*CLIENTS, _NIX)
     made.add_argument("client", metavar="CLIENT", choices=clients, help=", ".join(clients))
@@ -112,7 +112,7 @@ class _Setup:
         self._scope: str = arguments.scope or scopes[0]
         if self._scope not in scopes:
             raise CommandError(
-                f"{client.title} has no scope {self._scope}. Choose of {', '.join(scopes)}."
+                f"{client.title} has no scope {self._scope}. Choose from {', '.join(scopes)}."
             )
         homes = Homes(environ, Path.cwd())
         name = arguments.name

@@ -108,7 +108,7 @@ class Document:
     `root` is its value, {} if it has none, and `start` is where that begins.
 
     Raises:
-        FormatError: It is no JSON with comments.
+        FormatError: It is not JSON with comments.
     """
 
     def __init__(self, text: str) -> None:
@@ -120,7 +120,7 @@ class Document:
         try:
             self.root: object = {} if self.is_empty else _DECODER.decode(self._json)
         except json.JSONDecodeError as error:
-            raise FormatError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
+            raise FormatError(f"is not JSON: {error.msg}", error.lineno, error.colno) from None
         except RecursionError:
             raise FormatError("is nested too deep") from None
 
@@ -144,7 +144,7 @@ class Document:
     def object_at(self, start: int, path: Path) -> Object:
         """Return the object that begins here. If there is none, the error names the path to it."""
         if self._bare[start] != "{":
-            reason = f"has no object at '{'.'.join(path)}'" if path else "is no JSON object"
+            reason = f"has no object at '{'.'.join(path)}'" if path else "is not a JSON object"
             line = self._text.count("\n", 0, start) + 1
             raise FormatError(reason, line, start - self._text.rfind("\n", 0, start))
         members = []
@@ -247,7 +247,7 @@ class Document:
         return [*_COMMENTS.finditer(self._text, start, end)]
 
     def _skip(self, position: int) -> int:
-        """Return where what is no space begins."""
+        """Return where what is not a space begins."""
         length = len(self._bare)
         while position < length and self._bare[position] in _SPACE:
             position += 1
@@ -274,7 +274,7 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _refuse(word: str) -> NoReturn:  # NaN and Infinity, which Python takes for JSON
-    raise FormatError(f"is no JSON: {word}")
+    raise FormatError(f"is not JSON: {word}")
 
 
 def _integer(digits: str) -> Any:  # noqa: ANN401

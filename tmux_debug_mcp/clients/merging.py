@@ -39,7 +39,7 @@ class Slot:
         """Return what is at the place of our entry, None if nothing is."""
         value = self.format.load(text)
         if not isinstance(value, dict):
-            raise FormatError("is no object with settings", 1, 1)
+            raise FormatError("is not an object with settings", 1, 1)
         for key in self.path:
             if isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]

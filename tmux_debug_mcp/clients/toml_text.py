@@ -26,9 +26,9 @@ def load(text: str) -> object:
     except tomllib.TOMLDecodeError as error:
         found = _PLACE.fullmatch(str(error))
         if not found:
-            raise FormatError(f"is no TOML: {error}") from error
+            raise FormatError(f"is not TOML: {error}") from error
         line, column = int(found[2] or text.count("\n") + 1), int(found[3] or 1)
-        raise FormatError(f"is no TOML: {found[1]}", line, column) from error
+        raise FormatError(f"is not TOML: {found[1]}", line, column) from error
     except ValueError as error:
         raise FormatError("has an integer that is too long") from error
     except RecursionError as error:

@@ -30,9 +30,9 @@ def load(text: str) -> object:
         mark = error.problem_mark or error.context_mark
         reason = ", ".join(part for part in (error.context, error.problem) if part)
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise FormatError(f"is no YAML: {reason}", line, column) from error
+        raise FormatError(f"is not YAML: {reason}", line, column) from error
     except (YAMLError, ValueError, RecursionError) as error:
-        raise FormatError("is no YAML") from error
+        raise FormatError("is not YAML") from error
     return {} if value is None else value
 
 

@@ -34,9 +34,7 @@ async def _debug(tmux: str) -> int:
         )
         url = log.partition("listening on ")[2].split()[0]
         order = f"python3 shop.py order {url} tea 2"
-        answer, _ = await call(
-            "Order two teas, in a terminal of their own.", "tmux_run", command=order
-        )
+        answer, _ = await call("Order two teas, in a second terminal.", "tmux_run", command=order)
         since = ready.get("cursor", 0)
         log, _ = await call(
             "It failed. What did the shop log since?",

@@ -45,7 +45,7 @@ def _why_unused(path: str) -> tuple[str, str]:
         advice = f"Use yours: export {_RUNTIME}={own}" if servers.is_private(own) else unset
         return f"can't be entered ({error.strerror})", advice
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        return "is no directory of yours", unset
+        return "is not a directory of yours", unset
     if status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         return f"is open to others (mode {mode:04o})", f"Close it: chmod 700 {quoted}"
@@ -79,7 +79,7 @@ def private_directory(environ: Mapping[str, str]) -> list[Finding]:
 def _refusal(directory: Path) -> str:
     """Return why nothing can be made in a directory, as a predicate; "" if it can."""
     if not directory.is_dir():
-        return "is no directory"
+        return "is not a directory"
     if not os.access(directory, os.W_OK | os.X_OK):
         return "can't be written"
     status = directory.stat()
@@ -154,7 +154,7 @@ def _why_unmakeable(directory: Path) -> str:
     while not os.path.lexists(nearest) and nearest != nearest.parent:
         nearest = nearest.parent
     if not nearest.is_dir():
-        return f"{directory}: {nearest} is no directory."
+        return f"{directory}: {nearest} is not a directory."
     # In /proc and /sys, root may write, and nothing can be made.
     of_kernel = [os.stat(mount).st_dev for mount in ("/proc", "/sys") if os.path.ismount(mount)]
     if not os.access(nearest, os.W_OK | os.X_OK) or nearest.stat().st_dev in of_kernel:

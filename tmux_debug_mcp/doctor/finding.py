@@ -25,7 +25,7 @@ class Finding:
 
     Attributes:
         name: The thing, in a few words.
-        state: `OK`; `WARNING`: the server works, with less than it could do; `PROBLEM`: it does
+        state: `OK`; `WARNING`: the server works with reduced features; `PROBLEM`: it does
             not work, or a client can't start it.
         found: What was found. It may have any characters, also those of files and programs.
         advice: What to do: a line to type or a setting to change; "" for nothing.

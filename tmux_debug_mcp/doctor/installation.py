@@ -74,7 +74,7 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
 
 
 def _is_old(directory: str) -> bool:
-    """Tell whether a directory is no new one, which its server has yet to lock."""
+    """Tell whether a directory is not a new one, which its server has yet to lock."""
     try:
         return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
     except OSError:

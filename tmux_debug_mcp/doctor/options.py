@@ -19,7 +19,7 @@ from . import directories
 from .finding import Finding, State, ok, problem, warning
 
 PREFIX = "TMUX_DEBUG_"
-# Variables of the command line, which are no options of the server.
+# Variables of the command line, which are not options of the server.
 _OTHER_VARIABLES = ("TMUX_DEBUG_SERVER",)
 
 
@@ -46,7 +46,7 @@ def _wrong_variables(environ: Mapping[str, str]) -> list[Finding]:
         if name not in known:
             near = nearest(name, known)
             advice = f"Did you mean {near}?" if near else f"Leave it out: unset {name}"
-            text = f"{name} is no variable of ours, so nothing comes of it."
+            text = f"{name} is unknown and has no effect."
             found.append(warning("options", text, advice))
         elif name in by_variable and value:
             try:

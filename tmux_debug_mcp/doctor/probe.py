@@ -98,7 +98,7 @@ async def _ask(
 
     async def heed(message: object) -> None:
         nonlocal strange
-        if isinstance(message, ValidationError):  # for a line that is no message
+        if isinstance(message, ValidationError):  # for a line that is not a message
             strange = str(message.errors()[0]["input"])[:_MAX_STRANGE_CHARACTERS]
             scope.cancel()
 

@@ -73,7 +73,7 @@ def locale_of_panes(environ: Mapping[str, str]) -> list[Finding]:
     fix = "Have panes get one: export TMUX_DEBUG_ENV='LC_ALL=C.UTF-8'"
     codeset = _codeset(name)
     if codeset is None:
-        text = f"{variable}={name} is no locale of this machine. Letters may turn into escapes."
+        text = f"{variable}={name} is not a locale of this machine. Letters may turn into escapes."
         return [warning("locale", text, f"{fix} (locale -a lists what there is)")]
     if codeset.upper().replace("-", "") != "UTF8":
         text = f"{variable}={name} has {codeset}, not UTF-8. Programs will escape letters."

@@ -546,7 +546,7 @@ class _Files:
             raise _UnknownError from None
 
     def _file(self, fd: int, link: str, *, is_read: bool) -> str:
-        """Return the name of a file that is no socket, with its number, and who has its end."""
+        """Return the name of a file that is not a socket, with its number, and who has its end."""
         file = self._stat(fd)
         if not stat.S_ISFIFO(file.st_mode):
             if not link.startswith("/"):

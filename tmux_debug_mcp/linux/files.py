@@ -106,7 +106,7 @@ def first_data(fd: int) -> int:
 
 
 def open_file(path: str) -> int:
-    """Return the descriptor of a file, open for reading; OSError if it is no regular file."""
+    """Return the descriptor of a file, open for reading; OSError if it is not a regular file."""
     # Opening some devices and pipes does something to them.
     if stat.S_ISREG(os.lstat(path).st_mode):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

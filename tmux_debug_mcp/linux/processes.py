@@ -235,7 +235,7 @@ def children_of(pid: int, thread: str) -> list[int]:
 
 
 def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
-    """Return the children that are no zombies and that `is_meant` accepts, oldest first.
+    """Return the children that are not zombies and that `is_meant` accepts, oldest first.
 
     For a subreaper, an empty list is certain. A child that ends while the kernel lists children
     leaves its own to the subreaper, at a place in the list that may have been passed. So the list

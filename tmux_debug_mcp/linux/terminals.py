@@ -185,7 +185,7 @@ def _open(pid: int) -> contextlib.AbstractContextManager[int | None]:
 
 @contextlib.contextmanager
 def _open_at(path: str) -> Iterator[int | None]:
-    """Open a terminal for the time of the block; yield None if it is no terminal or is gone."""
+    """Open a terminal for the time of the block; yield None if it is not a terminal or is gone."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

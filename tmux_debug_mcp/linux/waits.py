@@ -109,7 +109,7 @@ def _device(files_of: str, fd: int) -> int:
 class HiddenWaits:
     """Finds the threads that wait for a terminal among those whose system calls we may not see.
 
-    The readers of a terminal can be woken, and how long a thread has run is no secret: a thread
+    The readers of a terminal can be woken, and how long a thread has run is not a secret: a thread
     that waits for something else does not run then.
 
     An answer holds until the thread runs again, so that each wait is disturbed once. Otherwise we

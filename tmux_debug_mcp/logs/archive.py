@@ -290,7 +290,7 @@ class Archive:
 
 
 def parsed(index: bytes) -> list[Entry]:
-    """Return the entries of an index, oldest first, at most 10,000; what is no entry is ignored."""
+    """Return the entries of an index, oldest first, at most 10,000; other lines are ignored."""
     entries = []
     for line in index.split(b"\n", _MAX_ENTRIES)[:_MAX_ENTRIES]:
         entry = _entry(line)

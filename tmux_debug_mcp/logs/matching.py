@@ -20,7 +20,7 @@ MAX_PATTERN_CHARACTERS = 1000
 _MAX_PATTERN_BYTES = 1 << 20
 # The flag for `^` and `$` to match at each line, before the client's pattern.
 _MULTILINE = "(?m)"
-# What is no line feed in a pattern: quoted text, sets of characters, and other escapes.
+# What is not a line feed in a pattern: quoted text, sets of characters, and other escapes.
 _NO_LINE_FEED = re.compile(r"\\Q.*?(\\E|$)|\[\^?\]?(\\.|[^\]\\])*\]|\\[^n]", re.DOTALL)
 _LINE_FEED = re.compile(r"(\\n|\n)(?![?*])")
 
@@ -72,7 +72,7 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
     """Compile a pattern for searching text of several lines. It matches within one line.
 
     RE2 takes time that is linear in the length of the text, which is a string, or UTF-8 bytes.
-    ArgumentError names the parameter if it is no regular expression, or too long.
+    ArgumentError names the parameter if it is not a regular expression, or too long.
     """
     import re2  # noqa: PLC0415  loaded for the first pattern: most servers never need it
 
@@ -97,7 +97,7 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
         explanation: bytes = error.args[0] if error.args else b""
         reason = explanation.decode(errors="replace").replace(_MULTILINE, "", 1)
         raise ArgumentError(
-            f"Parameter '{name}' is no regular expression of RE2 ({reason}). "
+            f"Parameter '{name}' is not a regular expression of RE2 ({reason}). "
             "Escape what is meant literally; look-around and back references are not available."
         ) from None
 

@@ -28,7 +28,7 @@ SAMPLE_S = 0.25
 _SAMPLES_UNTIL_DOUBLED = 10_000
 # The part of a file that is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
-# Later times than this, in the year 5138, are no times; twice this is before the year 10000.
+# Later times than this, in the year 5138, are not times; twice this is before the year 10000.
 _MAX_TIME_S = 1e11
 # Changes of size that are noted. Of further ones the last is noted: a replay makes each of them.
 _MAX_RESIZES = 1000
@@ -128,7 +128,7 @@ class Timing:
             try:
                 delay_s = float(words[1])
             except (IndexError, ValueError):
-                break  # behind what is no entry, times would be wrong
+                break  # behind what is not an entry, times would be wrong
             if not 0 <= delay_s <= _MAX_TIME_S - at_s:
                 break
             at_s += delay_s

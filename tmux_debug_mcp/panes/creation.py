@@ -147,7 +147,7 @@ def directory(base: str | Path, cwd: str | None) -> Path:
     path = os.path.join(base, os.path.expanduser(cwd or "."))
     if not os.path.isdir(path):
         raise ArgumentError(
-            f"Parameter 'cwd' is '{cwd}', which is no directory. Give one that exists."
+            f"Parameter 'cwd' is '{cwd}', which is not a directory. Give one that exists."
         )
     if not os.access(path, os.X_OK):
         raise ArgumentError(
@@ -238,7 +238,7 @@ async def start(
     try:
         mark_file = client.write(f"{pane_id}.mark", f"{nonce}\n".encode())
         # Variables that don't reach the program through a shell and tmux: shells drop those whose
-        # names are no identifiers; others are set or unset on the way.
+        # names are not identifiers; others are set or unset on the way.
         variables = {**settings.env, **new.env}
         odd = [name for name in variables if not _IDENTIFIER.fullmatch(name)]
         odd += [name for name in _NOT_INHERITED if name in new.env]

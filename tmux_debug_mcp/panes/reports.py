@@ -1,7 +1,7 @@
 """Reports: what was seen of a pane when a wait ended, and the text that shows it.
 
 A report shows the lines that were printed, and behind them the screen where a program draws on it.
-Nothing is shown twice: what was drawn is no line, and of a screen that a result has shown already
+Nothing is shown twice: what was drawn is not a line, and of a screen that a result has shown
 only the rows come that have changed. A program that has crashed leaves no screen, so its last one
 stands before what it printed then.
 """

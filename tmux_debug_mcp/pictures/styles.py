@@ -131,7 +131,7 @@ def style_after(style: Style, parameters: str) -> Style:
             values = [_number(word) for word in words[:_MAX_COLOUR_WORDS]]
             values += [_MISSING] * (_MAX_COLOUR_WORDS - len(values))
             changes = _colour(_COLOURS[number], values)
-            # What belongs to 38, 48 or 58, also where it is no colour.
+            # What belongs to 38, 48 or 58, also where it is not a colour.
             if values[0] == _INDEXED:
                 del words[:2]
             else:

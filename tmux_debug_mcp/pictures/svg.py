@@ -47,7 +47,7 @@ _ANY_PLAIN = ""
 _STRETCHED = frozenset("─━═▀▁▂▃▄▅▆▇█▔░▒▓")
 # How much of what is behind them shades cover.
 _SHADES = {"░": 0.25, "▒": 0.5, "▓": 0.75}
-# Commands of paths that are no box.
+# Commands of paths that are not boxes.
 _CURVED = re.compile("[lq]")
 # What XML can't have, and controls.
 _HOSTILE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

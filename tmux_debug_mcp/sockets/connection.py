@@ -11,7 +11,7 @@ The first line says what the connection is for, and the server's lines are what 
     < {"attach": ["tmux", ...]}            until its end; then the caller hangs up, or says
     > {"switches": true}                   that the person takes the keyboard or gives it back
 
-    > {"want": "panes"}                    which is no call: not on record, and not a use
+    > {"want": "panes"}                    which is not a call: not on record, and not a use
     < {"panes": [{"id": "debug-1", ...}]}  the rows of the list, with the whole command as `line`,
                                            the `directory` that each was made in, and
                                            what a status line says as `shown`

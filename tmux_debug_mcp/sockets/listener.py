@@ -188,7 +188,7 @@ class Caller:
         """
         try:
             other = socket.socket(fileno=fd)
-        except OSError:  # it is no socket
+        except OSError:  # it is not a socket
             return False
         try:
             return bool(other.getpeername() == self._socket.getsockname())

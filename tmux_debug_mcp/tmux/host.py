@@ -155,7 +155,7 @@ class TmuxHost:
         server = [self._settings.tmux, "-u", "-S", f"{directory}/tmux", "-f", str(_CONFIGURATION)]
         size = ["-x", str(COLUMNS), "-y", str(ROWS)]
         session = ["new-session", "-f", "no-output", "-s", self.session, *size]
-        # A window that is no pane of ours keeps tmux running when the last pane is killed.
+        # A window that is not a pane of ours keeps tmux running when the last pane is killed.
         window = ["-n", "panes", "printf", "The panes are the other windows."]
         return [*server, "-C", *session, *window]
 

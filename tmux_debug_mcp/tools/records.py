@@ -33,7 +33,7 @@ _MAX_SECRETS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool, or of a verb that is no tool, with the arguments as the caller sent them.
+    """A call of a tool or another verb, with the arguments as the caller sent them.
 
     `caller` is "" for the client that started the server.
     """

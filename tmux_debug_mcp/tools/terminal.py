@@ -142,7 +142,7 @@ async def send_key(
     name = key_name(key)
     if name is None:
         raise errors.ArgumentError(
-            f"Parameter 'key' is '{key[:40]}', which is no key. Keys are {_KEYS}. Use "
+            f"Parameter 'key' is '{key[:40]}', which is not a key. Keys are {_KEYS}. Use "
             "type for text."
         )
     pane = await sessions.find(session, to_write=True)

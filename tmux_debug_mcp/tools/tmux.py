@@ -169,7 +169,7 @@ async def kill(
         if names_less_than_session(rows, target):
             session_name = find_session(rows, target).session_name
             raise errors.ArgumentError(
-                f"Target '{target}' is no session but a part of session '{session_name}'. "
+                f"Target '{target}' is not a session but a part of session '{session_name}'. "
                 "Give that."
             )
         row = find_session(rows, target)

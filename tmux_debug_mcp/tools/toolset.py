@@ -70,7 +70,7 @@ def started(state: State) -> Mapping[str, Any]:
 def ask_a_person(pane: Readable) -> str:
     """Return how a secret is typed, since what a tool types is put on record.
 
-    A person's shell is no child of ours, so the line names the server.
+    A person's shell is not a child of ours, so the line names the server.
     """
     return f"a person can type it: tmux-debug --server {os.getpid()} secret {pane.id}"
 
@@ -230,9 +230,9 @@ def choose(names: str) -> list[Toolset[Any]]:
     wanted = list(dict.fromkeys(word for word in words if word))
     for name in wanted:
         if name not in TOOLSETS:
-            raise StartError(f"There is no toolset '{name}'. Choose of {', '.join(TOOLSETS)}.")
+            raise StartError(f"There is no toolset '{name}'. Choose from {', '.join(TOOLSETS)}.")
     if not wanted:
-        raise StartError(f"No toolset is chosen. Choose of {', '.join(TOOLSETS)}.")
+        raise StartError(f"No toolset is chosen. Choose from {', '.join(TOOLSETS)}.")
     package = __name__.rpartition(".")[0]
     chosen = [importlib.import_module(f"{package}.{name}").TOOLSET for name in wanted]
     owners: dict[str, str] = {}

@@ -325,7 +325,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
 
 
 def _add_words(parser: VerbParser, verb: Verb) -> None:
-    """Add the arguments of a verb that is no tool, and whose words nothing else knows about."""
+    """Add the arguments of a verb that is not a tool, and whose words nothing else knows about."""
     match verb.name:
         case "attach":
             parser.description = (
@@ -406,7 +406,7 @@ def _argument(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSO
 def _variable(flag: str, text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not (name and separator):
-        raise UsageError(f"{flag} is '{text}', which is no NAME=VALUE.")
+        raise UsageError(f"{flag} is '{text}', which is not NAME=VALUE.")
     return name, value
 
 

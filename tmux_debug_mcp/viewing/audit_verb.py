@@ -28,13 +28,13 @@ _Audits = Iterable[Iterator[Record | Damage]]
 
 _ALL_READ = 0
 _DAMAGED = 1
-# Lines of an audit that are reported one by one. More of them are counted: it is no audit.
+# Lines of an audit that are reported one by one. More of them are counted: it is not an audit.
 _MAX_REPORTED = 100
 
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
 _EPILOG = """\
 In a terminal the table has colours and fits; elsewhere each call is a line of plain text. Times are
-local, and those at which calls were answered. A line that is no record is reported on standard
+local, and those at which calls were answered. A line that is not a record is reported on standard
 error and skipped. Exit status: 0 all was read; 1 a line was damaged; 125 refused or wrong.
 """
 
@@ -156,7 +156,7 @@ def _check(options: argparse.Namespace) -> None:
             raise CommandError(f"{flag} is for the page. Give --html OUT, or leave it out.")
         path = path_of(value)
         if path and not path.is_dir():
-            raise CommandError(f"{flag} is '{value}', which is no directory.")
+            raise CommandError(f"{flag} is '{value}', which is not a directory.")
     if options.json and options.html:
         raise CommandError("--json is not for the page. Leave out --json or --html.")
 

@@ -1,7 +1,7 @@
 """Audits: JSON Lines, a record for each call, which `tmux_debug_mcp.audit` writes.
 
 An audit is read one line at a time, to its end or as it grows, and several are merged by time. A
-line that is no record, such as one that a killed server has half written, becomes a `Damage`, and
+line that is not a record, such as one that a killed server wrote by half, becomes a `Damage`, and
 the lines behind it are read.
 """
 
@@ -83,9 +83,9 @@ _LOOK_WITHOUT_EVENTS_MS = 200
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line of an audit, counted from 1, that is no record.
+    """A line of an audit, counted from 1, that is not a record.
 
-    The reason is what is wrong with it, as a predicate: "is no JSON".
+    The reason is what is wrong with it, as a predicate: "is not JSON".
     """
 
     path: Path
@@ -287,9 +287,9 @@ def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record |
     except orjson.JSONDecodeError:
         fields = _with_surrogates(data)
         if fields is None:
-            return Damage(path, number, "is no JSON" if is_whole else "is not written to its end")
+            return Damage(path, number, "is not JSON" if is_whole else "is not written to its end")
     if not isinstance(fields, dict):
-        return Damage(path, number, "is no record")
+        return Damage(path, number, "is not a record")
     ended_at = _time(fields.get("ts"))
     if ended_at is None or not isinstance(fields.get("tool"), str):
         return Damage(path, number, "has no time or no tool")
@@ -297,7 +297,7 @@ def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record |
 
 
 def _with_surrogates(data: bytes) -> Any:  # noqa: ANN401  what JSON has
-    """Return what JSON means that may have half a surrogate pair in it, None if it is no JSON."""
+    """Return what JSON means that may have half a surrogate pair in it, None if it is not JSON."""
 
     def refuse(constant: str) -> None:  # NaN and the infinities, which JSON does not have
         raise ValueError(constant)

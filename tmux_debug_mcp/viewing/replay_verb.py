@@ -95,7 +95,7 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < _MAX_NUMBER:  # also no NaN
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return value
 
 
@@ -181,7 +181,7 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
     except (ValueError, OverflowError):  # the latter before the year 1 or behind 9999
         shown = visible(moment[:_MAX_SHOWN])
-        raise CommandError(f"--at is '{shown}', which is no moment. {_ADVICE}") from None
+        raise CommandError(f"--at is '{shown}', which is not a moment. {_ADVICE}") from None
 
 
 def _shown(wish: _Wish) -> int:
@@ -290,7 +290,7 @@ async def _play(wish: _Wish) -> int:
         player = Player(replay, session, found.name, arguments.speed, arguments.idle)
         tasks.start_soon(player.play, cursors)
         argv = [wish.settings.tmux, *session.arguments]
-        # What tmux says about its end is no news.
+        # What tmux says about its end is not news.
         await anyio.run_process(
             argv, stdout=subprocess.DEVNULL, stderr=None, check=False, env=wish.settings.env
         )

@@ -61,7 +61,7 @@ _LIKE_A_KEY = re.compile(
 def key_name(word: str) -> str | None:
     """Return tmux's name for a key, or None if the word is not the name of a key.
 
-    A single character is no name. `^` and a character is a name for Ctrl and that character.
+    A single character is not a name. `^` and a character is a name for Ctrl and that character.
     """
     if word in _NAMES:
         return _NAMES[word]

@@ -44,7 +44,7 @@ _INTERRUPTS = frozenset(["C-c", "C-\\", "C-z"])
 # Key names are separated by spaces, those beside a text also by line feeds.
 _KEY_WORD = re.compile("[^ ]+")
 _OUTER_WORD = re.compile("[^ \n]+")
-# NUL ends arguments of commands, and half a surrogate pair is no character.
+# NUL ends arguments of commands, and half a surrogate pair is not a character.
 _NOT_TYPEABLE = re.compile("[\0\ud800-\udfff]")
 # The end of a bracketed paste. Source: xterm's "Control Sequences", Bracketed Paste Mode.
 _PASTE_END = "\033[201~"

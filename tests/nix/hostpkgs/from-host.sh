@@ -20,7 +20,7 @@ done
 while read -r link program; do
 	ln -s "$program" "$out/bin/$link"
 done < <(printf '%s' "$links")
-# Of a tree, what follows /./ is its path in lib; without that, its last part is. A link that leads nowhere is no file.
+# Of a tree, what follows /./ is its path in lib; without that, its last part is. A link that leads nowhere is not a file.
 for tree in $trees; do
 	[[ $tree == */./* ]] || tree=${tree%/*}/./${tree##*/}
 	(cd "${tree%/./*}" && find -L "${tree#*/./}" -type f -print0 | xargs -0 cp -L --parents -t "$out/lib")

@@ -35,7 +35,7 @@ equal "$(cd "$ws" && echo 'echo "$0 in $PWD"' | in_sandbox)" "bash in /workspace
 # Zombies are taken over.
 equal "$(in_sandbox "$ws" bash -c '(sleep 0.1 & exec true); sleep 0.3; ps -eo stat= | grep -c Z' || true)" 0
 
-# Flags for podman, by option and environment, and one that is no flag of ours.
+# Flags for podman, by option and environment, and one that is not a flag of ours.
 equal "$(in_sandbox --podman-arg --env=A=1 --podman-arg=--env=B=2 "$ws" bash -c 'echo $A$B')" 12
 export TMUX_DEBUG_SANDBOX_PODMAN_ARGS+=" --env=C=3"
 equal "$(in_sandbox "$ws" bash -c 'echo $C')" 3
@@ -80,7 +80,7 @@ in_sandbox "$ws" true 2>/dev/null
 equal "$(podman images --filter 'reference=localhost/tmux-debug-sandbox-base' --format '{{.Repository}}:{{.Tag}}' | sort -u)" "$image"
 
 # Mistakes.
-refused "'$work/none' is no directory" "$work/none" true
+refused "'$work/none' is not a directory" "$work/none" true
 refused "Unknown option: --volume" --volume /:/host "$ws" true
 refused "--podman-arg needs an argument" --podman-arg
 refused "has all of a home directory in it" / true
