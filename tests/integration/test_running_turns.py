@@ -142,6 +142,42 @@ async def test_shell_that_has_given_the_terminal_back_is_waited_for(
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
 
 
+async def test_shell_that_ends_while_it_is_looked_at_is_waited_for(
+    tools: Tools, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pane_id = await tools.create("bash --norc")
+    [pane] = tools.engine.panes
+    children = processes.children
+
+    def children_after_the_end(pid: int) -> list[int]:
+        """Return the children once pane.sh waits for its log, with a process of its own group."""
+        gate.opens()
+        while pid == pane.leader.pid:
+            stats = [processes.read_stat(child) for child in children(pid)]
+            if any(stat and stat.pgrp == pid for stat in stats):
+                break
+        return children(pid)
+
+    may_end_soon = giving._may_end_soon
+
+    def look(pane: Pane, job: Job) -> bool:
+        with monkeypatch.context() as patch:
+            patch.setattr(processes, "children", children_after_the_end)
+            return may_end_soon(pane, job)
+
+    gives_it_back = python(
+        "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
+        f"os.tcsetpgrp(0, {pane.leader.pid})"
+    )
+    async with anyio.create_task_group() as tasks:
+        command = f"echo begun; {gives_it_back} & read line < {gate}; exit 3"
+        tasks.start_soon(run, tools, command, pane_id)
+        await tools.shows(pane_id, "begun")
+        await eventually(lambda: has_terminal(pane.leader.pid))
+        monkeypatch.setattr(giving, "_may_end_soon", look)
+        assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
 def has_terminal(pid: int) -> bool:
     stat = processes.read_stat(pid)
     return stat is not None and stat.tpgid == pid

@@ -115,15 +115,20 @@ def _may_end_soon(pane: Pane, job: Job) -> bool:
     Its shell has the terminal or has ended, or nobody has the terminal: between two programs, or
     after the shell has given it back to pane.sh, right before it ends.
     """
-    if not job.shell.is_running() or foreground_shell(pane.leader.pid) == job.shell:
-        return True
-    leader = processes.read_stat(pane.leader.pid)
+    is_back = foreground_shell(pane.leader.pid) == job.shell
+    # The shell last: once it has ended, pane.sh starts programs of its own.
+    return is_back or _is_terminal_free(pane.leader.pid) or not job.shell.is_running()
+
+
+def _is_terminal_free(leader_pid: int) -> bool:
+    """Tell whether the terminal has been given back to pane.sh, or to a group that has ended."""
+    leader = processes.read_stat(leader_pid)
     if leader is None or leader.tpgid <= 0:
         return False
-    if leader.tpgid == leader.pid:
-        below = map(processes.read_stat, processes.children(leader.pid))
-        return all(process is None or process.pgrp != leader.pid for process in below)
-    return not processes.is_alive(leader.tpgid)
+    if leader.tpgid != leader_pid:
+        return not processes.is_alive(leader.tpgid)
+    below = map(processes.read_stat, processes.children(leader_pid))
+    return all(process is None or process.pgrp != leader_pid for process in below)
 
 
 def _return_to_outer_job(pane: Pane) -> None:
