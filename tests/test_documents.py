@@ -36,7 +36,7 @@ PACKAGE = ROOT / "tmux_debug_mcp"
 # Pages with sessions, each with the toolset that its calls are for.
 SESSIONS = [
     ("recipes.md", "debug"),
-    ("logs-and-audit.md", "debug"),
+    ("look-back.md", "debug"),
     *((f"toolsets/{name}.md", name) for name in TOOLSETS),
 ]
 
@@ -94,7 +94,7 @@ def test_keys_that_are_shown_are_pressed(keys: str) -> None:
 
 
 def test_every_configuration_in_json_can_be_read() -> None:
-    documents = [document for document in DOCUMENTS if document != DOCS / "logs-and-audit.md"]
+    documents = [document for document in DOCUMENTS if document != DOCS / "look-back.md"]
     blocks = [block for document in documents for block in fenced(document.read_text(), "json")]
 
     assert len(blocks) >= 3
@@ -192,7 +192,7 @@ async def test_sessions_are_what_happens(
 
 
 async def test_audit_has_the_record_that_is_shown(settings: Settings, tmp_path: Path) -> None:
-    [shown] = map(json.loads, fenced(page("logs-and-audit.md"), "json"))
+    [shown] = map(json.loads, fenced(page("look-back.md"), "json"))
     async with in_process(settings, AuditLog(tmp_path / "audit.log", None)) as tools:
         await tools.blocks("create_pane", command="echo hello")
         await tools.blocks("run", command="test -d build")

@@ -26,7 +26,7 @@ from tmux_debug_mcp.verbs.registry import VERBS
 
 from .conftest import PROGRAM, Shell
 
-PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[2] / "docs" / "look-back.md"
 documented = pytest.mark.skipif(not PAGE.exists(), reason="Nix builds without the documents")
 
 HEAD = "TIME                 PANE           TOOK  RESULT             CALL\n"
