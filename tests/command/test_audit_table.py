@@ -639,7 +639,7 @@ def test_terminal_of_a_pane_shows_what_hostile_records_have(server: Server, audi
 
 @documented
 def test_sessions_on_the_page_are_what_happens(shell: Shell, on_path: Path, audit: Path) -> None:
-    page = PAGE.read_text()
+    page = PAGE.read_text().partition("## Looking at an audit\n")[2].partition("## Replays\n")[0]
     audit.write_text(DOCUMENTED)
     env = shell.env | {"PATH": f"{on_path}:{Path(PROGRAM[0]).parent}:{shell.env['PATH']}"}
     sessions = fenced(page, "console")
