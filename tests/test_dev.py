@@ -63,7 +63,11 @@ def again(
                 "Install it with your system's package manager.\n"
             ),
         ),
-        ("apt-get", "dev: missing: python3. Install it: {sudo}apt-get install python3\n"),
+        (
+            "apt-get",
+            "dev: installing python3\n" * IS_ROOT
+            + "dev: missing: python3. Install it: {sudo}apt-get install python3\n",
+        ),
         ("dnf", "dev: missing: python3. Install it: {sudo}dnf install python3\n"),
     ],
 )
@@ -182,7 +186,8 @@ def test_system_of_another_release_is_not_made_by_an_ordinary_user(
 @pytest.fixture
 def with_tests(programs: Path) -> Path:
     """Return the directory of programs, with all that tests need, and a pytest that is none."""
-    needed = ("dash", "zsh", "fish", "busybox", "curl", "dialog", "htop", "less", "top", "vim")
+    names = "dash zsh fish busybox curl dialog git htop less top vim"
+    needed = names.split()
     for name in needed:
         add(programs, name)
     add(programs, "nproc", "echo 2")

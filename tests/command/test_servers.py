@@ -536,7 +536,9 @@ def test_server_of_another_runtime_directory_is_listed_and_stopped(
 
     assert f"{server}  taken here: it serves this directory\n    debug-1 web" in shell.out("ps")
     assert f"{server}\n    debug-1 web" in elsewhere.out("ps")
-    assert elsewhere.run("stop").stderr.startswith("tmux-debug: No server is yours here.")
+    refused = elsewhere.run("stop").stderr
+    assert refused.startswith("tmux-debug: No server is yours here, so there is nothing to stop.\n")
+    assert f" {server.pid} (" in refused
     assert elsewhere.out("--server", str(server.pid), "stop").startswith("Stopped server")
     assert other.servers() == []
     others.rmdir()

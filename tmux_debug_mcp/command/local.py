@@ -8,6 +8,7 @@ from tmux_debug_mcp.sockets.connection import Connection, ServerGoneError
 from tmux_debug_mcp.sockets.servers import (
     ONLY_ONE,
     CommandError,
+    NoServerError,
     Server,
     is_held,
     meant,
@@ -88,7 +89,12 @@ def stop(words: list[str], environ: Mapping[str, str]) -> int:
     """End a server, which must be named if an MCP client ends it."""
     flags("stop", words)
     caller = surroundings(environ)
-    server, reason = meant(running(caller.runtime), caller)
+    try:
+        server, reason = meant(running(caller.runtime), caller)
+    except NoServerError as error:
+        raise CommandError(
+            f"No server is yours here, so there is nothing to stop.{error.others}"
+        ) from None
     if reason == ONLY_ONE:
         raise CommandError(
             f"Server {server.pid} serves another directory, {server.cwd}. To end it, say which: "

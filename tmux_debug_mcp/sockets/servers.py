@@ -39,7 +39,15 @@ class CommandError(Exception):
 
 
 class NoServerError(CommandError):
-    """Raised when there is no server that the caller can have meant."""
+    """Raised when there is no server that the caller can have meant.
+
+    Attributes:
+        others: A line that names others, "" if there are none.
+    """
+
+    def __init__(self, others: str) -> None:
+        super().__init__(f"No server is yours here. Start one: tmux-debug start{others}")
+        self.others = others
 
 
 class WhichServerError(CommandError):
@@ -293,7 +301,7 @@ def meant(
         return found[0], reason
     if found and not is_elsewhere:
         raise WhichServerError(f"Several servers can be meant. Name one. {_listed(found)}")
-    raise NoServerError(f"No server is yours here. Start one: tmux-debug start{_others(servers)}")
+    raise NoServerError(_others(servers))
 
 
 def _of_ancestor(servers: list[Server], caller: Surroundings) -> list[Server]:
