@@ -487,7 +487,7 @@ def test_line_to_write_names_a_command_that_is_there(
         shown = subprocess.check_output(
             [program, "config", "codex"], env=shell.env | env, cwd=shell.cwd, text=True
         )
-        assert shown.endswith(f"\n\n{typed} config codex --write\n")
+        assert shown.endswith(f"\n\n{shlex.quote(typed)} config codex --write\n")
 
 
 def test_line_to_write_uses_the_launcher_that_started_us(shell: Shell, home: Path) -> None:

@@ -39,11 +39,13 @@ def main() -> None:
 
 def _greeting() -> str:
     """Return what somebody should know who has started a server in a terminal."""
+    import shlex  # noqa: PLC0415  no client needs it
+
     from tmux_debug_mcp.clients import programs  # noqa: PLC0415  no client needs it
     from tmux_debug_mcp.clients.table import CLIENTS  # noqa: PLC0415
 
     this = programs.as_typed(sys.argv[0], os.environ)
-    verbs = this.removesuffix("-mcp")
+    verbs = shlex.quote(this.removesuffix("-mcp"))
     lines = {
         f"{verbs} demo": "watch it find a bug in a small web service",
         f"{verbs} config CLIENT": f"add it to a client: {', '.join(CLIENTS)}",
