@@ -34,6 +34,17 @@ def add_python(programs: Path) -> None:
     (programs / "python3").symlink_to(os.path.realpath(sys.executable))
 
 
+def add_environments(programs: Path, pip: str) -> None:
+    """Add a tmux, and a Python that makes environments with such a pip."""
+    add(programs, "tmux")
+    for name in ("mkdir", "ln"):
+        (programs / name).symlink_to(shutil.which(name) or f"{name} is missing")
+    add(programs, "pip", pip)
+    made = f"mkdir -p .venv/bin && ln -s {programs}/pip .venv/bin/pip"
+    python = f'exec {shlex.quote(sys.executable)} "$@"'
+    add(programs, "python3", f'case "$1 $2" in "-m venv") {made} ;; *) {python} ;; esac')
+
+
 def dev(
     programs: Path, directory: Path, *arguments: str, **env: str
 ) -> "subprocess.CompletedProcess[str]":
@@ -123,14 +134,7 @@ def test_packages_have_the_names_of_the_system(programs: Path, tmp_path: Path) -
 def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
     programs: Path, tmp_path: Path
 ) -> None:
-    add(programs, "tmux")
-    for name in ("mkdir", "ln"):
-        (programs / name).symlink_to(shutil.which(name) or f"{name} is missing")
-    # It makes an environment whose pip fails.
-    add(programs, "pip", "echo 'pip: no index' >&2; exit 1")
-    made = f"mkdir -p .venv/bin && ln -s {programs}/pip .venv/bin/pip"
-    python = f'exec {shlex.quote(sys.executable)} "$@"'
-    add(programs, "python3", f'case "$1 $2" in "-m venv") {made} ;; *) {python} ;; esac')
+    add_environments(programs, "echo 'pip: no index' >&2; exit 1")
     done = dev(programs, tmp_path / "clone", "demo")
 
     assert done.returncode == 1
@@ -142,13 +146,8 @@ def test_packages_that_pip_can_not_install_leave_nothing_that_looks_finished(
 
 
 def test_demo_installs_what_it_needs_and_tests_the_rest(programs: Path, tmp_path: Path) -> None:
-    add(programs, "tmux")
-    for name in ("mkdir", "ln"):
-        (programs / name).symlink_to(shutil.which(name) or f"{name} is missing")
-    add(programs, "pip", 'echo "$*" >>calls; ln -sf $(pwd)/.venv/bin/pip .venv/bin/tmux-debug-mcp')
-    made = f"mkdir -p .venv/bin && ln -s {programs}/pip .venv/bin/pip"
-    python = f'exec {shlex.quote(sys.executable)} "$@"'
-    add(programs, "python3", f'case "$1 $2" in "-m venv") {made} ;; *) {python} ;; esac')
+    installs = 'ln -sf "$(pwd)/.venv/bin/pip" .venv/bin/tmux-debug-mcp'
+    add_environments(programs, f'echo "$*" >>calls; {installs}')
     clone = tmp_path / "clone"
 
     assert dev(programs, clone, "setup").stderr == "dev: making .venv with the package (100 MB)\n"

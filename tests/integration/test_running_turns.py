@@ -129,13 +129,8 @@ async def test_shell_that_has_given_the_terminal_back_is_waited_for(
     """A shell gives it to whoever started the shell, right before it ends."""
     pane_id = await tools.create("bash --norc")
     [pane] = tools.engine.panes
-    gives_it_back = python(
-        "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
-        f"os.tcsetpgrp(0, {pane.leader.pid})"
-    )
     async with anyio.create_task_group() as tasks:
-        command = f"echo begun; {gives_it_back} & read line < {gate}; exit 3"
-        tasks.start_soon(run, tools, command, pane_id)
+        tasks.start_soon(run, tools, gives_its_terminal_back(pane, gate), pane_id)
         await tools.shows(pane_id, "begun")
         await eventually(lambda: has_terminal(pane.leader.pid))
         open_meanwhile(gate, monkeypatch)
@@ -165,17 +160,21 @@ async def test_shell_that_ends_while_it_is_looked_at_is_waited_for(
             patch.setattr(processes, "children", children_after_the_end)
             return may_end_soon(pane, job)
 
-    gives_it_back = python(
-        "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
-        f"os.tcsetpgrp(0, {pane.leader.pid})"
-    )
     async with anyio.create_task_group() as tasks:
-        command = f"echo begun; {gives_it_back} & read line < {gate}; exit 3"
-        tasks.start_soon(run, tools, command, pane_id)
+        tasks.start_soon(run, tools, gives_its_terminal_back(pane, gate), pane_id)
         await tools.shows(pane_id, "begun")
         await eventually(lambda: has_terminal(pane.leader.pid))
         monkeypatch.setattr(giving, "_may_end_soon", look)
         assert "exited with code 3" in await tools.error("run", command="true", pane_id=pane_id)
+
+
+def gives_its_terminal_back(pane: Pane, gate: Gate) -> str:
+    """Return a command that gives the terminal to pane.sh, and ends its shell after the gate."""
+    gives_it_back = python(
+        "import os, signal; signal.signal(signal.SIGTTOU, signal.SIG_IGN);"
+        f"os.tcsetpgrp(0, {pane.leader.pid})"
+    )
+    return f"echo begun; {gives_it_back} & read line < {gate}; exit 3"
 
 
 def has_terminal(pid: int) -> bool:
