@@ -58,7 +58,9 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
 
 def _start(directory: str, values: Values) -> bool:
     """Start a detached server; return False if another one was faster. One listens then."""
-    starter = identity(os.getppid())
+    parent = os.getppid()
+    # Process 1 adopts whoever has lost its shell, and is the ancestor of all.
+    starter = identity(parent) if parent > 1 else ""
     answer_fd, ready_fd = os.pipe()
     child = os.fork()
     if child == 0:
