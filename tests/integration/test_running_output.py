@@ -162,6 +162,21 @@ async def test_log_that_was_removed_is_read_all_the_same(
     assert (text, "lost" in status) == ("hello\n", False)
 
 
+async def test_writer_that_the_kernel_leaves_out_of_a_list_has_not_ended(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create("echo ready; cat", wait_for="ready")
+    [pane] = tools.engine.panes
+    children = processes.children
+    lists = iter([[], [1], children(pane.client.server_pid)])
+    pane._log_writer = None
+    monkeypatch.setattr(processes, "children", lambda _pid: next(lists))
+
+    assert not await pane.ensure_log_writer()
+    assert not pane.has_gaps
+    assert pane._log_writer
+
+
 async def test_log_that_has_no_room_is_told_until_it_has(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -316,11 +316,17 @@ class Pane:
         return True
 
     def _find_log_writer(self) -> int | None:
-        # tmux has two children for each pane, and most often the writer of a new one is looked for.
-        for pid in reversed(processes.children(self.client.server_pid)):
-            if self.log.is_at(f"/proc/{pid}/fd/1"):
-                return pid
-        return None
+        before: list[int] | None = None
+        while True:
+            children = processes.children(self.client.server_pid)
+            # tmux has two for each pane, and most often the writer of a new one is looked for.
+            for pid in reversed(children):
+                if self.log.is_at(f"/proc/{pid}/fd/1"):
+                    return pid
+            # The kernel may leave some out while others end. Source: proc(5), `children`.
+            if children == before:
+                return None
+            before = children
 
     async def drain(self) -> None:
         """Wait until the log has all that programs have printed so far, but for 1 s at most."""
