@@ -10,6 +10,7 @@ import pytest
 from support import PATIENCE_S, Tools, eventually, python, run_directories
 
 from tmux_debug_mcp.linux import processes
+from tmux_debug_mcp.panes.looking.snapshot import look
 
 
 async def rows(tools: Tools) -> list[dict[str, Any]]:
@@ -81,6 +82,28 @@ async def test_foreground_is_the_program_that_has_the_terminal(
         await tools.send(pane_id, keys)
 
     await tools.shows_foreground(pane_id, foreground)
+
+
+async def test_program_that_begins_while_it_is_looked_at_has_its_own_name(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell becomes it by exec(2) after its name was read and before its wait is."""
+    await tools.shows_foreground(await tools.create("cat"), "cat")
+    [pane] = tools.engine.panes
+    read_stat = processes.read_stat
+    looked_at: list[int] = []
+
+    def before_exec(pid: int) -> processes.Stat | None:
+        stat = read_stat(pid)
+        if stat is None or stat.comm != "cat" or pid in looked_at:
+            return stat
+        looked_at.append(pid)
+        stat.comm = "sh"
+        return stat
+
+    monkeypatch.setattr(processes, "read_stat", before_exec)
+    assert look(pane.leader.pid, 0).foreground == "cat"
+    assert len(looked_at) == 1
 
 
 async def test_a_name_is_the_running_pane_or_else_the_newest(tools: Tools) -> None:

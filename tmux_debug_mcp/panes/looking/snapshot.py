@@ -13,6 +13,8 @@ Programs run on while a snapshot is taken, so the order of the reads matters:
   than those of the first read, such as one that has just started, counts as not waiting.
 - The processor time of a thread is read before its system call. If the thread runs after it was
   found to wait, the next snapshot shows more processor time.
+- The name of the foreground is read last. If exec(2) changes it after that, the process has run,
+  and the next snapshot shows more processor time.
 """
 
 import os
@@ -154,10 +156,11 @@ def _look_at_terminal(
         readers += one.threads
     group_members = [one.stat for one in members if one.stat.pgrp == group]
     front = _front(session_leader, group_members)
+    named = processes.read_stat(front.pid) if front else None
     snapshot = Snapshot(
         group=group,
         pid=front.pid if front else None,
-        foreground=plain_name(front.comm) if front else None,
+        foreground=plain_name((named or front).comm) if front else None,
         modes=modes,
         waiting=_waiting(members, modes),
         relays=any(
