@@ -177,6 +177,24 @@ async def test_writer_that_the_kernel_leaves_out_of_a_list_has_not_ended(
     assert pane._log_writer
 
 
+async def test_writer_that_begins_while_it_is_looked_for_has_not_ended(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tools.create("cat")
+    [pane] = tools.engine.panes
+    assert pane.log.size == 0
+
+    def prints_meanwhile(_pid: int) -> list[int]:
+        Path(pane.log.writable).write_bytes(b"ready")
+        return []
+
+    pane._log_writer = None
+    monkeypatch.setattr(processes, "children", prints_meanwhile)
+
+    assert not await pane.ensure_log_writer()
+    assert not pane.has_gaps
+
+
 async def test_log_that_has_no_room_is_told_until_it_has(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,14 +306,22 @@ class Pane:
         Return whether it had ended, so that some output is lost. False if the program has ended.
         """
         # tmux itself notices the end of the writer only at the next output.
-        if self._log_writer is None or not processes.is_alive(self._log_writer):
-            self._log_writer = self._find_log_writer()
-        if self._log_writer or not self.log.size or await self.ending():
+        if self._log_writer and not processes.is_alive(self._log_writer):
+            self._log_writer = None
+        if not self._has_lost_log_writer() or await self.ending():
             return False
         self.has_gaps = True
         with contextlib.suppress(PaneLostError):
             await self.tmux(writes_log(self.target, self.log))
         return True
+
+    def _has_lost_log_writer(self) -> bool:
+        """Look for the log's writer if it isn't known, and tell whether it has ended."""
+        # A new one that opens the log and writes to it after it was looked for has not ended.
+        has_output = self.log.size > 0
+        if self._log_writer is None:
+            self._log_writer = self._find_log_writer()
+        return self._log_writer is None and has_output
 
     def _find_log_writer(self) -> int | None:
         before: list[int] | None = None
@@ -347,12 +355,10 @@ class Pane:
             await self.drain()
 
     def _is_log_written(self) -> bool:
-        if self._log_writer is None:
-            self._log_writer = self._find_log_writer()
-        if self._log_writer is None:
-            # It has not opened the log yet, or has ended because there is no room.
-            return self.log.size > 0
-        return not processes.is_busy(self._log_writer)
+        if self._has_lost_log_writer():
+            return True
+        # A new one may not have opened the log yet.
+        return self._log_writer is not None and not processes.is_busy(self._log_writer)
 
     async def flush(self) -> None:
         """Wait until tmux has done all that it had to do before, such as reading output."""
