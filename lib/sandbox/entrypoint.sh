@@ -2,6 +2,9 @@
 # What a container starts with: prepares the home directory, and becomes the command.
 set -euo pipefail
 
+# Without a trap, Bash goes on if the program that it waits for ends by itself at that moment.
+trap 'exit 130' INT
+
 # The command's PATH may lead elsewhere.
 path=$PATH
 PATH=/bin
@@ -118,4 +121,5 @@ if [[ -n ${TMUX_DEBUG_SANDBOX_SESSIONS-} ]]; then
 fi
 
 PATH=$path
+trap - INT
 exec "$@"

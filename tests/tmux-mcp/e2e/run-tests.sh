@@ -36,7 +36,7 @@ for name in "$@"; do
 	script=test_$name.sh
 	[[ $name != context_isolation ]] || script=../../judges/tmux-mcp.sh
 	status=0
-	"./$script" || status=$?
+	timeout --foreground --kill-after=10 600 "./$script" || status=$?
 	case $status in
 	0) ;;
 	77) skipped+=("$name") ;;

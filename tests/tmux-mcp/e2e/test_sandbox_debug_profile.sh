@@ -59,10 +59,15 @@ contains "$(in_sandbox --podman-arg --env=HOME=/nowhere "$ws" bash -c 'echo $HOM
 equal "$(https_proxy=http://user:password@proxy FTP_PROXY=x OURS=x in_sandbox "$ws" env | grep -ci -e proxy -e OURS || true)" 0
 
 # However the launcher ends, the container does.
-for end in "1 TERM" "1 INT" "1 HUP" "1 KILL"; do
-	"$SANDBOX_BASE" "$ws" bash -c 'sleep 1000; true' </dev/null 2>/dev/null &
-	sleep "${end% *}"
-	kill -s "${end#* }" $!
+for end in TERM INT HUP KILL; do
+	: >"$work/started"
+	"$SANDBOX_BASE" "$ws" sh -c 'echo started; exec sleep 1000' </dev/null 2>/dev/null >"$work/started" &
+	# The first process of a container that has no handler yet gets no signals from outside.
+	until [[ -s $work/started ]]; do
+		kill -s 0 $! || fail "the launcher has ended"
+		sleep 0.1
+	done
+	kill -s "$end" $!
 	wait $! || true # its status is that of the signal
 	until_no_container "$end"
 done
