@@ -1,4 +1,4 @@
-"""`python -m tmux_debug_mcp` is the command `tmux-debug-mcp`."""
+"""`python -m tmux_debug_mcp` runs the command `tmux-debug-mcp`."""
 
 from .command.serve import main
 

@@ -1,13 +1,13 @@
 """The audit: one record per call in JSON Lines, and on request the text that calls returned.
 
 Each record is one write(2) to a file opened for appending, so several servers can share a file. A
-record that can't be written is kept, and written before the next call: no call is made while an
-earlier one is not on record.
+record that can't be written is kept, and written before the next call: no call is made until all
+earlier ones are on record.
 
-An audit is opened only if its path leads to an audit or to nothing. A pipe would block the server,
-a symbolic link leads elsewhere, and a record appended to a file that a shell reads could be
-executed there. The directories of the path are not checked: symbolic links among them are
-followed, and the user decides who else may write to them.
+An audit is opened only if its path leads to an audit, an empty file or nothing. A pipe would block
+the server, a symbolic link leads elsewhere, and a shell could execute a record appended to a file
+that it reads. The directories of the path are not checked: symbolic links among them are followed,
+and the user decides who else may write to them.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ import orjson
 
 from .errors import StartError, ToolError
 
-# Characters of ids and names that are replaced in names of files.
+# Characters of ids and names that are replaced in file names.
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w@%.-]")
 _CAPTURE_SUFFIX = re.compile(r"-capture-(\d{3,9})\.txt")
 
-# An audit is recognised by the beginning of a record within the head of the file.
+# A file is an audit if its head contains the beginning of a record.
 _RECORD = re.compile(rb'\s*\{\s*"ts"\s*:')
 _RECORD_START = b'{"ts":'
 _HEAD_BYTES = 64 << 10
@@ -64,7 +64,7 @@ class _UnfitError(OSError):
 class AuditLog:
     """An open audit: a file for records, and a directory for texts that calls returned.
 
-    None keeps none. Both are created if need be; StartError if they can't be created or opened.
+    Either may be None. Both are created if need be; StartError if they can't be created or opened.
     """
 
     def __init__(self, path: Path | None, captures: Path | None) -> None:
@@ -128,7 +128,7 @@ class AuditLog:
     def capture(self, pane_id: str, text: str) -> str:
         """Write the text that a call returned to a new file, `<pane>-capture-NNN.txt`.
 
-        Returns the file's name, "" if none is to be kept. Raises AuditError if it can't be written.
+        Return the file's name, "" if no texts are kept. Raise AuditError if it can't be written.
         """
         if self._captures is None:
             return ""
@@ -158,12 +158,12 @@ class AuditLog:
             self._unwritten.popleft()
 
     def _write(self, record: bytes) -> None:
-        """Write a record by one write(2), or the rest of one after a partial write."""
+        """Write a record, or the rest of one after a partial write, with one write(2)."""
         data = record
         if self._partial is not None:
             size, rest = self._partial
             has_grown = os.fstat(self._fd).st_size != size
-            # If another server has appended meanwhile, the partial record stays a line of its own.
+            # If another server has appended since, the partial record stays as a separate line.
             data = b"\n" + record if has_grown else rest
         written = os.write(self._fd, data)
         self._partial = None
@@ -173,7 +173,7 @@ class AuditLog:
 
 
 def _open_directory(path: Path) -> int:
-    """Open a directory for new files, which is created if it is missing, or raise OSError."""
+    """Open a directory for new files, creating it if it is missing, or raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
@@ -187,7 +187,7 @@ def _open_directory(path: Path) -> int:
 
 
 def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
-    """Open a new file, numbered behind those that exist; return its name and its descriptor."""
+    """Open a new file, numbered after the existing ones; return its name and its descriptor."""
     prefix = _UNSAFE_IN_FILE_NAMES.sub("-", pane_id)
     suffixes = [
         _CAPTURE_SUFFIX.fullmatch(name, len(prefix))
@@ -203,7 +203,7 @@ def _new_capture(directory: int, pane_id: str) -> tuple[str, int]:
 
 
 def _open(path: Path) -> int:
-    """Open an audit for appending, which is created if it is missing, or raise OSError."""
+    """Open an audit for appending, creating it if it is missing, or raise OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = _open_audit(path, os.O_CREAT | os.O_APPEND)
     try:
@@ -229,14 +229,14 @@ def _open_audit(path: Path, flags: int = 0) -> int:
 
 
 def _end_last_line(fd: int) -> None:
-    """End the last line of a file, if a server was killed within the write of its record."""
+    """End the last line of a file, if a server was killed while writing it."""
     size = -1
     while size != os.fstat(fd).st_size:
         size = os.fstat(fd).st_size
         if not size or os.pread(fd, 1, size - 1) == b"\n":
             return
-        # Another server may be in the middle of its write. The kernel takes the same lock to
-        # write and to change a file's times, so this returns when that write is done.
+        # Another server may be in the middle of a write. The kernel takes the same lock to write
+        # and to change a file's times, so this returns once that write is done.
         os.utime(fd)
     os.write(fd, b"\n")
 
@@ -265,9 +265,9 @@ def _check_type(path: Path, status: os.stat_result) -> None:
 
 
 def _check_content(path: Path, head: bytes) -> None:
-    """Raise _UnfitError for a file that has something else than records in its head.
+    """Raise _UnfitError if something other than a record comes first in a file's head.
 
-    The short beginning of a record, left by a server that was killed within a write, is ignored.
+    The short beginning of a record, left by a server that was killed while writing, is ignored.
     """
     for line in head.split(b"\n"):
         if _RECORD.match(line) or _is_object(line):

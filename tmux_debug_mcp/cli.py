@@ -1,8 +1,8 @@
 """The command `tmux-debug-mcp`: arguments and environment in, exit statuses out.
 
-A detached server goes on when its clients have ended, until nobody has used it for a while.
-`command.starting` has forked its process and waits for what is written into a pipe: that the server
-is ready, or why it can't start. It may be killed while it waits, which ends nothing.
+A detached server keeps running after its clients end, until nobody has used it for a while.
+`command.starting` forks its process, and waits for it to write into a pipe that it is ready, or why
+it can't start. If the waiting process is killed, the server still starts.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OLDEST_TMUX = (3, 3)
 _WRONG = 2
-# What a detached server has to complain of, such as a bug of ours, or the reason why it ended.
+# The file for a detached server's complaints, such as a bug of ours, or why it ended.
 _ERRORS = "errors.log"
 
 
@@ -72,7 +72,7 @@ def run(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
     from .server import serve  # noqa: PLC0415
 
-    gc.freeze()  # what was imported stays; looking through it for garbage takes longer than a call
+    gc.freeze()  # what was imported stays; scanning it for garbage takes longer than a call
     anyio.run(serve, configuration)
     return 0
 
@@ -81,10 +81,10 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
     """Return what a server with these options and this environment serves.
 
     Raises:
-        StartError: An option has a value that can't be used, or tmux is too old.
+        StartError: An option's value can't be used, or tmux is missing or too old.
     """
     tmux, version_query = _ask_version(values["tmux"])
-    # These imports are most of the start-up time. Meanwhile tmux tells its version.
+    # These imports take most of the start-up time. Meanwhile, tmux prints its version.
     from .audit import AuditLog  # noqa: PLC0415
     from .logs.archive import Archive  # noqa: PLC0415
     from .server import Configuration  # noqa: PLC0415
@@ -112,9 +112,9 @@ def configuration_of(values: Values, environ: Mapping[str, str]) -> "Configurati
 def run_detached(
     directory: str, values: Values, ready_fd: int, starter: str, environ: Mapping[str, str]
 ) -> None:
-    """Serve until the end of the lease, at a socket in a directory that is made for it.
+    """Make the directory, and serve at a socket in it until the lease is over.
 
-    `READY`, `JOINED`, or why the server can't start, is written to `ready_fd`. `starter` is as in
+    Write `READY`, `JOINED`, or why the server can't start, to `ready_fd`. `starter` is as in
     `Server`.
     """
     import anyio  # noqa: PLC0415
@@ -123,8 +123,8 @@ def run_detached(
     from .settings import seconds_of  # noqa: PLC0415
     from .sockets.listener import claim  # noqa: PLC0415
 
-    # A command line, which has forked this process, ends at a closed pipe. A server does not: a
-    # caller may be killed before it has read its answer.
+    # The command line that forked this process ends at a closed pipe. A server must not: a caller
+    # may be killed before it reads its answer.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # Until the server is ready, its complaints go to whoever waits for it.
     os.dup2(ready_fd, 2)
@@ -141,7 +141,7 @@ def run_detached(
         return
 
     def ready() -> None:
-        """Tell so. What the server complains of from now on goes to a file that outlives it."""
+        """Say so. From now on, the server's complaints go to a file that outlives it."""
         state = configuration.settings.state_dir
         try:
             state.mkdir(0o700, parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def run_detached(
 
 
 def _tell(text: bytes) -> None:
-    """Write to whoever started a detached server, if they have not been killed."""
+    """Write to whoever started a detached server, unless they were killed."""
     with contextlib.suppress(BrokenPipeError):
         os.write(2, text)
 
@@ -187,11 +187,11 @@ def _help() -> str:
 def _check_standard_streams() -> None:
     """Check that standard input and output are open.
 
-    Streams that are closed lead to /dev/null then, so that no file of ours gets their numbers.
+    Closed streams are opened on /dev/null, so that no file of ours gets their numbers.
     """
     closed = [fd for fd in (0, 1, 2) if not os.path.exists(fd)]
     for _ in closed:
-        os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+        os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number
     if 0 in closed or 1 in closed:
         raise StartError(
             "Standard input or output is closed, and MCP needs both. Have an MCP client start it."
@@ -199,7 +199,7 @@ def _check_standard_streams() -> None:
 
 
 def _ask_version(program: str) -> tuple[str, subprocess.Popen[bytes]]:
-    """Return the absolute path of tmux, and `tmux -V`, whose answer `_check_version` reads."""
+    """Return tmux's absolute path, and a running `tmux -V`, whose answer `_check_version` reads."""
     if sys.platform != "linux":
         raise StartError(f"This runs on Linux, not on {sys.platform}.")
     found = shutil.which(program)
@@ -238,7 +238,7 @@ def _check_version(tmux: str, version_query: subprocess.Popen[bytes]) -> None:
 
 
 def is_new_enough(answer: str) -> bool:
-    """Tell whether an answer of `tmux -V` names a version that we can use."""
+    """Tell whether an answer of `tmux -V` names a version we can use."""
     number = version(answer)
     if number:
         return number >= _OLDEST_TMUX

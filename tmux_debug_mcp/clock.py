@@ -1,7 +1,7 @@
 """Time, as an argument: a clock, ways to wait, and how long an engine waits for what.
 
-An engine gets a `Clock` and hands it down. What only decides gets a time in seconds and, where it
-needs them, the `Times`. Tests give an engine other times, or a clock of their own.
+An engine gets a `Clock` and hands it down. Code that only decides gets a time in seconds and, if it
+needs them, the `Times`. Tests give an engine other times, or another clock.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import anyio
 
-# Timeout of a wait, and of each step of keys, where the call gives none.
+# Timeout of a wait, and of each step of keys, if the call gives none.
 DEFAULT_TIMEOUT_S = 30.0
 
 
@@ -21,37 +21,36 @@ DEFAULT_TIMEOUT_S = 30.0
 class Times:
     """How long an engine waits for what, in seconds."""
 
-    # Polling. Nothing polls where an event tells.
+    # Polling, only for what no event reports.
     # Poll interval for what usually takes a millisecond.
     fast_poll_s: float = 0.001
-    # Poll interval for what no event tells of, such as the end of a process.
+    # Poll interval for what no event reports, such as the end of a process.
     poll_s: float = 0.005
-    # Poll interval for what a command leaves no trace of in the log: exec, and a shell that gives
-    # the command up.
+    # Poll interval for what leaves no trace in the log: exec, and a shell that gives a command up.
     job_poll_s: float = 0.05
-    # Looks at a pane: a tenth of the time for which nothing has changed, within these limits.
+    # Interval of looks at a pane: a tenth of the time since the last change, within these limits.
     min_look_s: float = 0.002
     max_look_s: float = 0.05
 
     # What a pane is doing.
     # Minimum time between the two snapshots that show that a program awaits something.
     confirm_s: float = 0.002
-    # A pane is at rest after this long without output and without processor time.
+    # A pane is at rest after this long without output or processor time.
     quiet_s: float = 0.3
     # After this time, typed text counts as read even if that left no trace.
     typed_s: float = 0.1
-    # Output printed longer ago counts as read by tmux: that usually takes a millisecond.
+    # Older output counts as read by tmux, which usually takes a millisecond.
     printed_s: float = 0.01
     # Limit for a drain: what tmux has read is in the log within a millisecond, later on a busy
     # machine.
     drain_s: float = 1.0
 
-    # A socket that no process of a pane has had open for this long is not the pane's.
+    # A socket that isn't found open in a pane's processes for this long is not the pane's.
     settled_s: float = 1.0
 
     # A new pane.
-    # Time for a new pane to come to rest before its call returns, which then can report a program
-    # that dies at once.
+    # Time for a new pane to come to rest before its call returns, so that the call can report a
+    # program that dies at once.
     early_death_s: float = 0.05
     # Before this age, the command of a pane may be a shell that is still starting.
     young_s: float = 0.05
@@ -64,35 +63,35 @@ class Times:
     prompt_soon_s: float = 0.05
     # The same for one that is at work on a busy machine.
     coming_s: float = 0.5
-    # Time for what a shell still does when it is asked to run something, such as printing its
-    # prompt.
+    # Time for a shell that is asked to run something to finish what it is doing, such as printing
+    # its prompt.
     prompt_s: float = 1.0
     # A starting shell may work this long on its settings before its first prompt.
     starting_s: float = 10.0
-    # A starting shell that does nothing for this long asks for something.
+    # A starting shell that does nothing for this long is asking for something.
     asking_s: float = 0.5
     # How long shells wait for what follows Escape.
     escape_s: float = 0.06
-    # Time for bash to parse a command: 128 kB takes some milliseconds.
+    # Time for bash to parse a command: 128 kB takes a few milliseconds.
     parse_s: float = 1.0
 
     # Commands that a shell was given.
     # A shell starts on a line within this time, unless something holds it up.
     begin_s: float = 0.5
-    # Time for a command that another call runs to end, before a process is started in its shell.
+    # Time for another call's command to end, before a process is started in its shell.
     turn_s: float = 10.0
     # A shell reads a line at once, but its hooks before a command may take a while.
     take_s: float = 10.0
-    # Grace period after each interrupt of a command whose time is over.
+    # Grace period after each interrupt of a command that has timed out.
     interrupt_s: float = 2.0
     # The same for programs that read C-c as a key.
     key_interrupt_s: float = 0.5
-    # All output has reached the log when it has not grown for this long. That is not `quiet_s`: the
+    # All output is in the log once the log has not grown for this long. That is not `quiet_s`: the
     # command is over, and only tmux may be late.
     late_output_s: float = 0.25
-    # Limit for waiting until then, since background processes may print on.
+    # Limit for that wait, since background processes may keep printing.
     max_late_output_s: float = 1.0
-    # The end of a program is known some milliseconds after it has lost the terminal.
+    # The end of a program is known a few milliseconds after it loses the terminal.
     ending_s: float = 0.5
 
     # Waits for output.
@@ -100,45 +99,45 @@ class Times:
     flood_s: float = 0.01
     # Time for the rest of a line that matches. It follows at once, unless the line is a prompt.
     rest_of_line_s: float = 0.003
-    # A program draws its screen in several writes: time for the ones that follow the first.
+    # A program draws its screen in several writes: time for those after the first.
     drawing_s: float = 0.005
-    # Time for a shell to draw its prompt again. It has done so once it printed nothing for a while.
+    # Time for a shell to redraw its prompt. It is done once it has printed nothing for a while.
     redraw_s: float = 0.3
     redrawn_quiet_s: float = 0.02
-    # tmux passes a new size on to the terminal within 0.25 s, and only the last one of several.
+    # tmux passes a new size on to the terminal within 0.25 s, and of several only the last.
     resize_s: float = 1.0
-    # Interval of progress notifications: clients may give up a call that they hear nothing of.
+    # Interval of progress notifications: clients may give up on a call that sends none.
     progress_s: float = 5.0
-    # Shortest interval between two notifications of one screen.
+    # Shortest interval between two notifications about one screen.
     notify_s: float = 0.1
-    # Poll interval for what a person who watches a pane is told.
+    # Poll interval for updating a person who watches a pane.
     person_s: float = 1.0
     # Poll interval for a session that takes the place of one that has ended.
     successor_s: float = 0.25
-    # Interval between a failure, such as too many open files, and the next try to follow a screen.
+    # Pause after a failure, such as too many open files, before a screen is followed again.
     again_s: float = 1.0
-    # Interval between trims while a log grows. A terminal prints at most 40 MB in a second.
+    # Interval between trims while a log grows. A terminal prints at most 40 MB a second.
     trim_s: float = 0.25
 
-    # Stopping a program; results name the first.
+    # Stopping a program. Results name the first time.
     stop_s: float = 5.0
-    # A group has had the terminal for this long before it is signalled. A C-c while bash starts a
-    # program can leave the terminal with that program, and bash then sees end of input.
+    # A group is signalled only after it has had the terminal for this long. A C-c while bash starts
+    # a program can leave the terminal with that program, and bash then sees end of input.
     steady_s: float = 0.05
     # A stop signals whatever has the terminal after this long, since programs may come and go.
     unsteady_s: float = 0.5
-    # Time for a shell that has just started to come to its prompt. One that is still at work on its
-    # settings then is to be stopped itself.
+    # Time for a new shell to reach its prompt. One that is still at work on its settings then is
+    # itself stopped.
     stop_starting_s: float = 0.5
 
     # The end of a pane.
     # The end mark follows the end of the program within a millisecond, later on a busy machine.
     mark_s: float = 1.0
-    # The mark is late by this long if C-s has stopped the terminal's output.
+    # If the mark is this late, C-s may have stopped the terminal's output.
     stopped_output_s: float = 0.05
     # Grace period between the first signals of a kill and SIGKILL.
     kill_grace_s: float = 0.5
-    # Interval of SIGKILLs, for processes that others start meanwhile.
+    # Interval between SIGKILLs, for processes that others start meanwhile.
     kill_again_s: float = 0.05
     # Time for killed processes to be gone.
     kill_s: float = 2.0
@@ -146,12 +145,12 @@ class Times:
     # tmux.
     # Timeout for the first answers of tmux, which usually take 20 ms.
     tmux_start_s: float = 10.0
-    # tmux answers within milliseconds. When it does not, it may be stopped: it gets SIGCONT after
-    # this time, and again, before we give up.
+    # tmux answers within milliseconds. If it doesn't, it may be stopped: it gets SIGCONT each time
+    # this has passed, until we give up.
     wake_s: float = 3.0
-    # Timeout for the user's tmux server. Only one that is stopped or hangs does not answer at once.
+    # Timeout for the user's tmux server. It answers at once, unless it is stopped or hangs.
     answer_s: float = 10.0
-    # Time for a supervisor to end: hundreds of processes that ignore SIGTERM take some 200 ms, and
+    # Time for a supervisor to end: hundreds of processes that ignore SIGTERM take about 200 ms, and
     # clients kill a server that takes more than 500 ms.
     supervisor_end_s: float = 0.4
 
@@ -163,7 +162,7 @@ class Clock:
         self.times = times or Times()
 
     def now(self) -> float:
-        """Return the seconds since some moment, by a clock that nobody sets."""
+        """Return the seconds since some moment, by a clock that nobody can set."""
         return time.monotonic()
 
     def wall(self) -> float:
@@ -171,20 +170,20 @@ class Clock:
         return time.time()
 
     async def sleep(self, duration_s: float) -> None:
-        """Sleep; at least let other tasks run."""
+        """Sleep, or at least let other tasks run."""
         from anyio import sleep  # noqa: PLC0415  as below
 
         await sleep(duration_s)
 
     def move_on_after(self, duration_s: float) -> "AbstractContextManager[anyio.CancelScope]":
         """Return a cancel scope that leaves its block after a time."""
-        from anyio import move_on_after  # noqa: PLC0415  the help of verbs takes only the times
+        from anyio import move_on_after  # noqa: PLC0415  the help of verbs needs only the times
 
         return move_on_after(duration_s)
 
     @contextmanager
     def fail_after(self, duration_s: float) -> Iterator[None]:
-        """Leave the block after a time, and raise TimeoutError then."""
+        """Leave the block after a time, and raise TimeoutError."""
         with self.move_on_after(duration_s) as scope:
             yield
         if scope.cancelled_caught:

@@ -10,11 +10,11 @@
     │   └── MixedKeysError
     ├── LimitReachedError
     │   └── PaneLimitError
-    └── all others, AuditError of `audit` among them
+    └── all others, including AuditError of `audit`
 
 A class owns its sentence; call sites pass the facts. A sentence says what is wrong and which call
-comes next. The sentences here name the tools of `debug`; other toolsets replace them by their own.
-Classes without a sentence are raised with one. Any other exception is a bug.
+comes next. The sentences here name the tools of `debug`; other toolsets have their own. Classes
+without a sentence are raised with one. Any other exception is a bug.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ class ToolError(Exception):
     ) -> str:
         """Return its text in the words of a toolset.
 
-        Its sentences may name the call's arguments in braces, besides the error's facts.
+        The toolset's sentences may name the call's arguments in braces, besides the error's facts.
         """
         sentence = sentences.get(type(self))
         if sentence is None:
@@ -49,7 +49,7 @@ class ToolError(Exception):
 class SentenceError(ToolError):
     """The base of errors that own their sentence. Their fields are the facts, in order.
 
-    A sentence has the names of facts in braces; `{target:head}` is a value's head.
+    A sentence names facts in braces; `{target:head}` is a value's head.
     """
 
     sentence: ClassVar[str]
@@ -69,7 +69,7 @@ def _said(sentence: str, facts: Mapping[str, object]) -> str:
 
 
 def head(value: object, most: int = _MAX_SHOWN_CHARACTERS) -> str:
-    """Return the first characters of a value's text, with "…" where there are more."""
+    """Return the first characters of a value's text, with "…" if there are more."""
     text = str(value)
     return text if len(text) <= most else text[:most] + "…"
 
@@ -117,7 +117,7 @@ class LimitReachedError(ToolError):
 
 
 class PaneLimitError(SentenceError, LimitReachedError):
-    """Raised when there are 512 panes, each running or with a call that still reads its log."""
+    """Raised when there are 512 panes, each running or still being read by a call."""
 
     most: int
     sentence = (
@@ -173,7 +173,7 @@ class AmbiguousTargetError(SentenceError):
 
 
 class KillNotAllowedError(SentenceError):
-    """Raised when a kill on the user's own tmux server was not allowed."""
+    """Raised when a kill on the user's own tmux server is not allowed."""
 
     sentence = (
         "Nothing was killed: this tmux server is the user's own, and the MCP server was started "
@@ -193,7 +193,7 @@ class PaneExitedError(SentenceError):
 
 
 class PaneLostError(SentenceError):
-    """Raised when a pane has vanished from tmux without a call of ours that killed it."""
+    """Raised when a pane has vanished from tmux though no call killed it."""
 
     pane_id: str
     sentence = (
@@ -215,7 +215,7 @@ class BusyError(SentenceError):
 
 
 class KeyboardHeldError(SentenceError):
-    """Raised when something is to be typed, run or signalled in a pane that a person works in."""
+    """Raised when a call would type, run or signal in a pane that a person works in."""
 
     person: str
     pane_id: str
@@ -229,7 +229,7 @@ class HiddenInputError(SentenceError):
     """Raised when a call would type where hidden input is awaited, and only people may.
 
     Attributes:
-        how: How a person types it, behind a colon; "" where that needs no words.
+        how: How a person types it, after a colon; "" if that needs no words.
     """
 
     pane_id: str
@@ -252,7 +252,7 @@ class NotAtPromptError(SentenceError):
 
 
 class ShellNotReadyError(SentenceError):
-    """Raised when the shell in a pane does not come to its prompt in time."""
+    """Raised when the shell in a pane does not reach its prompt in time."""
 
     pane_id: str
     shell: str
@@ -275,7 +275,7 @@ class ForeignShellError(SentenceError):
 
 
 class JobNotTakenError(SentenceError):
-    """Raised when a shell does not read the line that was typed at its prompt."""
+    """Raised when a shell does not read the line typed at its prompt."""
 
     pane_id: str
     shell: str
@@ -286,7 +286,7 @@ class JobNotTakenError(SentenceError):
 
 
 class LogLostError(SentenceError):
-    """Raised when a command was run, but its output had no room in the log."""
+    """Raised when a command was run, but the log had no room for its output."""
 
     pane_id: str
     path: str
@@ -297,7 +297,7 @@ class LogLostError(SentenceError):
 
 
 class UnknownToolError(SentenceError):
-    """Raised when no tool has the called name."""
+    """Raised when the called tool does not exist."""
 
     name: str
     known: str
@@ -322,7 +322,7 @@ class TmuxGoneError(SentenceError):
 
 
 class OutOfFilesError(SentenceError):
-    """Raised when no more files can be opened, so that processes can't be looked at."""
+    """Raised when no more files can be opened, so processes can't be looked at."""
 
     sentence = (
         "Too many files are open, and the call failed, maybe halfway. Wait until other calls have "
@@ -359,7 +359,7 @@ class StorageError(SentenceError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return which known word a wrong one is nearly, "" if it is none of them."""
+    """Return the known word that a wrong one resembles most, "" if none is near."""
     import difflib  # noqa: PLC0415  only errors need it
 
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
@@ -367,7 +367,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first error of a group, such as that of a task group; else the error itself."""
+    """Return the first error of a group, such as a task group's; else the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

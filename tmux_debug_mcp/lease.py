@@ -1,4 +1,4 @@
-"""How long a detached server goes on: until nobody has used it for so long."""
+"""How long a detached server keeps running after its last use."""
 
 import contextlib
 import math
@@ -10,10 +10,10 @@ from .clock import Clock
 
 
 class Lease:
-    """Knows who uses a server, since when nobody does, and for how long that may be.
+    """Counts a server's users, and knows how long it may go unused.
 
     Attributes:
-        keep_s: Seconds that the server goes on without use; None if its client ends it.
+        keep_s: Seconds that the server may go unused; None if its client ends it.
     """
 
     def __init__(self, keep_s: float | None, clock: Clock | None = None) -> None:
@@ -25,7 +25,7 @@ class Lease:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
-        """Count a caller, or a client that is connected, for the time of the block."""
+        """Count a caller or a connected client while the block runs."""
         self._users += 1
         self._changed.set()
         try:
@@ -36,7 +36,7 @@ class Lease:
             self._changed.set()
 
     def change(self, keep_s: float) -> None:
-        """Change how long the server goes on without use."""
+        """Change how long the server may go unused."""
         self.keep_s = keep_s
         self._changed.set()
 

@@ -1,8 +1,8 @@
 """The server's options: the table of flags and variables, their parser, and the checks.
 
 A flag wins over its variable; an empty variable counts as not set. The command line, `config`,
-`doctor` and `--keep` all read options here. Light, since a process that only reaches a running
-server imports this: what a value means is in `settings`, which is imported where it is needed.
+`doctor` and `--keep` all read options here. This is light, since a process that only reaches a
+running server imports it. `settings` says what a value means, and is imported where it is needed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .settings import Settings
     from .tools.toolset import Toolset
 
-# The value of each option, by its flag; "" where it has none.
+# The value of each option, by its flag; "" if it has none.
 Values = Mapping[str, str]
 
 
@@ -32,7 +32,7 @@ class Option:
 
     Attributes:
         flag: The flag, without its dashes.
-        value: What the help calls its value; "" for a switch, which has none.
+        value: What the help calls its value; "" for a switch, which takes none.
         default: Its default, "" for none.
     """
 
@@ -105,7 +105,7 @@ _BY_FLAG: Mapping[str, Option] = {option.flag: option for option in OPTIONS}
 
 
 def value_of(flag: str, environ: Mapping[str, str]) -> str:
-    """Return what the environment says of an option, else its default, "" for none."""
+    """Return an option's value in the environment, else its default, "" for none."""
     option = _BY_FLAG[flag]
     return environ.get(option.variable) or option.default
 
@@ -116,10 +116,10 @@ def default_of(flag: str) -> str:
 
 
 def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, list[str]]:
-    """Return the values of all options, and the words that are none, such as `demo`.
+    """Return the values of all options, and the words that are not options, such as `demo`.
 
     Raises:
-        OptionError: An option has no value, or a switch has one.
+        OptionError: An option lacks its value, or a switch has one.
     """
     values = {flag: value_of(flag, environ) for flag in _BY_FLAG}
     others = []
@@ -146,7 +146,7 @@ def parse(words: Sequence[str], environ: Mapping[str, str]) -> tuple[Values, lis
 
 
 def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
-    """Return the values of all options; a word that belongs to none is an OptionError."""
+    """Return the values of all options; OptionError if a word belongs to none."""
     values, others = parse(words, environ)
     if others:
         raise unknown(others[0])
@@ -155,7 +155,7 @@ def parse_all(words: Sequence[str], environ: Mapping[str, str]) -> Values:
 
 def unknown(word: str) -> OptionError:
     """Return the error for a word that is not an option."""
-    from .errors import nearest  # noqa: PLC0415  it takes difflib
+    from .errors import nearest  # noqa: PLC0415  it needs difflib
 
     near = nearest(word.partition("=")[0], [f"--{flag}" for flag in _BY_FLAG])
     advice = f"Did you mean {near}?" if near else "tmux-debug-mcp --help lists all options."
@@ -163,10 +163,10 @@ def unknown(word: str) -> OptionError:
 
 
 def check_value(flag: str, value: str, environ: Mapping[str, str]) -> None:
-    """Check the value of one option, whatever the others are.
+    """Check one option's value, whatever the others are.
 
     Raises:
-        StartError: A server does not start with it.
+        StartError: A server can't start with it.
     """
     defaults = {option.flag: option.default for option in OPTIONS}
     # The directory that a server starts in is its client's affair.
@@ -179,7 +179,7 @@ def checked(
     """Return the settings and the toolsets that options ask for.
 
     Raises:
-        StartError: A server does not start with one of the values, or with all of them together.
+        StartError: A server can't start with one of the values, or with all of them together.
     """
     from .errors import StartError  # noqa: PLC0415  as in `_read`
 
@@ -205,7 +205,7 @@ def checked(
 
 def _read(values: Values, environ: Mapping[str, str]) -> "tuple[Settings, Sequence[Toolset[Any]]]":
     """Return the settings and the toolsets, given values that may not fit together."""
-    # These imports are most of a server's start-up time.
+    # These imports take most of a server's start-up time.
     from .settings import path_of, seconds_of, settings_of  # noqa: PLC0415
     from .tools.toolset import choose  # noqa: PLC0415
 

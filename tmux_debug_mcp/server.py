@@ -1,7 +1,6 @@
 """The server: its tools for the MCP client that started it and for callers of its socket.
 
-It serves from the first byte to an end that leaves nothing behind. The protocol is the SDK's, the
-streams are ours.
+When it ends, it leaves nothing behind. The protocol is the SDK's, the streams are ours.
 """
 
 import base64
@@ -55,7 +54,7 @@ from .streams import LAST_CALLS_S, Input, Output
 if TYPE_CHECKING:
     from .verbs.answering import Verbs
 
-# What clients show of the server to people; models don't get to see it.
+# What clients tell people about the server; models don't see it.
 TITLE = "Terminals for debugging"
 DESCRIPTION = (
     "Real terminals for debugging agents: tmux panes to start, type into, wait for, read and end."
@@ -66,10 +65,10 @@ _ICON = Path(__file__).with_name("icon.svg")
 
 _END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# Poll interval, at the end of a lease, for callers who have not said what they want.
+# Poll interval, at the end of a lease, for callers that have yet to say what they want.
 _GREETING_POLL_S = 0.01
 
-# While more than this is unread by the client, no further lines are refused.
+# While the client leaves more than this unread, no further lines are refused.
 _MAX_UNSENT_BYTES = 1 << 20
 
 
@@ -77,8 +76,7 @@ _MAX_UNSENT_BYTES = 1 << 20
 class Configuration:
     """What a server offers, and how.
 
-    Calls are recorded where there is an audit, and logs are kept after the end where there is an
-    archive.
+    With an audit, calls are recorded; with an archive, logs are kept after the end.
     """
 
     toolsets: Sequence[Toolset[Any]]
@@ -108,7 +106,7 @@ def build(toolbox: Toolbox, caller: str = "") -> Server[None]:
 
         result = await toolbox.call(params.name, params.arguments or {}, report, caller)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            # Every result says whose it is. The SDK would add the icon, too, to each of them.
+            # Every result names its server. The SDK would add the icon to each, too.
             meta = {**(result.meta or {}), types.SERVER_INFO_META_KEY: _NAME_AND_VERSION}
             return result.model_copy(update={"meta": meta})
         return result
@@ -141,7 +139,7 @@ async def serve_client(
 ) -> None:
     """Serve an MCP client until it closes its end. `fd_out` becomes non-blocking.
 
-    `end` is called then, while a last answer may still wait for the client to read it.
+    `end` is called then, even if the client has not read the last answer yet.
     """
     output = Output(fd_out)
     async with anyio.create_task_group() as tasks:
@@ -164,10 +162,10 @@ async def serve_client(
 
 
 class RunningServer:
-    """A server with its engine, its tools and its socket, without one if none could be made.
+    """A server with its engine, its tools and, if one could be made, its socket.
 
-    It goes on for `keep_s` seconds while nobody uses it; None if it ends with its client. `starter`
-    is the shell that started it, as in `sockets.servers.Server`.
+    It may go unused for `keep_s` seconds; None if it ends with its client. `starter` is the shell
+    that started it, as in `sockets.servers.Server`.
     """
 
     def __init__(
@@ -191,7 +189,7 @@ class RunningServer:
 
     @contextlib.contextmanager
     def connected(self, client: int) -> Iterator[None]:
-        """Count the MCP client with this process id as connected for the time of the block."""
+        """Count the MCP client with this process id as connected while the block runs."""
         self._clients.append(client)
         self._describe()
         try:
@@ -202,7 +200,7 @@ class RunningServer:
             self._describe()
 
     def _describe(self) -> None:
-        """Write what callers choose a server by. If that fails, they can still name the server."""
+        """Write what callers choose a server by. If that fails, the previous description stays."""
         if self._listener is None:
             return
         toolsets = self._configuration.toolsets
@@ -220,9 +218,9 @@ class RunningServer:
             )
 
     async def answer(self, caller: Caller, greeting: Greeting) -> None:
-        """Answer a caller by what it says first."""
+        """Answer what a caller says first."""
         if greeting.wish.get("want") == "panes":
-            # Looking is neither a call nor a use: a person or a completion prolongs nothing.
+            # Looking is neither a call nor a use: people and completions don't prolong the lease.
             rows = [
                 row_for_people(pane, state) | {"directory": self._engine.directory_of(pane)}
                 for pane, state in await self._engine.states()
@@ -230,7 +228,7 @@ class RunningServer:
             await caller.send({"panes": rows})
             return
         if greeting.wish.get("want") == "verb" and caller.is_in_pane:
-            # It prolongs nothing: with a loop in a pane, the server would go on forever.
+            # It doesn't prolong the lease: a loop in a pane would keep the server running forever.
             await self._verbs.answer(caller, greeting.wish)
             return
         with self.lease.used():
@@ -245,7 +243,7 @@ class RunningServer:
                     self.end()
 
     async def _keep(self, caller: Caller, greeting: Greeting) -> None:
-        """Answer `start`: change how long a detached server goes on, if the caller says so."""
+        """Answer `start`: change the lease of a detached server, if the caller asks for it."""
         keep = greeting.wish.get("keep")
         is_changed = False
         if keep and self.lease.keep_s is not None:
@@ -261,7 +259,7 @@ class RunningServer:
 
     @functools.cached_property
     def _verbs(self) -> "Verbs":
-        """What answers verbs; it is made for the first one."""
+        """What answers verbs, made for the first one."""
         from .verbs.answering import Verbs  # noqa: PLC0415  tools/list need not wait for these
 
         debug = self.toolbox
@@ -281,18 +279,18 @@ class RunningServer:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cancel_when_gone, caller, tasks.cancel_scope)
                 await serve_client(self.toolbox, fd_in, fd_out, caller=program_of(client))
-                # The client learns of the end by its streams, and the caller by this.
+                # The client learns of the end from its streams, and the caller from this.
                 greeting.close()
                 await caller.send({"exit": 0})
                 tasks.cancel_scope.cancel()
 
     def end(self) -> NoReturn:
-        """End everything at once, and this process."""
+        """End everything at once, including this process."""
         for number in _END_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         status = 1
         try:
-            # First, so that callers from now on find that there is no server.
+            # First, so that later callers find no server.
             if self._listener:
                 self._listener.close()
             self._engine.close()
@@ -328,14 +326,14 @@ async def serve_detached(
 ) -> None:
     """Serve callers of a socket until nobody has used it for `keep_s`, then end the process.
 
-    `ready` is called when callers are served.
+    Call `ready` once callers are served.
     """
     _prepare(configuration.settings)
     async with _running(configuration, listener, keep_s, starter) as server:
         ready()
         await server.lease.wait_until_over()
         while not listener.withdraw():
-            await anyio.sleep(_GREETING_POLL_S)  # somebody is about to say what it wants
+            await anyio.sleep(_GREETING_POLL_S)  # a caller is about to say what it wants
             await server.lease.wait_until_over()
 
 
@@ -346,15 +344,15 @@ async def _running(
     keep_s: float | None = None,
     starter: str = "",
 ) -> AsyncIterator[RunningServer]:
-    """Run a server for the time of the block, and end this process then, or at a signal.
+    """Run a server while the block runs; then, or at a signal, end this process.
 
-    The exit status is 0. It is 1 after an exception, of the block or of a task without which the
-    server can't go on; its traceback is printed.
+    The exit status is 0, or 1 after an exception of the block or of a task that the server can't do
+    without. The exception's traceback is printed.
     """
     settings = configuration.settings
     if listener:
         settings = replace(settings, socket_dir=listener.directory)
-        with contextlib.suppress(OSError):  # panes go without it
+        with contextlib.suppress(OSError):  # panes do without it
             settings = replace(settings, programs_dir=add_program(listener.directory))
     try:
         async with open_engine(settings, configuration.archive) as engine:

@@ -16,14 +16,14 @@ from tmux_debug_mcp.errors import StartError
 from tmux_debug_mcp.linux import limits
 from tmux_debug_mcp.vt.sizes import MAX_COLUMNS, MAX_ROWS, SESSION_COLUMNS, SESSION_ROWS, size_of
 
-# The size of the terminal that the server was started in is not that of a pane, and the server that
-# the shell was told to call there is not the pane's own.
+# A pane's size is not that of the terminal where the server was started, and the pane's server is
+# not the one that the shell there was told to call.
 _NEVER_INHERITED = ("COLUMNS", "LINES", "TMUX_DEBUG_SERVER")
 LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _OFF = ("", "0", "false", "no", "off")
 _ON = ("1", "true", "yes", "on")
 _SESSION_SIZE = f"{SESSION_COLUMNS}x{SESSION_ROWS}"
-# Who types where hidden input is awaited.
+# Who may type where hidden input is awaited.
 _ANYONE = "anyone"
 _PERSON = "person"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -43,7 +43,7 @@ class Settings:
         state_dir: Where files that outlive the server go, such as recordings.
         runtime_dir: The user's directory for sockets, $XDG_RUNTIME_DIR; "" when there is none.
         socket_dir: The directory with the server's own socket; "" when there is none.
-        programs_dir: A directory to put on the PATH of panes, behind all else; "" for none.
+        programs_dir: A directory to put last on the PATH of panes; "" for none.
         open_files: The soft limit of open files for programs in panes, as `ulimit -n` prints it.
         size: Columns and rows of a session of the toolset `terminal`.
         socket: The socket of the user's own tmux server, for the toolsets `tmux` and `tabs`;
@@ -112,9 +112,9 @@ def pane_environment(
 ) -> dict[str, str]:
     """Return the environment that panes inherit.
 
-    LC_CTYPE is set where no locale is: clients start servers without one, and then programs print
-    escapes instead of letters. `dropped` has the names of variables to leave out, and patterns as
-    of fnmatch.
+    LC_CTYPE is set if no locale is: clients start servers without one, and programs then print
+    escapes instead of letters. `dropped` contains names of variables to leave out, and fnmatch
+    patterns.
     """
     patterns = [*_NEVER_INHERITED, *(pattern.strip() for pattern in dropped)]
     env = {
@@ -129,7 +129,7 @@ def pane_environment(
 
 
 def pane_environment_of(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of panes that the options ask for."""
+    """Return the pane environment that the options ask for."""
     added = _variables(values["env"])
     env = pane_environment(environ, values["drop-env"].split(","), added)
     given = values["shell"]
@@ -167,7 +167,7 @@ def _socket(given: str, environ: Mapping[str, str]) -> str:
         return ""
     if "/" in given:
         return os.path.abspath(os.path.expanduser(given))
-    temporary = environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108  as tmux itself has it
+    temporary = environ.get("TMUX_TMPDIR") or "/tmp"  # noqa: S108  as in tmux itself
     by_name = os.path.join(temporary, f"tmux-{os.getuid()}", given)
     if given != "default":
         raise StartError(
@@ -218,9 +218,9 @@ def _working_directory(given: str) -> Path:
 
 
 def duration_s(text: str) -> float | None:
-    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`; None if it is none.
+    """Return the seconds of a time such as `90s`, `60m`, `2h` or `1d`; None if it isn't one.
 
-    At most that is 30 days.
+    Neither zero nor more than 30 days is one.
     """
     found = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
     seconds = int(found[1]) * _UNITS_S[found[2]] if found else 0

@@ -1,7 +1,7 @@
 """The streams of an MCP client: lines in, lines out. No client can delay our end.
 
-Neither one that stops reading, nor one that is gone, nor one that sends signals instead of closing
-its end. The SDK reads and writes these as if they were files.
+That holds for one that stops reading, is gone, or sends signals instead of closing its end. The SDK
+reads and writes these streams as if they were files.
 """
 
 import os
@@ -13,7 +13,7 @@ import anyio.lowlevel
 
 from .wire import EDGE_BYTES, MAX_LINE_BYTES, RefusedError, read_message
 
-# After the end of input: time for calls at work to answer, and for their answers to be read.
+# After the end of input: time for running calls to answer, and for the client to read answers.
 LAST_CALLS_S = 0.1
 # The SDK passes a message on within fewer turns of the event loop.
 _TURNS = 50
@@ -26,8 +26,8 @@ Answer = Callable[[str], Awaitable[None]]
 class Input:
     """The lines of a client as an async iterator of messages.
 
-    After the end of input it waits a moment for the calls at work, until it `is_idle`. A line that
-    was refused is answered; that waits while the client reads nothing.
+    After the end of input, it waits a moment for running calls, until `is_idle`. It answers each
+    refused line, and waits to do so while the client reads nothing.
     """
 
     def __init__(self, fd: int, is_idle: Callable[[], bool], answer: Answer) -> None:
@@ -48,7 +48,7 @@ class Input:
             if message is not None:
                 yield message
         with anyio.move_on_after(LAST_CALLS_S):
-            # Also until the SDK holds no message that it has not passed on.
+            # Also until the SDK has passed on all messages.
             turns = 0
             while turns < _TURNS:
                 if self._is_idle():
@@ -59,9 +59,9 @@ class Input:
                     await anyio.sleep(_POLL_S)
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield lines without their line feeds, the last one too if it has none.
+        """Yield lines without their line feeds, including a last one that has none.
 
-        A line that is too long loses its middle. The request's id may be in what is left.
+        A line that is too long loses its middle. The rest may contain the request's id.
         """
         line = bytearray()
         while data := await self._read():
@@ -100,15 +100,15 @@ class Output:
 
     @property
     def is_sending(self) -> bool:
-        """Whether a flush is at work, which will send what is put now too."""
+        """Whether a flush is running, which will also send what is written now."""
         return self._sending.locked()
 
     async def write(self, text: str) -> None:
-        """Put text into the buffer; the SDK calls `flush` then."""
+        """Add text to the buffer; the SDK then calls `flush`."""
         self._unsent += text.encode()
 
     async def drain(self, max_bytes: int = 0) -> None:
-        """Wait until the buffer has no more than so many bytes."""
+        """Wait until the buffer contains at most so many bytes."""
         while len(self._unsent) > max_bytes:
             await anyio.sleep(_POLL_S)
 

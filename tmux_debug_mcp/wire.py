@@ -14,12 +14,12 @@ from pydantic_core import from_json  # the SDK's own parser, so that its limits 
 # 1 MiB of keys, each byte escaped as six, and room for the rest of the message.
 MAX_LINE_BYTES = 8 << 20
 
-# Parsing a message holds the event loop for about 2 us per value. A short line has few values.
+# Parsing a message blocks the event loop for about 2 us per value. Short lines have few values.
 _MAX_VALUES = 20_000
 _SHORT_LINE_BYTES = 64 << 10
 
 # JSON parsers refuse a whole message for one `\ud800` without its other half, so the client would
-# get no answer. Half pairs are replaced by NUL, which the check of arguments refuses with a
+# get no answer. Half pairs are replaced with NUL, which the check of arguments refuses with a
 # sentence. Replacing takes time, so both the message and the number of half pairs are limited.
 _MAX_MENDED_BYTES = 1 << 20
 _MAX_HALF_PAIRS = 1000
@@ -38,8 +38,8 @@ _WITHOUT_HALF_PAIR = re.compile(
 _STRING = rb'"(?:[^"\\]++|(?:\\.)++)*+'
 _VALUE = re.compile(_STRING + rb'"?|[\[{,]')
 
-# The id of a message that can't be parsed is found when all members before it, or all behind it,
-# have simple values. A request has one member with another value: `params`.
+# The id of a message that can't be parsed is found if all members before it, or all after it, have
+# simple values. A request has one member with another value: `params`.
 EDGE_BYTES = 1024
 _ID = rb'"id"\s*:\s*(-?\d+|' + _STRING + rb'")\s*'
 _SIMPLE_MEMBER = _STRING + rb'"\s*:\s*(?:' + _STRING + rb'"|[-+.\w]+)\s*'
@@ -50,7 +50,7 @@ _ID_AT_END = re.compile(rb",\s*" + _ID + rb"(?:,\s*" + _SIMPLE_MEMBER + rb")*\}\
 class RefusedError(Exception):
     """Raised for a line that is answered with a JSON-RPC error and goes no further.
 
-    The sentence says what is wrong, and what to send instead. The request's id is None if it has
+    The sentence says what is wrong, and what to send instead. The request's id is None if there is
     none or it can't be read.
     """
 
@@ -69,7 +69,7 @@ class RefusedError(Exception):
 def read_message(line: bytes) -> str | None:
     """Return the text of a message for the SDK, None for a blank line.
 
-    A byte order mark is dropped, and half surrogate pairs are replaced by NUL.
+    A byte order mark is dropped, and half surrogate pairs are replaced with NUL.
 
     Raises:
         RefusedError: The line is not a request, notification or response.
@@ -106,8 +106,8 @@ def _has_too_many_values(line: bytes) -> bool:
 
 
 def _mended(line: bytes) -> tuple[bytes, Any]:
-    """Return a line that the parser refused with its half pairs replaced, and its value."""
-    # The standard library's parser, which has other limits, tells whether the line is JSON at all.
+    """Return a line that the parser refused, with half pairs replaced, and its value."""
+    # The standard library's parser, which has other limits, says whether the line is JSON at all.
     try:
         meant = json.loads(line.decode())
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def _beyond_limits(line: bytes) -> RefusedError:
 
 
 def _without_half_pairs(line: bytes) -> bytes:
-    """Return a line with NUL in the place of its first 1,000 half surrogate pairs."""
+    """Return a line with NUL for each half surrogate pair; unchanged if there are 1,000 or more."""
     pieces: list[bytes] = []
     start = 0
     while len(pieces) < _MAX_HALF_PAIRS:
@@ -153,7 +153,7 @@ def _without_half_pairs(line: bytes) -> bytes:
 
 
 def _id_at_an_edge(line: bytes) -> str | int | None:
-    """Return the id of a request that is not parsed, None if it is not at the start or the end."""
+    """Return the id of an unparsed request, None if it is not at the start or the end."""
     found = _ID_AT_START.match(line[:EDGE_BYTES]) or _ID_AT_END.search(line[-EDGE_BYTES:])
     if found is None:
         return None

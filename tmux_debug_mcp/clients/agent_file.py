@@ -1,6 +1,6 @@
 """A subagent of Claude Code: a Markdown file with YAML in front, which starts the server itself.
 
-The main session then has one line of it in its context, and no tools.
+The main session's context then contains one line about it, and no tools.
 """
 
 import pathlib
@@ -13,17 +13,17 @@ from .formats import BOM, FormatError, Path
 from .merging import server_options_of
 
 _FENCE = "---"
-# lib/mcp/tmux has the same for Nix.
+# Nix has its own copy of this in lib/mcp/tmux.
 _DESCRIPTION = "Debugs a running program in terminals. Tell it the symptom and how to start it."
 _TOOLS = "Bash, Read, Grep, Glob"
-# The first names tools of the toolset debug.
+# The first prompt names tools of the toolset debug.
 _PROMPT, _PROMPT_OF_OTHERS = (
     pathlib.Path(__file__).with_name(name) for name in ("subagent.md", "subagent-other.md")
 )
 
 
 def with_prompt(text: str, before: object, after: object) -> str:
-    """Return a file with the prompt for its new entry, unless a person has changed the old one."""
+    """Return a file with the prompt for its new entry, unless a person changed the old prompt."""
     own = _prompt_for(before)
     return text.removesuffix(own) + _prompt_for(after) if text.endswith(own) else text
 
@@ -37,7 +37,7 @@ def load(text: str) -> object:
 def put(text: str, path: Path, value: object) -> Iterator[str]:
     """Yield texts with this value at a path in the YAML in front.
 
-    An empty text becomes a subagent that is called like its server, which the value starts.
+    An empty text becomes a subagent with the name of its server, which the value starts.
     """
     if not text.strip() and isinstance(value, dict):
         name = path[-1]
@@ -56,12 +56,12 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
 
 
 def remove(text: str, path: Path) -> Iterator[str]:  # noqa: ARG001
-    """Yield what a file of ours is without its server: nothing."""
+    """Yield an empty text: a file of ours is nothing without its server."""
     yield ""
 
 
 def _prompt_for(entry: object) -> str:
-    """Return the prompt for the toolsets that the options in an entry choose."""
+    """Return the prompt for the toolsets that an entry's options choose."""
     try:
         toolsets = parse(server_options_of(entry) or [], {})[0]["toolsets"]
     except OptionError:  # the entry was made by hand

@@ -1,4 +1,4 @@
-"""The verb `config`: shows what makes a client start the server, or puts it into its file."""
+"""The verb `config`: shows the entry that makes a client start the server, or writes it."""
 
 import argparse
 import re
@@ -71,10 +71,10 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run it, and return its exit status.
+    """Run the verb and return its exit status.
 
     Raises:
-        CommandError: It can't be done. The client's file is as it was.
+        CommandError: It can't be done. The client's file is unchanged.
     """
     index = words.index("--") if "--" in words else len(words)
     options = words[index + 1 :] if index < len(words) else None
@@ -92,12 +92,12 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         _print(_NIX_LINES)
     else:
         _Setup(arguments, options, environ).run()
-    sys.stdout.flush()  # `tmux-debug` ends without it
+    sys.stdout.flush()  # `tmux-debug` exits without flushing
     return 0
 
 
 class _Setup:
-    """A client that gets the server, or loses it. Without options, an entry keeps its own."""
+    """A client that gets or loses the server. Without options, an entry keeps its own."""
 
     def __init__(
         self, arguments: argparse.Namespace, options: list[str] | None, environ: Mapping[str, str]
@@ -197,7 +197,7 @@ class _Setup:
         if entry is None:
             _print(f"{self._path} has no '{self._arguments.name}'. Nothing is changed.")
             return
-        if self._scope == _SUBAGENT:  # of which all is ours
+        if self._scope == _SUBAGENT:  # the whole file is ours
             merging.options_of(entry)
             after = None
         else:
@@ -221,7 +221,7 @@ class _Setup:
 
     def _own_line(self, program: programs.Program) -> str:
         given = self._arguments
-        # A launcher such as uvx knows the server by name, which has the verb, too.
+        # A launcher such as uvx knows only the server's program, which has this verb, too.
         is_launched = len(program.words) > 1
         this = programs.as_typed(sys.argv[0], self._environ)
         words = [*(program.words if is_launched else (this,)), "config", given.client]

@@ -1,7 +1,7 @@
 """Reads a client's file, and replaces it in one step, with a backup in our own directory.
 
-A symbolic link stays one: what it leads to is replaced. Mode and owner stay, too. A project may be
-somebody else's: what is read there is a file of the project, and backups are never written there.
+A symbolic link stays one, and its target is replaced. Mode and owner stay, too. A project may be
+somebody else's: only files inside it are read, and backups are never written there.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from tmux_debug_mcp.linux.files import open_file
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
 
-# `~/.claude.json` also has the history of the client.
+# `~/.claude.json` also contains the client's history.
 _MAX_MIB = 32
 _MAX_DIFF_CHARACTERS = 200
 
@@ -27,7 +27,7 @@ _MAX_DIFF_CHARACTERS = 200
 class File:
     """A client's file, as it was read. Text and status are None if there is no such file.
 
-    The client looks for it at `path`. It is there, or where a symbolic link leads: at `target`.
+    The client looks for it at `path`; `target` is the same without symbolic links.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class File:
 
 
 def read(path: Path, project: Path | None = None) -> File:
-    """Return the file at a path, which must not lead out of the project, if one is given.
+    """Return the file at a path, which must not lead out of the project, if given.
 
     Raises:
         CommandError: It can't be read, is outside the project, too large, or not UTF-8.
@@ -61,7 +61,7 @@ def read(path: Path, project: Path | None = None) -> File:
 
 
 def read_data(target: Path) -> tuple[bytes, os.stat_result]:
-    """Return what a regular file has, and its status.
+    """Return the content and status of a regular file.
 
     Raises:
         OSError: It can't be read, or is too large.
@@ -74,9 +74,9 @@ def read_data(target: Path) -> tuple[bytes, os.stat_result]:
 
 
 def write(file: File, text: str, directory: Path) -> Path | None:
-    """Replace a file by this text, and return the path of the backup, None if it was not there.
+    """Replace a file's text, and return the path of the backup; None if there was no file.
 
-    Readers see the old file or the new one. The directory has the backups of all files.
+    Readers see the old file or the new one. The directory holds the backups of all files.
 
     Raises:
         CommandError: It can't be written, or has changed since it was read.
@@ -103,7 +103,7 @@ def write(file: File, text: str, directory: Path) -> Path | None:
 def delete(file: File, directory: Path | None) -> Path | None:
     """Delete a file and the link to it, and return the path of the backup.
 
-    The directory has the backups of all files; with None, there is no backup.
+    The directory holds the backups of all files; with None, there is no backup.
 
     Raises:
         CommandError: It can't be deleted, or has changed since it was read.
@@ -130,7 +130,7 @@ def diff(path: Path, before: str, after: str) -> str:
 
 @contextlib.contextmanager
 def _backed_up(file: File, directory: Path | None) -> Iterator[Path | None]:
-    """Keep what a file has in a new file, which is removed if the change fails."""
+    """Back up a file, and remove the backup if the block fails."""
     if file.status and not file.status.st_mode & stat.S_IWUSR:
         raise _refusal(file, "it is read-only")
     backup = None
@@ -155,7 +155,7 @@ def _refusal(file: File, reason: str | None) -> CommandError:
 
 
 def _create_backup(path: Path, data: bytes, directory: Path) -> Path:
-    """Return a new file with this data, below the directory by its own path, with the time."""
+    """Return a new file with this data, below the directory, named after a path and the time."""
     stamp = f"{os.path.abspath(path).lstrip('/')}.{time.strftime('%Y%m%dT%H%M%S')}"
     (directory / stamp).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number in range(1000):
@@ -167,7 +167,7 @@ def _create_backup(path: Path, data: bytes, directory: Path) -> Path:
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file, of which nothing is left if that fails."""
+    """Write a new file, and remove it if that fails."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(fd, "wb") as stream:
@@ -180,7 +180,7 @@ def _create(path: Path, data: bytes, mode: int) -> None:
 
 
 def _check_unchanged(file: File) -> None:
-    """Raise `CommandError` if somebody has written the file since it was read."""
+    """Raise `CommandError` if the file has changed since it was read."""
     now = read(file.path)
     if now.text != file.text or now.target != file.target:
         raise CommandError(f"{file.path} has just been changed by another program. Try again.")

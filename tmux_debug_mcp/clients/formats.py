@@ -1,6 +1,6 @@
 """What the languages of clients' files have in common.
 
-A language proposes texts, the best first, and `merging` takes the first that has lost nothing.
+A language proposes texts, the best first, and `merging` takes the first that loses nothing.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ class FormatError(Exception):
     """Raised when a text can't be read, or can't be changed without losing something.
 
     The reason is a predicate: "has no value here". Line and column, in characters, count from 1;
-    they are 0 where the place is not known.
+    they are 0 if the place is not known.
     """
 
     def __init__(self, reason: str, line: int = 0, column: int = 0) -> None:
@@ -26,7 +26,7 @@ class FormatError(Exception):
         self.column = column
 
     def __str__(self) -> str:
-        """Return the reason, with the place behind it."""
+        """Return the reason, followed by the place."""
         place = f" (line {self.line}, column {self.column})" if self.line else ""
         return f"{self.reason}{place}"
 
@@ -38,17 +38,17 @@ class Format(Protocol):
     """
 
     def load(self, text: str) -> object:
-        """Return the value of a text, {} of an empty one."""
+        """Return the value of a text, {} for an empty one."""
 
     def put(self, text: str, path: Path, value: object) -> Iterator[str]:
-        """Yield texts that may have a value at a path. Objects on the way are made."""
+        """Yield candidates with a value at a path, and with the objects that lead there."""
 
     def remove(self, text: str, path: Path) -> Iterator[str]:
-        """Yield texts that may be without what is at a path, and without what is empty then."""
+        """Yield candidates without the value at a path, and without what is then empty."""
 
 
 def nested(path: Path, value: object) -> Any:  # noqa: ANN401
-    """Return objects in each other that have a value at a path."""
+    """Return nested objects with a value at a path."""
     for key in reversed(path):
         value = {key: value}
     return value

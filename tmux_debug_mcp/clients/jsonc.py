@@ -1,9 +1,9 @@
 """JSON with comments and trailing commas: puts and removes members by splicing the text.
 
 All other bytes stay as they are: comments, order, indentation, the style of commas and newlines.
-What `put` has added to an object, `remove` takes away to the byte. Of members with the same key the
-last one counts, as in JSON.parse. Python's own reader gets the text with blanks in place of what is
-not JSON, so that all is where it was.
+What `put` added to an object, `remove` takes out, to the byte. Of members with the same key, the
+last one counts, as in JSON.parse. Python's own reader gets the text with blanks for what isn't
+JSON, so that offsets stay.
 """
 
 import json
@@ -20,7 +20,7 @@ _STRING = r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"'
 _COMMENT = r"//[^\r\n]*|/\*.*?\*/"
 _COMMENTS = re.compile(_COMMENT, re.DOTALL)
 _COMMENTS_OF_LINE = re.compile(rf"(?:[ \t]*({_COMMENT}))*", re.DOTALL)
-# The group of each is what JSON does not have.
+# The group in each matches what JSON lacks.
 _COMMENT_OR_STRING = re.compile(rf"{_STRING}|({_COMMENT})", re.DOTALL)
 _COMMA_OR_STRING = re.compile(rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])", re.DOTALL)
 
@@ -29,7 +29,7 @@ _COMMA_OR_STRING = re.compile(rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])", re.DOTA
 class Member:
     """A member of an object: its key, and the offsets of its parts, in characters.
 
-    `end` is behind the value; `comma` is that of the comma behind it, -1 if there is none.
+    `end` is just after the value; `comma` is that of the comma after it, -1 if there is none.
     """
 
     key: str
@@ -49,15 +49,15 @@ class Object:
 
 
 def load(text: str) -> object:
-    """Return the value of a text, {} of an empty one."""
+    """Return the value of a text, {} for an empty one."""
     try:
         return _DECODER.decode(text)
-    except (ValueError, RecursionError):  # it has comments, say, or is wrong
+    except (ValueError, RecursionError):  # it contains comments, say, or is wrong
         return Document(text).root
 
 
 def put(text: str, path: Path, value: object) -> Iterator[str]:
-    """Yield the text with this value at a path. What is on the way must be an object."""
+    """Yield the text with this value at a path. Every value on the way must be an object."""
     document = Document(text)
     if document.is_empty:
         end_of_line = newline(text)
@@ -82,10 +82,10 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
 
 
 def remove(text: str, path: Path) -> Iterator[str]:
-    """Yield the text without the member at a path, which is there.
+    """Yield the text without the member at a path, which must exist.
 
-    Objects on the way that are empty then go with it in the first text, but for those with
-    comments. They stay in the second: without one, an earlier member of its key would count.
+    In the first text, objects on the way go with it if they are then empty, even of comments. In
+    the second they stay: without one, an earlier member with its key would count.
     """
     document = Document(text)
     start = document.start
@@ -103,7 +103,7 @@ def remove(text: str, path: Path) -> Iterator[str]:
 
 
 class Document:
-    """A text, perhaps with a byte order mark, and what is where in it.
+    """A text, perhaps with a byte order mark, and the places of its parts.
 
     `root` is its value, {} if it has none, and `start` is where that begins.
 
@@ -126,7 +126,7 @@ class Document:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has nothing but space and comments."""
+        """Whether it contains nothing but space and comments."""
         return self.start == len(self._text)
 
     @property
@@ -162,8 +162,8 @@ class Document:
     def with_member(self, object_: Object, key: str, value: object) -> str:
         """Return the text with a new member at the end of an object.
 
-        It goes behind the comments on the line of the last member, or behind all comments of an
-        object that has no members.
+        It goes after the comments on the line of the last member, or after all comments of an
+        object without members.
         """
         text = self._text
         end_of_line, unit = newline(text), self.unit
@@ -227,13 +227,13 @@ class Document:
         return before + after
 
     def is_alone(self, object_: Object, member: Member) -> bool:
-        """Tell whether a member is all that its object has."""
+        """Return whether an object contains only this member, and no comments around it."""
         before = self._comments(object_.start + 1, member.start)
         behind = self._comments(member.end, object_.closing)
         return len(object_.members) == 1 and not before and not behind
 
     def _separator(self, members: list[Member]) -> str:
-        """Return the space between two members of an object, as the last one has it before."""
+        """Return the space before a new member, like that before the last one."""
         text, last = self._text, members[-1]
         space = text[len(text[: last.start].rstrip(_SPACE)) : last.start]
         if "\n" in space:
@@ -243,11 +243,11 @@ class Document:
         return " " if text[last.value - 1] in _SPACE else ""
 
     def _comments(self, start: int, end: int) -> list[re.Match[str]]:
-        """Return the comments in a piece that has only space, commas and comments."""
+        """Return the comments in a piece that contains only space, commas and comments."""
         return [*_COMMENTS.finditer(self._text, start, end)]
 
     def _skip(self, position: int) -> int:
-        """Return where what is not a space begins."""
+        """Return the position of the next character that is not space."""
         length = len(self._bare)
         while position < length and self._bare[position] in _SPACE:
             position += 1
@@ -267,13 +267,13 @@ def _dumped(value: object, indent: str, unit: str, end_of_line: str) -> str:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Return a text with blanks in place of what the group of a pattern has. Lines stay."""
+    """Return a text with blanks for what the group of a pattern matches. Lines stay."""
     return pattern.sub(
         lambda found: re.sub(r"[^\r\n]", " ", found[0]) if found[1] else found[0], text
     )
 
 
-def _refuse(word: str) -> NoReturn:  # NaN and Infinity, which Python takes for JSON
+def _refuse(word: str) -> NoReturn:  # NaN and Infinity, which Python accepts
     raise FormatError(f"is not JSON: {word}")
 
 
@@ -292,6 +292,6 @@ def _quoted(text: str) -> str:
 
 
 def _indent_at(text: str, position: int) -> str:
-    """Return the space at the beginning of the line of a position."""
+    """Return the space at the beginning of a position's line."""
     line = text[text.rfind("\n", 0, position) + 1 : position].removeprefix(BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]

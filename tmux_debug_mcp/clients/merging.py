@@ -1,8 +1,8 @@
-"""What becomes of a client's file: our entry put into its text, brought up to date, or removed.
+"""Puts our entry into the text of a client's file, brings it up to date, or removes it.
 
-Each result is read again, and must be the old value with our entry and without anything else.
-What can't be read, or can't be changed without losing something, is a FormatError; an entry of
-somebody else that has our name is a CommandError.
+Each result is read again, and may differ from the old value only in our entry. A text that can't be
+read, or can't be changed without losing something, is a FormatError; somebody else's entry with our
+name is a CommandError.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from .formats import Format, FormatError, Path
 from .programs import split, words_of
 
 Entry = dict[str, object]
-# Of an entry of ours, these are set anew. Others are the person's.
+# We set these keys of our entry anew. Other keys are the person's.
 _COMMAND_KEYS = ("command", "cmd", "args")
 
 
@@ -32,11 +32,11 @@ class Slot:
     shape: Callable[[list[str]], Entry]
 
     def only(self, words: list[str]) -> str:
-        """Return a file that has nothing but the entry that starts a command."""
+        """Return a file that contains only the entry that starts a command."""
         return next(self.format.put("", self.path, self.shape(words)))
 
     def entry(self, text: str) -> object:
-        """Return what is at the place of our entry, None if nothing is."""
+        """Return what is in the place of our entry; None if nothing is, "null" for a null."""
         value = self.format.load(text)
         if not isinstance(value, dict):
             raise FormatError("is not an object with settings", 1, 1)
@@ -55,9 +55,9 @@ class Slot:
 
 
 def merged(text: str, slot: Slot, program: list[str], options: list[str] | None) -> str:
-    """Return the text with our entry, "" being that of a file that is not there.
+    """Return the text with our entry; the text of a missing file is "".
 
-    Without options (None), the entry keeps those that it has.
+    Without options (None), the entry keeps its own.
     """
     existing = slot.entry(text)
     if existing is None:
@@ -75,10 +75,10 @@ def merged(text: str, slot: Slot, program: list[str], options: list[str] | None)
 
 
 def removed(text: str, slot: Slot) -> str | None:
-    """Return the text without our entry, None for a text that has nothing else.
+    """Return the text without our entry, None for a text that contains nothing else.
 
-    Objects that have nothing but our entry go with it. JSON may have a key several times: ours are
-    removed up to one of somebody else.
+    Objects that contain only our entry go with it. JSON may repeat a key: ours are removed, from
+    the last one backwards, up to somebody else's.
     """
     existing = slot.entry(text)
     if existing is None:
@@ -109,8 +109,8 @@ def server_options_of(entry: object) -> list[str] | None:
 
 
 def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None = None) -> str:
-    """Return the first changed text that has all else, and this entry if one is given."""
-    with contextlib.suppress(RecursionError):  # for what is nested too deep to be compared
+    """Return the first changed text that keeps everything else, and has this entry if given."""
+    with contextlib.suppress(RecursionError):  # if values are nested too deep to compare
         rest = _without(slot.format.load(before), slot.path)
         for after in texts:
             if after == before:
@@ -123,9 +123,9 @@ def _changed(before: str, texts: Iterable[str], slot: Slot, entry: Entry | None 
 
 
 def _without(value: Any, path: Path) -> Any:  # noqa: ANN401
-    """Return a value without what is at a path and objects that are then empty; None for nothing.
+    """Return a value without what is at a path and objects then empty; None if nothing is left.
 
-    What is not on the path is not copied: a file may be large.
+    It copies only what is on the path: a file may be large.
     """
     if not path or not value:
         return None

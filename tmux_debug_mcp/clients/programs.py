@@ -1,4 +1,4 @@
-"""The command that a client is given: the server, as it is installed."""
+"""The command that a client gets: the server, as it is installed."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def words_of(entry: object) -> list[str]:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]] | None:
-    """Return what starts the server in a command, and the server's arguments; None for another."""
+    """Return what starts the server in a command, and its arguments; None if nothing does."""
     for index, word in enumerate(words):
         if os.path.basename(word) == NAME or word == MODULE:
             return words[: index + 1], words[index + 1 :]
@@ -46,18 +46,18 @@ def split(words: list[str]) -> tuple[list[str], list[str]] | None:
 
 
 def is_direct(start: list[str]) -> bool:
-    """Tell whether what starts the server, as from `split`, is the server, and no launcher."""
+    """Return whether a start of the server, as from `split`, needs no launcher."""
     by_python = os.path.basename(start[0]).startswith("python") and start[1:] == ["-m", MODULE]
     return len(start) == 1 or by_python
 
 
 def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Program:
-    """Return the command of the server that is installed beside the program that runs.
+    """Return the command of the server installed beside this program, or else on PATH.
 
-    `started_as` is how that was called, and `interpreter` its Python.
+    `started_as` is how this program was called, and `interpreter` its Python.
 
     Raises:
-        CommandError: No server is beside it, nor on PATH.
+        CommandError: The server is in neither place.
     """
     search = environ.get("PATH")
     caller = started_as if "/" in started_as else shutil.which(started_as, path=search) or ""
@@ -74,7 +74,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
         return Program(launcher, note)
     if not found.startswith("/nix/store/"):
         return Program((found,))
-    # A link that a profile of Nix has on the PATH stays when the package is updated.
+    # A Nix profile's link on PATH stays when the package is updated.
     for directory in (search or "").split(":"):
         link = os.path.join(directory, NAME)
         is_link = os.path.isabs(link) and not link.startswith("/nix/store/")
@@ -85,7 +85,7 @@ def find(started_as: str, interpreter: str, environ: Mapping[str, str]) -> Progr
 
 
 def as_typed(started_as: str, environ: Mapping[str, str]) -> str:
-    """Return what a person types to start this program again: its name where PATH has it."""
+    """Return what a person types to start this program again: its name if PATH leads to it."""
     name = os.path.basename(started_as)
     if not name.startswith(_VERBS):  # such as python -m
         return _VERBS
@@ -106,7 +106,7 @@ def given(command: str, environ: Mapping[str, str]) -> Program:
 
 
 def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command for a program in a cache of uv or pipx, () for one that is installed."""
+    """Return the command for a program in a cache of uv or pipx, () for an installed one."""
     cache = environ.get("UV_CACHE_DIR", "")
     in_uv = bool(cache) and program.startswith(f"{os.path.abspath(cache)}/")
     if in_uv or re.search(r"/\.cache/uv/|/archive-v[0-9]+/", program):
@@ -120,7 +120,7 @@ def _launcher(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _source() -> str:
-    """Return where this package was installed from, "" for an index. Source: PEP 610."""
+    """Return where this package came from, "" for an index. Source: PEP 610."""
     try:
         text = metadata.distribution(NAME).read_text("direct_url.json")
     except metadata.PackageNotFoundError:

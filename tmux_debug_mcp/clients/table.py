@@ -1,4 +1,4 @@
-"""The clients: where each has its servers, and how it writes one down.
+"""The clients: where each keeps its servers, and what an entry looks like.
 
 Sources: the clients' own documentation, as of November 2026.
 """
@@ -15,7 +15,7 @@ from .merging import Entry
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """The directories of a person, according to the environment, and that of the project."""
+    """A person's directories, according to the environment, and that of the project."""
 
     environ: Mapping[str, str]
     project: Path
@@ -32,7 +32,7 @@ class Homes:
         return Path(given) if os.path.isabs(given) else self.home / ".config"
 
     def of(self, variable: str, default: str) -> Path:
-        """Return the directory that a variable names, or else this one in the home directory."""
+        """Return the directory that a variable names, or the default one in the home directory."""
         given = self.environ.get(variable, "")
         return Path(os.path.abspath(given)) if given else self.home / default
 
@@ -46,7 +46,7 @@ class Homes:
 class Source:
     """A file in which a client looks for servers, and the keys that lead to them there.
 
-    The file may be missing. One of the project may be somebody else's.
+    The file may be missing. A project's file may be somebody else's.
     """
 
     path: Path
@@ -75,7 +75,7 @@ def _goose(name: str, words: list[str]) -> Entry:
         "description": "Terminals for debugging, over tmux",
         "cmd": words[0],
         "args": words[1:],
-        "timeout": 300,  # seconds for a call, as by default
+        "timeout": 300,  # seconds for a call: goose's default
     }
 
 
@@ -88,9 +88,9 @@ class Client:
         program: The name of its program.
         places: Where its file is, by scope. The first scope is the default.
         format: The language of its files.
-        key: The key of the object that has its servers.
+        key: The key of the object that contains its servers.
         shape: Returns the entry of a server of this name that starts a command.
-        others: Returns what it reads beside the files of its places.
+        others: Returns what it reads besides the files in `places`.
     """
 
     title: str
@@ -102,7 +102,7 @@ class Client:
     others: Callable[[Homes], list[Source]] = lambda _: []
 
     def sources(self, homes: Homes) -> list[Source]:
-        """Return all that it reads, the user's own first, each file once for the same keys."""
+        """Return everything that it reads, the user's own first, without duplicates."""
         found = [
             Source(place(homes), self.format, (self.key,), scope == "project")
             for scope, place in self.places.items()
@@ -124,7 +124,7 @@ def _others_of_claude(homes: Homes) -> list[Source]:
 
 
 def _others_of_opencode(homes: Homes) -> list[Source]:
-    # It reads these beside those with comments.
+    # It reads these besides those with comments.
     return [
         Source(homes.config / "opencode/opencode.json", jsonc, ("mcp",)),
         Source(homes.project / "opencode.json", jsonc, ("mcp",), is_of_project=True),
@@ -132,19 +132,19 @@ def _others_of_opencode(homes: Homes) -> list[Source]:
 
 
 def _in_opencode(directory: Path) -> Path:
-    """Return the file that OpenCode reads last of those that are there."""
+    """Return the existing file that OpenCode reads last; without comments if there is none."""
     with_comments = directory / "opencode.jsonc"
     return with_comments if with_comments.exists() else directory / "opencode.json"
 
 
 CLAUDE_CODE = "claude-code"
 
-# Most have JSON with `mcpServers`.
+# Most use JSON with `mcpServers`.
 CLIENTS = {
     CLAUDE_CODE: Client(
         "Claude Code",
         "claude",
-        # The scopes subagent and command are not of this table.
+        # The scopes subagent and command are not in this table.
         {"user": _claude_user, "project": lambda homes: homes.project / ".mcp.json"},
         others=_others_of_claude,
     ),

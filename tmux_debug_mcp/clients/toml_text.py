@@ -1,7 +1,7 @@
-"""TOML: appends a table, changes its keys and removes it, and leaves all else as it is.
+"""TOML: appends a table, changes its keys and removes it, and leaves the rest as it is.
 
-A table is appended and removed as lines, because a library that removes one takes the comments
-behind it, too. Where lines can't do it, as in `mcp_servers = { … }`, tomlkit does.
+We append and remove a table as lines, because a library that removes one also takes the comments
+after it. Where lines won't do, as in `mcp_servers = { … }`, tomlkit does it.
 """
 
 import re
@@ -51,7 +51,7 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
 def remove(text: str, path: Path) -> Iterator[str]:
     """Yield texts without the table or the key at a path.
 
-    Tables on the way go with it if they are empty then, but for one that has a header of its own.
+    Tables on the way go with it if they are then empty; the first text keeps those with a header.
     """
     yield _without_lines(text, path)
     yield from _by_library(text, path)
@@ -69,7 +69,7 @@ def _without_lines(text: str, path: Path) -> str:
         lines = table.splitlines(keepends=True)
         if own.match(table.removeprefix(BOM)):
             end = len(lines)
-            # Comments at the end of a table may belong to what is behind it.
+            # Comments at the end of a table may belong to what follows it.
             while end > 1 and _BLANK_OR_COMMENT.match(lines[end - 1]):
                 end -= 1
             lines = lines[end:]
@@ -97,5 +97,5 @@ def _by_library(text: str, path: Path, value: object = None) -> Iterator[str]:
                     break
         changed = tomlkit.dumps(document)
     except (TOMLKitError, TypeError, KeyError, AttributeError):
-        return  # it can't do it either
+        return  # tomlkit can't do it either
     yield bom + changed

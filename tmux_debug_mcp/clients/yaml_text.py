@@ -18,12 +18,12 @@ from .formats import BOM, FormatError, Path, nested, newline
 
 _UNIT = 2
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./ ()-]*[A-Za-z0-9_./)]")
-# What YAML 1.1 and 1.2 take for something else than a text.
+# Words that YAML 1.1 or 1.2 takes for something other than text.
 _WORDS = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
 
 
 def load(text: str) -> object:
-    """Return the value of a text, {} of an empty one. Several documents are an error."""
+    """Return the value of a text, {} for an empty one. Several documents are an error."""
     try:
         value = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
@@ -39,8 +39,8 @@ def load(text: str) -> object:
 def put(text: str, path: Path, value: object) -> Iterator[str]:
     """Yield texts with this value at a path.
 
-    An entry goes before all others of its mapping, or to the end of the text: where a mapping ends,
-    and which comments are still its own, is not in the YAML.
+    An entry goes before all others of its mapping, or to the end of the text: YAML doesn't say
+    where a mapping ends, and which comments still belong to it.
     """
     chain = _chain(text, path)
     missing = path[len(chain) :]
@@ -69,7 +69,7 @@ def put(text: str, path: Path, value: object) -> Iterator[str]:
 def remove(text: str, path: Path) -> Iterator[str]:
     """Yield texts without the entry at a path: as lines, and from a mapping in flow style.
 
-    A mapping on the way goes with it if it is empty then, but for one with comments.
+    A mapping on the way goes with it if it is then empty, unless a comment precedes the entry.
     """
     chain = _chain(text, path)
     level = len(path) - 1
@@ -94,7 +94,7 @@ def _compose(text: str) -> Node | None:
 
 
 def _chain(text: str, path: Path) -> list[tuple[Node, Node]]:
-    """Return key and value of each entry on a path, as far as there are any.
+    """Return key and value of each entry on a path, as far as it exists.
 
     An item of a sequence is its own key.
     """
@@ -135,7 +135,7 @@ def _scalar(value: object) -> str:
 
 
 def _flow(value: object) -> str:
-    """Return a value as JSON, which is YAML but for some characters.
+    """Return a value as JSON, which is YAML except for some characters.
 
     Source: YAML 1.2.2, 5.7, escaped characters.
     """
@@ -144,7 +144,7 @@ def _flow(value: object) -> str:
 
 
 def _is_alone(text: str, key: Node, value: Node, first: Node) -> bool:
-    """Tell whether an entry's mapping has only one entry, whose key this is, and no comment."""
+    """Return whether a mapping contains only the entry with this key, and no comment before it."""
     between = text[_end(key) : first.start_mark.index]
     return len(value.value) == 1 and not between.strip(": \t\r\n{")
 

@@ -31,7 +31,7 @@ def write(fd: int, text: object) -> None:
     """Write a text as UTF-8, whatever the locale is.
 
     Raises:
-        CommandError: Standard output can't be written. A text for standard error is lost then.
+        CommandError: Standard output can't be written. If standard error can't, the text is lost.
     """
     data = str(text).encode()
     try:

@@ -1,7 +1,7 @@
-"""`dev`: one development server of a directory, which people and agents share.
+"""`dev`: one development server for a directory, which people and agents share.
 
-It is a pane of the detached server of the directory. Whoever comes first starts it; for all others,
-it is there.
+It is a pane of the detached server of the directory. Whoever comes first starts it; all others find
+it running.
 """
 
 import fcntl
@@ -31,11 +31,11 @@ from .starting import connect, directory_for
 
 _NAME = "dev"
 _LOCK = "dev.lock"
-# Servers take some seconds to start, and few print all the time.
+# Servers take a few seconds to start, and few print all the time.
 _REST_S = "10"
-# The last lines that whoever comes later is shown.
+# How many last lines those who come later see.
 _LINES = "10"
-# The exit status of what has ended otherwise, as of a wait.
+# The exit status of what has ended otherwise, as for a wait.
 _ENDED = 1
 _LOCK_POLL_S = 0.05
 
@@ -61,9 +61,9 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
     given = parser_of(VERBS["dev"]).parse_args(words)
     command = given.command[0] if len(given.command) == 1 else shlex.join(given.command)
     name, port = given.name, ["--port", str(given.port)] if given.port else []
-    # What runs in a pane has a terminal, and nobody at it.
+    # What runs in a pane has a terminal, but nobody sits at it.
     is_person = os.isatty(0) and os.isatty(1) and processes.TAG not in environ
-    # Whoever is at the terminal sees it there. A port is waited for when others may come.
+    # A person sees it in the terminal. The wait for a port comes later, without the lock.
     soon = ["-q", "--timeout", "0"] if is_person or port else ["--timeout", _REST_S]
     cwd = directory()
     server_directory = _reach(name, environ, cwd)
@@ -105,7 +105,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         return status
     if not is_new:
         write(2, f"'{name}' runs already; nothing was started.\n")
-    if not _runs(path, name):  # it has ended before anybody could see it
+    if not _runs(path, name):  # it ended before anybody could see it
         ask("capture", name, "--lines", _LINES)
         return _ENDED
     return ask("attach", "--write", name)
@@ -114,8 +114,8 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 def _reach(name: str, environ: Mapping[str, str], cwd: str) -> str:
     """Return the directory of the server that is named, or of the detached one of this directory.
 
-    It is started if need be. That of an agent does not count, even if this is the agent's shell: it
-    ends with the agent.
+    The latter is started if need be. An agent's server does not count, even in the agent's shell:
+    it ends with the agent.
     """
     runtime, wanted = environ.get("XDG_RUNTIME_DIR", ""), environ.get("TMUX_DEBUG_SERVER", "")
     nobodys = Surroundings(wanted, 0, cwd, runtime)
@@ -146,9 +146,9 @@ def _runs(path: str, name: str) -> bool:
 
 @contextmanager
 def _alone(server_directory: str, runs: Callable[[], bool]) -> Iterator[None]:
-    """Let nobody else start a development server at the server of this directory meanwhile.
+    """Let nobody else start a development server at this server while the block runs.
 
-    Nobody waits for somebody who still watches how the one that `runs` comes up.
+    Once one `runs`, nobody waits for whoever still watches it come up.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     path = f"{server_directory}/{_LOCK}"

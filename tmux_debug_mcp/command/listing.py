@@ -1,4 +1,4 @@
-"""`ps`: the servers of this user and their panes, once or as a board that is live."""
+"""`ps`: the servers of this user and their panes, once or as a live board."""
 
 import os
 import time
@@ -20,7 +20,7 @@ from .caller import flags, write
 
 _REDRAW_S = 1.0
 _HOME = "\x1b[H"
-_LINE = "\x1b[K{}\r\n"  # in the place of what was there
+_LINE = "\x1b[K{}\r\n"  # over what was there
 _ERASE_BELOW = "\x1b[J"
 _NO_WRAP = "\x1b[?7l{}\x1b[?7h"
 _BRIGHT = "\x1b[7m{}\x1b[m"
@@ -29,7 +29,7 @@ _HIDDEN_INPUT = "hidden input"
 
 
 def ps(words: list[str], environ: Mapping[str, str]) -> int:
-    """List the servers with their panes, or the names of one's panes."""
+    """List the servers with their panes, or the names of one server's panes."""
     given = flags("ps", words, {"--follow", "--names"})
     caller = surroundings(environ)
     if "--names" in given:
@@ -51,21 +51,21 @@ def in_a_line(pane: Mapping[str, object]) -> str:
 
 
 def terminal_size(fd: int) -> tuple[int, int]:
-    """Return the columns and rows of a terminal; those of most where it does not know them."""
+    """Return the columns and rows of a terminal, 80 and 24 if it does not know them."""
     columns, rows = os.get_terminal_size(fd)
     return columns or 80, rows or 24
 
 
 def cut_off(line: str, columns: int) -> str:
-    """Return a line for a terminal of so many columns, which it does not wrap."""
+    """Return a line that a terminal of so many columns does not wrap."""
     shown = line if len(line) <= columns else f"{line[: columns - 1]}…"
     return _NO_WRAP.format(shown)  # some characters take two columns
 
 
 def _follow(caller: Surroundings) -> None:
-    """List them again and again, until C-c. In a terminal, what asks for a secret rings its bell.
+    """List them again and again, until C-c. A terminal's bell rings when a secret is asked for.
 
-    A terminal shows as much of it as it has room for.
+    A terminal shows as much as it has room for.
     """
     is_terminal = os.isatty(1)
     asking: set[str] = set()
@@ -82,9 +82,9 @@ def _follow(caller: Surroundings) -> None:
 
 def _board(lines: list[tuple[str, bool]]) -> str:
     columns, rows = terminal_size(1)
-    room = max(2, rows - 1)  # the cursor is behind them
+    room = max(2, rows - 1)  # the cursor is below them
     if len(lines) > room:
-        # What asks is not left out, nor its pane.
+        # What asks comes first, with its pane.
         first = sorted(lines, key=lambda one: not one[1])[: room - 1]
         lines = [*first, (f"… and {len(lines) - len(first)} lines more", False)]
     shown = []
@@ -97,7 +97,7 @@ def _board(lines: list[tuple[str, bool]]) -> str:
 def _lines(caller: Surroundings) -> Iterator[tuple[str, bool]]:
     """Yield the servers with their panes, a line each, and whether a secret is wanted there.
 
-    The server that verbs reach from here is the first, and its line says why.
+    The server that verbs reach from here comes first, and its line says why.
     """
     servers = running(caller.runtime)
     if not servers:

@@ -22,9 +22,9 @@ from .starting import DEFAULT_KEEP, connect
 
 
 def start(words: list[str], environ: Mapping[str, str]) -> int:
-    """Start a detached server, or change how long one goes on that runs already.
+    """Start a detached server, or change the lease of one that runs already.
 
-    With `--export`, standard output has a line for `eval` that names the server, and nothing else.
+    With `--export`, standard output gets only a line for `eval` that names the server.
     """
     is_export = "--export" in words
     try:
@@ -58,7 +58,7 @@ def start(words: list[str], environ: Mapping[str, str]) -> int:
 
 
 def _of_directory(environ: Mapping[str, str]) -> list[Server]:
-    """Return the detached servers of this version that serve the current directory, and live."""
+    """Return the living detached servers of this version that serve the current directory."""
     caller = surroundings(environ)
     return [
         server
@@ -86,7 +86,7 @@ def _reach(
 
 
 def stop(words: list[str], environ: Mapping[str, str]) -> int:
-    """End a server, which must be named if an MCP client ends it."""
+    """End a server. It must be named if it ends with an MCP client."""
     flags("stop", words)
     caller = surroundings(environ)
     try:
@@ -123,7 +123,7 @@ def demo(words: list[str], environ: Mapping[str, str]) -> int:
 
 def completion(words: list[str], _environ: Mapping[str, str]) -> int:
     """Print a script for tab completion."""
-    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  it takes all parsers
+    from tmux_debug_mcp.verbs import help as texts  # noqa: PLC0415  it needs all parsers
     from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
 
     arguments = parser_of(VERBS["completion"]).parse_args(words)

@@ -1,4 +1,4 @@
-"""`tmux-debug`: finds the server, passes a verb on to it, and prints what it answers."""
+"""`tmux-debug`: finds the server, passes a verb on to it, and prints the answer."""
 
 import _signal  # `signal` imports enum
 import os
@@ -26,15 +26,15 @@ _REFUSED = 125
 _HELP = ("-h", "--help", "help")
 _QUIET = {"-q", "--quiet"}
 _SIGNALS = (_signal.SIGINT, _signal.SIGTERM)
-# What starts a server where there is none.
+# Verbs that start a server if there is none.
 _STARTING = ("create", "run")
-# What goes on when these are interrupted is told.
+# Verbs that say what keeps running when they are interrupted.
 _WAITING = (*_STARTING, "wait")
 
 
 def main() -> None:
     """Run the command and exit."""
-    # As programs in C: a closed pipe and C-c end the process, and with it the connection.
+    # As in C programs, a closed pipe or C-c ends the process, and with it the connection.
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     try:
@@ -42,19 +42,19 @@ def main() -> None:
     except CommandError as error:
         from tmux_debug_mcp.vt.printable import visible  # noqa: PLC0415  only errors need it
 
-        # It may name words, paths and directories of servers.
+        # It may contain words, paths and servers' directories.
         shown = visible(str(error), keep="\n")
         write(2, f"tmux-debug: {shown}\n")
         status = _REFUSED
-    # Everything is written. Taking the interpreter down would take longer than the verb.
+    # Everything is written. Shutting the interpreter down would take longer than the verb.
     os._exit(status)
 
 
 def run(words: list[str]) -> int:
-    """Run a command line and return its exit status; CommandError where it can't be done."""
+    """Run a command line and return its exit status; CommandError if it can't be done."""
     wanted, words = _server_option(words)
     try:
-        "".join(words).encode()  # UTF-8 is all that JSON and terminals have
+        "".join(words).encode()  # JSON and terminals take only UTF-8
     except UnicodeEncodeError:
         raise CommandError("The arguments are not UTF-8. Give UTF-8.") from None
     before_command = words[: words.index("--")] if "--" in words else words
@@ -100,7 +100,7 @@ def call(connection: Connection, words: list[str], cwd: str) -> int:
 def answered(connection: Connection) -> int | None:
     """Print what the server says, and do what it asks; return the exit status, None if it ends.
 
-    Where standard output and standard error are the same, the latter begins on a new line.
+    If standard output and standard error are the same, the latter begins on a new line.
     """
     is_within_line = False
     for message in connection.messages():
@@ -123,9 +123,9 @@ def answered(connection: Connection) -> int | None:
 
 
 def _hang_up_at_signals(connection: Connection) -> list[int]:
-    """Hang up at C-c and SIGTERM, upon which the server says where the command goes on.
+    """Hang up at C-c and SIGTERM; the server then says where the command keeps running.
 
-    A second signal ends this process at once. Returns the signals that have come.
+    The same signal again ends this process at once. Return the signals received.
     """
     received: list[int] = []
 
@@ -140,7 +140,7 @@ def _hang_up_at_signals(connection: Connection) -> list[int]:
 
 
 def _show_help(words: list[str]) -> int:
-    """Print the help that is asked for; return the exit status, which is wrong without words."""
+    """Print the requested help; return the exit status, that of an error without words."""
     from tmux_debug_mcp.verbs.help import overview  # noqa: PLC0415  calls don't need it
     from tmux_debug_mcp.verbs.parsing import parser_of  # noqa: PLC0415
 
@@ -175,12 +175,12 @@ def _run_here(verb: Verb, words: list[str], wanted: str) -> int:
         if not isinstance(error, StartError):
             raise
         raise CommandError(str(error)) from error
-    sys.stdout.flush()  # this process ends without it
+    sys.stdout.flush()  # `os._exit` won't
     return int(status)
 
 
 def _reach(wanted: str, words: list[str]) -> Connection:
-    """Return a connection to the server that is meant; some verbs start one where there is none."""
+    """Return a connection to the server that is meant; some verbs start one if there is none."""
     caller = surroundings({**os.environ, "TMUX_DEBUG_SERVER": wanted})
 
     def has_pane(server: Server) -> bool:
@@ -190,7 +190,7 @@ def _reach(wanted: str, words: list[str]) -> Connection:
         server, reason = meant(running(caller.runtime), caller, has_pane)
         connection = Connection(server.socket)
     except (NoServerError, WhichServerError, ServerGoneError):
-        # The only one that was found may have been killed.
+        # The only one found may have been killed.
         living = [server for server in running(caller.runtime) if is_held(server.directory)]
         try:
             server, reason = meant(living, caller, has_pane)
@@ -213,7 +213,7 @@ def _reach(wanted: str, words: list[str]) -> Connection:
 
 def _panes_named(words: list[str]) -> list[str]:
     """Return the panes that a command line names, to choose the server by; none if it is wrong."""
-    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  it takes argparse
+    from tmux_debug_mcp.verbs.parsing import (  # noqa: PLC0415  it needs argparse
         HelpWanted,
         UsageError,
         parse,
@@ -249,7 +249,7 @@ def _makes_pane(words: list[str]) -> bool:
 
 
 def _server_option(words: list[str]) -> tuple[str, list[str]]:
-    """Return the server that `--server` or the environment names, and the words behind it."""
+    """Return the server that `--server` or the environment names, and the words after it."""
     if words == ["--server"]:
         raise CommandError("--server needs the process id of a server. tmux-debug ps lists them.")
     if words[:1] == ["--server"]:

@@ -16,7 +16,7 @@ from .caller import write
 from .listing import cut_off, in_a_line, terminal_size
 
 _INTERRUPTED = 130
-# The exit statuses of tmux, as `tmux.conf` has them.
+# The exit statuses of tmux, as `tmux.conf` sets them.
 _LEFT = 3
 _SWITCHED = 4
 # Much more than a terminal takes, so that the server can say how long a line is.
@@ -24,7 +24,7 @@ _MAX_PIPED_BYTES = 1 << 20
 
 
 def name() -> str:
-    """Return who this is, as the agent and the record are told."""
+    """Return who this is, for the agent and the record."""
     user = user_name()
     try:
         return f"{user} at {os.ttyname(0)}"
@@ -46,7 +46,7 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
         else:
             connection.send({"secret": _ask(str(message["ask"]))})
     except KeyboardInterrupt:
-        write(2, "\n")  # behind what was asked
+        write(2, "\n")  # after the question
         return _INTERRUPTED
     return None
 
@@ -54,8 +54,8 @@ def answer(connection: Connection, message: Mapping[str, object]) -> int | None:
 def _attach(connection: Connection, argv: object) -> int | None:
     """Show the pane until the person leaves, or takes the keyboard or gives it back.
 
-    The end of this process ends their session. tmux draws on the terminal that is its standard
-    input; to standard output it would say, in its words, why it has ended.
+    When this process ends, so does their session. tmux draws on the terminal at its standard input;
+    on standard output it would only say, in its words, why it has ended.
     """
     if not (isinstance(argv, list) and os.isatty(0) and os.isatty(1)):
         raise CommandError("attach needs a terminal. Call it in one.")
@@ -83,7 +83,7 @@ def _choose(panes: object) -> str:
         chosen = _line("Which one? ")
         numbered = {str(number): row for number, row in enumerate(rows, 1)}
         named = {row[key]: row for key in ("name", "id") for row in rows}
-        # A number is one, whatever panes are called.
+        # Numbers win over names.
         if row := numbered.get(chosen) or named.get(chosen):
             return str(row["id"])
         shown = visible(chosen)
@@ -91,7 +91,7 @@ def _choose(panes: object) -> str:
 
 
 def _line(prompt: str) -> str:
-    """Return a line that is typed in the terminal, without spaces around it."""
+    """Return a line typed in the terminal, without spaces around it."""
     _interrupts()
     write(2, prompt)
     line = sys.stdin.buffer.readline()
@@ -101,12 +101,12 @@ def _line(prompt: str) -> str:
 
 
 def _interrupts() -> None:
-    """Have C-c raise an exception, so that the terminal's echo is turned on again."""
+    """Have C-c raise an exception, so that the terminal's echo is turned back on."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _ask(prompt: str) -> str:
-    """Return a secret: typed without echo, or all that is piped, without a final line feed."""
+    """Return a secret: typed without echo, or piped, without its final line feed."""
     if os.isatty(0):
         _interrupts()
         return getpass.getpass(prompt)

@@ -1,7 +1,7 @@
 """`tmux-debug-mcp`: serves MCP itself, or with `--keep` through a detached server.
 
 The detached server gets this process's standard input and output, so that nothing has to be copied.
-This process stays until one of the two is done.
+This process stays until the client or the server is done.
 """
 
 import os
@@ -19,14 +19,14 @@ from .starting import connect
 def main() -> None:
     """Run the command and exit."""
     words = sys.argv[1:]
-    # The verbs that newcomers look for here, but for the demo, which `cli` runs.
+    # The verbs that newcomers look for here, except the demo, which `cli` runs.
     looking = [verb.name for verb in SECTIONS[LOOKING] if verb.name != "demo"]
     if words and words[0] in looking:
         tmux_debug.main()
     try:
         values, others = parse(words, os.environ)
     except OptionError:
-        pass  # which `cli` says
+        pass  # `cli` reports it
     else:
         if not others and os.isatty(0):
             write(2, _greeting())
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _greeting() -> str:
-    """Return what somebody should know who has started a server in a terminal."""
+    """Return what to tell somebody who has started a server in a terminal."""
     import shlex  # noqa: PLC0415  no client needs it
 
     from tmux_debug_mcp.clients import programs  # noqa: PLC0415  no client needs it

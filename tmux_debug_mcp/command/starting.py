@@ -29,7 +29,7 @@ _MAX_ANSWER_BYTES = 1 << 16
 def directory_for(values: Values, runtime: str) -> str:
     """Return the directory of the detached server for the current directory and these options.
 
-    `--keep` does not make another server. `runtime` is $XDG_RUNTIME_DIR, "" if it is not set.
+    `--keep` makes no difference. `runtime` is $XDG_RUNTIME_DIR, "" if it is not set.
     """
     options = [f"{flag}={value}" for flag, value in values.items() if flag != "keep"]
     configuration = [__version__, __file__, sys.prefix, os.getcwd(), *options]
@@ -45,7 +45,7 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
 
     Raises:
         CommandError: It can't start.
-        ServerGoneError: It has ended again.
+        ServerGoneError: It has already ended.
     """
     directory = directory_for(values, environ.get("XDG_RUNTIME_DIR", ""))
     socket = f"{directory}/{SOCKET}"
@@ -57,9 +57,9 @@ def connect(values: Values, environ: Mapping[str, str]) -> tuple[Connection, boo
 
 
 def _start(directory: str, values: Values) -> bool:
-    """Start a detached server; return False if another one was faster. One listens then."""
+    """Start a detached server; return False if another was faster. Either way, one listens."""
     parent = os.getppid()
-    # Process 1 adopts whoever has lost its shell, and is the ancestor of all.
+    # Process 1 adopts whoever lost its shell, and is everyone's ancestor.
     starter = identity(parent) if parent > 1 else ""
     answer_fd, ready_fd = os.pipe()
     child = os.fork()
@@ -93,7 +93,7 @@ def _leave(ready_fd: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    # A client that waits for the end of its own files must not wait for us.
+    # A client that waits until its files are closed must not wait for us.
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
         if fd not in (0, 1, 2, ready_fd):

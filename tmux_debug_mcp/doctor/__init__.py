@@ -1,4 +1,4 @@
-"""Findings about this machine: what the server needs here, and what to do where it is missing.
+"""Findings about this machine: what the server needs here, and what to do if it is missing.
 
 Looking changes nothing, and starts no model.
 """

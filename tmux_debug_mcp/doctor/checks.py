@@ -1,4 +1,4 @@
-"""All checks, made at the same time, and what they need around them."""
+"""All checks, run at the same time, and their surroundings."""
 
 import contextlib
 import tempfile
@@ -15,7 +15,7 @@ from .clients import clients
 from .finding import Check, Finding, findings_of
 from .probe import Surroundings, end_children
 
-# Of the time, what is left to end what was started.
+# The part of the time that is kept for ending what was started.
 _ENDING_PART = 0.15
 
 
@@ -52,7 +52,7 @@ def look(tmux: str, environ: Mapping[str, str], timeout_s: float) -> list[Findin
 
 
 def _directory(runtime: str) -> AbstractContextManager[str | None]:
-    """Return a private directory for what is tried, None where none can be made."""
+    """Return a private directory for trials, None if none can be made."""
     for base in supervisor.runtime_directories(runtime):
         with contextlib.suppress(OSError):
             return tempfile.TemporaryDirectory(

@@ -1,6 +1,6 @@
 """Clients: whether each has our server, and whether the command in its configuration works.
 
-A command is started only if it is ours and nothing else: no launcher that would install something,
+We start a command only if it is ours and nothing else: no launcher, which would install something,
 and from a project's file only a program that this user has anyway. It gets neither the options nor
 the directories of the configuration.
 """
@@ -39,7 +39,7 @@ class Entry:
     """A server of ours in a client's configuration.
 
     `client` is the client's program, and `name` what the server is called there. There is at least
-    one word. `env` has the variables that the client adds.
+    one word. `env` holds the variables that the client adds.
     """
 
     client: str
@@ -55,7 +55,7 @@ class Entry:
 
 
 def clients(here: Surroundings) -> list[Finding]:
-    """Return what is found about each client, in the order of their programs."""
+    """Return the findings about each client, in the order of their programs."""
     entries, found = read(here.environ)
     if not entries and not found:
         return [ok("clients", "none found on PATH, and no configuration of one")]
@@ -83,7 +83,7 @@ def clients(here: Surroundings) -> list[Finding]:
 
 
 def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
-    """Return our servers in clients' files, and findings about files, and clients without any."""
+    """Return our servers in clients' files, and findings about files and clients without any."""
     homes = Homes(environ, Path.cwd())
     entries: list[Entry] = []
     found = []
@@ -107,14 +107,14 @@ def read(environ: Mapping[str, str]) -> tuple[list[Entry], list[Finding]]:
 
 
 def _entries(client: str, source: Source) -> Iterator[Entry]:
-    """Yield our servers in a file, if it is there. `read` makes findings of its errors."""
+    """Yield our servers in a file, if it exists. `read` turns errors into findings."""
     if not os.path.isfile(source.path):
         return
     text, _ = read_data(Path(os.path.realpath(source.path)))
     servers = source.format.load(text.decode())
     for key in source.keys:
         servers = servers.get(key) if isinstance(servers, dict) else None
-    # A subagent of Claude Code has a list of tables.
+    # A subagent of Claude Code contains a list of tables.
     for table in servers if isinstance(servers, list) else [servers]:
         for name, facts in table.items() if isinstance(table, dict) else ():
             entry = _entry(client, source, str(name), facts)
@@ -126,7 +126,7 @@ def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None: 
     if not isinstance(facts, dict):
         return None
     command = facts.get("command")
-    if isinstance(command, dict):  # as Zed had it
+    if isinstance(command, dict):  # as in older files of Zed
         facts = {**facts, **command, "command": [command.get("path")]}
     words = programs.words_of(facts)
     is_ours = name == _NAME or any(ours in word for word in words for ours in _OURS)
@@ -142,7 +142,7 @@ def _entry(client: str, source: Source, name: str, facts: Any) -> Entry | None: 
 
 
 def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
-    """Return what is found about an entry without starting it, or how to start it."""
+    """Return a finding about an entry without starting it, or how to start it."""
     name, named = entry.client, entry.words[0]
     if not entry.is_enabled:
         return ok(name, f"{entry} is disabled there")
@@ -165,7 +165,7 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
         reason, advice = fault
         return problem(name, f"{entry}: {reason}", advice)
     is_relative = "/" in named and not os.path.isabs(named)
-    # What this user starts as ours without the project. Not what links lead to: an interpreter is
+    # What this user starts as ours without the project. Links are not resolved: an interpreter is
     # the same file in every virtual environment.
     trusted = (sys.executable, beside, shutil.which(programs.NAME, path=own_path))
     if (is_of_project or is_relative) and program not in trusted:
@@ -176,7 +176,7 @@ def _judged(entry: Entry, environ: Mapping[str, str]) -> Finding | Command:
 def _tried(
     command: Command, entries: Sequence[Entry], environ: Mapping[str, str], directory: str
 ) -> list[Finding]:
-    """Start a command, and return what came of it, for each entry that has it."""
+    """Start a command, and return the finding for each entry that has it."""
     words, added = command
     try:
         answers = ask(words, environment({**environ, **dict(added)}, directory), directory)

@@ -26,7 +26,7 @@ _MAX_SOCKET_BYTES = 107
 
 
 def runtime_variable(environ: Mapping[str, str]) -> list[Finding]:
-    """Return what is wrong with $XDG_RUNTIME_DIR; nothing where it is used or not set."""
+    """Return what is wrong with $XDG_RUNTIME_DIR; nothing if it is used or not set."""
     path = environ.get(_RUNTIME, "")
     if not path or path == str(supervisor.runtime_directories(path)[0]):
         return []
@@ -77,7 +77,7 @@ def private_directory(environ: Mapping[str, str]) -> list[Finding]:
 
 
 def _refusal(directory: Path) -> str:
-    """Return why nothing can be made in a directory, as a predicate; "" if it can."""
+    """Return why we can't use a directory, as a predicate; "" if we can."""
     if not directory.is_dir():
         return "is not a directory"
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -93,7 +93,7 @@ def _refusal(directory: Path) -> str:
 def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
     """Return whether logs of earlier panes have a place, and how much is kept of them.
 
-    It is in the directory for our state, unless the environment names another.
+    They are in our state directory, unless the environment names another.
     """
     name = "kept logs"
     given = _path(environ.get("TMUX_DEBUG_LOG_DIR", ""))
@@ -119,7 +119,7 @@ def kept_logs(state: Path, environ: Mapping[str, str]) -> list[Finding]:
 
 
 def audit(environ: Mapping[str, str]) -> list[Finding]:
-    """Return whether the audit that the environment asks for can be written; nothing for none."""
+    """Return whether we can write the audit that the environment names; nothing if none."""
     found = []
     records = _path(environ.get("TMUX_DEBUG_AUDIT", ""))
     if records:
@@ -141,7 +141,7 @@ def _written(name: str, path: Path, fault: str, advice: str) -> Finding:
 
 
 def _path(given: str) -> Path | None:
-    """Return the path that an option names; None for none, and for one that means nothing."""
+    """Return the path that an option names; None for "", and for the home of an unknown user."""
     try:
         return path_of(given)
     except StartError:
@@ -149,13 +149,13 @@ def _path(given: str) -> Path | None:
 
 
 def _why_unmakeable(directory: Path) -> str:
-    """Return why a directory is not, or can't be made, one that we can write; "" if it can."""
+    """Return why we can neither write a directory nor make it, in a sentence; "" if we can."""
     nearest = directory
     while not os.path.lexists(nearest) and nearest != nearest.parent:
         nearest = nearest.parent
     if not nearest.is_dir():
         return f"{directory}: {nearest} is not a directory."
-    # In /proc and /sys, root may write, and nothing can be made.
+    # Root may write in /proc and /sys, but can't make anything there.
     of_kernel = [os.stat(mount).st_dev for mount in ("/proc", "/sys") if os.path.ismount(mount)]
     if not os.access(nearest, os.W_OK | os.X_OK) or nearest.stat().st_dev in of_kernel:
         return f"{directory}: {nearest} can't be written."

@@ -1,4 +1,4 @@
-"""The verb `doctor`: looks at everything that the server needs, and says what is missing."""
+"""The verb `doctor`: checks everything that the server needs, and says what is missing."""
 
 import argparse
 import contextlib
@@ -39,7 +39,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Print what is found, and return the exit status: 1 if there is a problem."""
+    """Print the findings, and return the exit status: 1 if there is a problem."""
     arguments = parser_of(VERBS["doctor"]).parse_args(words)
     logging.disable()  # the SDK's: what it would say is in the findings
     tmux = arguments.tmux or value_of("tmux", environ)
@@ -62,7 +62,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Have C-c unwind this process, which removes what was made, and no closed pipe end it."""
+    """Let C-c unwind this process, so that it cleans up, and let no closed pipe end it."""
     interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     pipe = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:

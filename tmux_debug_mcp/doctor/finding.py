@@ -1,4 +1,4 @@
-"""A finding, and how checks are made at the same time without one holding up the others."""
+"""Findings, and checks that run at the same time without holding each other up."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ class Finding:
         name: The thing, in a few words.
         state: `OK`; `WARNING`: the server works with reduced features; `PROBLEM`: it does
             not work, or a client can't start it.
-        found: What was found. It may have any characters, also those of files and programs.
+        found: What was found. It may contain any characters, such as those of files and programs.
         advice: What to do: a line to type or a setting to change; "" for nothing.
     """
 
@@ -43,17 +43,17 @@ def ok(name: str, found: str) -> Finding:
 
 
 def warning(name: str, found: str, advice: str) -> Finding:
-    """Return a finding of something that the server works without."""
+    """Return a finding about something that the server works without."""
     return Finding(name, State.WARNING, found, advice)
 
 
 def problem(name: str, found: str, advice: str) -> Finding:
-    """Return a finding of something that the server does not work without."""
+    """Return a finding about something that the server does not work without."""
     return Finding(name, State.PROBLEM, found, advice)
 
 
 def shown(path: Path) -> str:
-    """Return a path as a report has it: with `~` for the home directory."""
+    """Return a path as a report shows it: with `~` for the home directory."""
     home = os.path.expanduser("~")
     text = str(path)
     return f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text
@@ -61,9 +61,9 @@ def shown(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A look at one part of the machine, whose name stands for it when the look fails.
+    """A look at one part of the machine. If the look fails, its finding has this name.
 
-    `late` is what is found when the look is not done in time; () for a warning that says so.
+    `late` are the findings if the look is not done in time; () for a warning that says so.
     """
 
     name: str
@@ -72,9 +72,9 @@ class Check:
 
 
 def findings_of(checks: Sequence[Check], timeout_s: float) -> list[Finding]:
-    """Make all checks at the same time, and return their findings in the order of the checks.
+    """Run all checks at the same time, and return their findings in the order of the checks.
 
-    A check that fails is a finding, and so is one that is not done in time. Its thread goes on
+    A check that fails is a finding, and so is a late one. The thread of a late check keeps running
     until this process ends: a look at a file system that hangs can't be cancelled.
     """
     results: dict[int, Sequence[Finding]] = {}

@@ -19,7 +19,7 @@ from tmux_debug_mcp.tmux import supervisor
 from .finding import Finding, ok, shown, warning
 
 _PROGRAM = "tmux-debug-mcp"
-# As for the server, which spares directories that may not be locked yet.
+# Like the server, we spare directories that may not be locked yet.
 _MIN_STALE_AGE_S = 10.0
 
 
@@ -40,7 +40,7 @@ def package(environ: Mapping[str, str]) -> list[Finding]:
 
 
 def running_servers(environ: Mapping[str, str]) -> list[Finding]:
-    """Return the servers that run."""
+    """Return the running servers."""
     found = []
     for server in servers.running(environ.get("XDG_RUNTIME_DIR", "")):
         if not servers.is_held(server.directory):
@@ -74,7 +74,7 @@ def sparing_stale_directories(runtime: str) -> Iterator[None]:
 
 
 def _is_old(directory: str) -> bool:
-    """Tell whether a directory is not a new one, which its server has yet to lock."""
+    """Return whether a directory is so old that its server would have locked it."""
     try:
         return time.time() - os.lstat(directory).st_mtime > _MIN_STALE_AGE_S
     except OSError:

@@ -1,4 +1,4 @@
-"""What the kernel gives this user: limits, and the calls that the server is built on."""
+"""What the kernel gives this user: limits, and the calls that the server needs."""
 
 import os
 import resource
@@ -12,7 +12,7 @@ from .finding import Finding, ok, problem, warning
 
 # A pane takes two files in tmux and one in the server; there may be 512 panes.
 _MIN_OPEN_FILES = 1200
-# What the server has open without panes.
+# The files that the server has open without panes.
 _OWN_FILES = 32
 _MIN_TERMINALS_LEFT = 16
 # From this scope on, only CAP_SYS_PTRACE lets us look at our own descendants. Source: Yama.rst.
@@ -65,7 +65,7 @@ def pseudo_terminals() -> list[Finding]:
 
 
 def process_calls() -> list[Finding]:
-    """Return whether the kernel has the call by which the end of processes is awaited."""
+    """Return whether the kernel has the call with which we wait for processes to end."""
     name = "ending processes"
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -79,7 +79,7 @@ def process_calls() -> list[Finding]:
 
 
 def awaits() -> list[Finding]:
-    """Return whether it can be told that a program in a pane awaits input: of a real child."""
+    """Return whether we can see that a program in a pane awaits input, by trying a real child."""
     name = "awaits input"
     if not calls.is_known_machine():
         text = f"Can't be told on {os.uname().machine}: system calls have other numbers there."
@@ -102,7 +102,7 @@ def awaits() -> list[Finding]:
 
 
 def _seen_reading(terminal: int) -> bool | None:
-    """Tell whether a shell is seen to read a terminal; None if the kernel doesn't let us look."""
+    """Return whether we see a shell read a terminal; None if the kernel doesn't let us look."""
     shell = subprocess.Popen(
         ["/bin/sh", "-c", "read -r line"], stdin=terminal, start_new_session=True
     )
@@ -123,7 +123,7 @@ def _seen_reading(terminal: int) -> bool | None:
 
 
 def _tty_number(device: int) -> int:
-    """Return the device number of a terminal as tty_nr of proc(5) has it."""
+    """Return the device number of a terminal in the form of tty_nr in proc(5)."""
     major, minor = os.major(device), os.minor(device)
     return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)
 
@@ -153,7 +153,7 @@ def _proc_options(mounts: str) -> list[str]:
 
 
 def _number(path: str) -> int:
-    """Return the number in a file, -1 if it has none or is not there."""
+    """Return the number in a file, -1 if there is no number or no file."""
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Options: whether the server would start with those that are given."""
+"""Options: whether the server would start with the given ones."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _OTHER_VARIABLES = ("TMUX_DEBUG_SERVER",)
 
 
 def variables(environ: Mapping[str, str]) -> list[Finding]:
-    """Return a finding for each variable of ours that is wrong, or one that all are well."""
+    """Return a finding for each wrong variable of ours, or one that all are well."""
     found = _wrong_variables(environ)
     if found:
         return found
@@ -36,7 +36,7 @@ def variables(environ: Mapping[str, str]) -> list[Finding]:
 
 
 def _wrong_variables(environ: Mapping[str, str]) -> list[Finding]:
-    """Return a finding for each variable of ours that is wrong by itself."""
+    """Return a finding for each variable of ours that is wrong on its own."""
     by_variable = {option.variable: option for option in OPTIONS}
     known = [*by_variable, *_OTHER_VARIABLES]
     found = []
@@ -61,7 +61,7 @@ def fault_of(
 ) -> tuple[str, str] | None:
     """Return what is wrong with a server's options, and what to do; None if nothing is.
 
-    Its client adds variables; those of `environ` that are options of ours don't count.
+    `added` are its client's variables; of `environ`, the variables of our options don't count.
     """
     env = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     env |= added
@@ -89,9 +89,9 @@ def _why_wrong(values: Values, environ: Mapping[str, str]) -> str:
 
 
 def pane_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the environment of panes, as far as the options can be used."""
+    """Return the environment of panes, as far as the options are valid."""
     values = {flag: value_of(flag, environ) for flag in ("env", "drop-env")}
     try:
         return settings.pane_environment_of(values | {"shell": ""}, environ)
-    except StartError:  # which `variables` tells
+    except StartError:  # which `variables` reports
         return settings.pane_environment_of(values | {"shell": "", "env": ""}, environ)

@@ -1,7 +1,7 @@
 """Starts a server of ours as a client would, asks it for its tools, and ends it.
 
-It gets directories of its own, so that it neither reads nor changes those of the user. What is
-started has a process group of its own, and does not outlive this process.
+It gets its own directories, so that it neither reads nor changes the user's. Whatever is started
+has its own process group, and doesn't outlive this process.
 """
 
 import contextlib
@@ -36,10 +36,10 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where and how long something may be tried.
+    """Where to try something, and for how long.
 
-    `directory` is a private one for what is started, None where none can be made. Everything may
-    take `timeout_s`, and what is tried ends at `deadline`, on the clock of time.monotonic().
+    `directory` is a private one for what is started, None if none can be made. Everything may take
+    `timeout_s`, and trials end at `deadline`, by time.monotonic().
     """
 
     environ: Mapping[str, str]
@@ -49,13 +49,13 @@ class Surroundings:
 
     @property
     def seconds_left(self) -> float:
-        """How much time there is; 0 for none."""
+        """How much time is left; 0 for none."""
         return max(self.deadline - time.monotonic(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A server's version, how many tools it has, what its pane printed, and how long it took."""
+    """A server's version and number of tools, what its pane printed, and how long it took."""
 
     version: str
     tools: int
@@ -114,7 +114,7 @@ async def _ask(
             output = ""
             if command:
                 result = await client.call_tool("tmux_run", {"command": command})
-                # Behind what it printed stands what the pane is doing.
+                # What the pane is doing follows what it printed.
                 [output, *_] = [block.text for block in result.content if block.type == "text"]
                 if result.is_error:
                     raise ProbeError(output)
@@ -126,11 +126,11 @@ async def _ask(
 def environment(environ: Mapping[str, str], directory: str) -> dict[str, str]:
     """Return the environment of a server that keeps its files in a directory.
 
-    Of our variables it has only the program of tmux: others say where to write, or what for.
+    Of our variables, it keeps only the one for tmux: others say where to write, or what to do.
     """
     kept = {name: value for name, value in environ.items() if not name.startswith(_VARIABLES)}
     tmux = environ.get(f"{_VARIABLES}TMUX")
-    if tmux is not None:  # perhaps relative to the directory of the caller
+    if tmux is not None:  # perhaps relative to the caller's directory
         is_path = "/" in tmux
         kept[f"{_VARIABLES}TMUX"] = os.path.abspath(os.path.expanduser(tmux)) if is_path else tmux
     own = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "TMPDIR")
@@ -138,7 +138,7 @@ def environment(environ: Mapping[str, str], directory: str) -> dict[str, str]:
 
 
 def end_children() -> None:
-    """End what this process has started, with its process groups.
+    """End the children of this process, with their process groups.
 
     SIGTERM comes first: a server of ours then takes its panes and files with it.
     """

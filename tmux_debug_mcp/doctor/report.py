@@ -20,12 +20,12 @@ _STYLES = {State.OK: "green", State.WARNING: "yellow", State.PROBLEM: "bold red"
 _NAME_COLUMNS = 17
 # Beyond this, lines are hard to read.
 _MAX_COLUMNS = 100
-# Of a text that a file or a program chose.
+# For text that a file or a program chose.
 _MAX_CHARACTERS = 600
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """Return a list of objects, in ASCII: `name`, `state`, `found` and `advice`."""
+    """Return a JSON list of objects, in ASCII: `name`, `state`, `found` and `advice`."""
     return json.dumps([asdict(one) for one in findings], indent=2) + "\n"
 
 
@@ -84,7 +84,7 @@ def verdict(findings: Sequence[Finding]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, safe to print: files and programs chose it."""
+    """Return text that files and programs chose, shortened to one line that is safe to print."""
     line = " ".join(text[: _MAX_CHARACTERS + 1].split())
     if len(line) > _MAX_CHARACTERS:
         line = f"{line[:_MAX_CHARACTERS]}..."

@@ -1,4 +1,4 @@
-"""tmux: the program, a server that really starts, and what programs in its panes get to know."""
+"""tmux: the program, whether a server really starts, and what programs in its panes see."""
 
 import ctypes
 import errno
@@ -21,14 +21,14 @@ from .probe import ProbeError, Surroundings, ask, environment
 _START = "server start"
 _NEEDED = "3.3"
 _WORD = "doctor"
-# Time for `tmux -V`, which takes some milliseconds: this, and at most half of what there is.
+# Time for `tmux -V`, which takes some milliseconds: this, but at most half of what is left.
 _VERSION_S = 5.0
 _MIN_S = 0.1
 # Newer tmux says "need UTF-8 locale (LC_CTYPE) but have ANSI_X3.4-1968".
 _NO_UTF_8 = "UTF-8"
 _LC_CTYPE_MASK = 1
 
-# What installs tmux, by the program that does it.
+# Commands that install tmux, by their package manager.
 _INSTALLERS = {
     "apt-get": "sudo apt-get install tmux",
     "dnf": "sudo dnf install tmux",
@@ -38,15 +38,14 @@ _INSTALLERS = {
     "nix-env": "nix-env -iA nixpkgs.tmux",
 }
 
-# Our server, with the modules that we have ourselves: a Nix package has them in the paths that its
-# scripts add.
+# Our server, with our own sys.path: a Nix package's modules are in paths that its scripts add.
 _SERVE = "import sys; sys.path[:] = {path!r}; from tmux_debug_mcp.command.serve import main; main()"
 
 
 def tmux(name: str, here: Surroundings) -> list[Finding]:
-    """Return what is found about tmux, our server with it, and TERM in its panes.
+    """Return the findings about tmux, our server with it, and TERM in its panes.
 
-    The name of tmux is a path, or looked up in PATH.
+    `name` is a path, or is looked up in PATH.
     """
     program = shutil.which(name, path=here.environ.get("PATH"))
     if program is None:
@@ -66,7 +65,7 @@ def tmux(name: str, here: Surroundings) -> list[Finding]:
 
 
 def locale_of_panes(environ: Mapping[str, str]) -> list[Finding]:
-    """Return whether the locale of panes is one with UTF-8 that this machine has."""
+    """Return whether the locale of panes exists on this machine and uses UTF-8."""
     env = pane_environment(environ)
     variable = next((variable for variable in LOCALE_VARIABLES if env.get(variable)), "LANG")
     name = env.get(variable) or "C"
@@ -96,7 +95,7 @@ def _untried(reason: str) -> Finding:
 
 
 def _version(program: str, environ: Mapping[str, str]) -> list[Finding]:
-    """Return what `tmux -V` says. It has advice if this tmux can't be used."""
+    """Return the finding from `tmux -V`, with advice if this tmux can't be used."""
     name = "tmux"
     try:
         done = subprocess.run(
@@ -127,7 +126,7 @@ def _version(program: str, environ: Mapping[str, str]) -> list[Finding]:
 
 
 def _server(program: str, environ: Mapping[str, str], directory: str) -> list[Finding]:
-    """Start a server of ours, which runs a command in a pane, and say what came of it."""
+    """Start a server of ours, have it run a command in a pane, and return the findings."""
     env = environment(environ, directory) | {"TMUX_DEBUG_TMUX": os.path.abspath(program)}
     words = [sys.executable, "-c", _SERVE.format(path=sys.path)]
     try:
@@ -149,7 +148,7 @@ def _server(program: str, environ: Mapping[str, str], directory: str) -> list[Fi
 
 
 def _is_described(term: str) -> bool:
-    """Tell whether this machine has a terminal description, as far as that can be known."""
+    """Return whether this machine has a terminal's description; True if we can't know."""
     try:
         import curses  # noqa: PLC0415  not every Python has it
     except ImportError:
@@ -165,9 +164,9 @@ def _is_described(term: str) -> bool:
 
 
 def _codeset(name: str) -> str | None:
-    """Return the character encoding of a locale, None if there is no such one.
+    """Return the character encoding of a locale, None if there is no such locale.
 
-    Asked of the C library, since Python can only ask by changing the locale of all threads.
+    It asks the C library, since Python can only ask by changing the locale of all threads.
     """
     library = ctypes.CDLL(None)
     pointer, text = ctypes.c_void_p, ctypes.c_char_p

@@ -1,14 +1,14 @@
 """What a program is blocked on: the call that it is in, and what the call is about.
 
-Told in words that follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. A pipe or
-a socket whose other end only the same process has is named as that, since nobody else can end such
-a wait; where one other process of the pane has it, that is named, and what it is blocked on itself.
-Nothing is guessed: what runs, what is hidden from us and what we don't know has no words.
+The words follow "it": `reads 127.0.0.1:5432 (fd 7)`, `waits for a lock (futex)`. If only the
+process itself has the other end of a pipe or a socket, they say so, since nobody else can end such
+a wait. If one other process of the pane has it, they name that one, and what it is blocked on.
+Nothing is guessed: there are no words for what runs, what is hidden from us and what we don't know.
 
-- A program that waits for its only child is blocked on what the child is.
-- Of several threads the main one tells. While that waits for others, which it does by a lock, the
-  others tell, where all that do something else do the same.
-- What is read here can change meanwhile. So the calls of all threads are read again at the end.
+- A program that waits for its only child is blocked on what the child is blocked on.
+- Of several threads, the main one decides. While it waits for the others, on a lock or its own
+  event, they decide, if all that do something else do the same.
+- What is read here may change meanwhile, so the calls of all threads are read again at the end.
 
 Sources: proc(5), syscalls(2), futex(2), epoll(7), fifo(7), pidfd_open(2).
 """
@@ -30,7 +30,7 @@ from .waits import Thread
 _MAX_DEPTH = 16
 _MAX_THREADS = 64
 _MAX_FILES = 4096
-# So many things that one call waits for are named.
+# How many of the things that one call waits for are named.
 _MAX_NAMED = 3
 _MAX_PATH_BYTES = 4096
 
@@ -55,7 +55,7 @@ _PLAIN = {
     "rt_sigsuspend": "waits for a signal",
     "rt_sigtimedwait": "waits for a signal",
 }
-# What files without a path are, and what it means to read them.
+# Files without a path, and what it means to read them.
 _ANONYMOUS = {
     "anon_inode:inotify": "waits for changes of files",
     "anon_inode:[fanotify]": "waits for changes of files",
@@ -88,7 +88,7 @@ class Blocked:
         text: What it does, in words that follow "it".
         groups: The process groups of the processes that were looked at.
         threads: The threads that this was read from, with the processor time that each had used.
-            As long as they don't run, it stays so.
+            The text stays true until one of them runs.
     """
 
     text: str
@@ -111,7 +111,7 @@ class _RunningError(_UnknownError):
 def blocked_on(
     pid: int, plain: Callable[[str], str], others: Callable[[], Iterable[int]]
 ) -> Blocked | None:
-    """Return what a process is blocked on, None if it runs or if that can't be told for sure.
+    """Return what a process is blocked on, None if it runs or if we can't be sure.
 
     Args:
         pid: The process.
@@ -164,7 +164,7 @@ class _Look:
         names = {one: self.calls[pid, one][0].name for one in threads}
         if str(pid) not in names:  # the main thread may end before the others
             raise _UnknownError
-        # What the main thread does, unless that is to wait for others.
+        # What the main thread does, unless it waits for others.
         text = None if names[str(pid)] == "futex" else self._call(pid, str(pid), depth)
         if text not in (None, _OWN_EVENT):
             return text
@@ -195,7 +195,7 @@ class _Look:
         return threads
 
     def _locks(self, pid: int, threads: Sequence[str]) -> str:
-        """Return what a process waits for whose threads wait for locks, and none for more."""
+        """Return what a process waits for if all its threads wait for locks or their own events."""
         ways = [self.calls[pid, one][0] for one in threads]
         waits = [call.arguments for call in ways if call.name == "futex"]
         if any(wait[1] & _FUTEX_COMMANDS not in _FUTEX_WAITS for wait in waits):
@@ -235,8 +235,8 @@ class _Look:
     def _other(self, about: processes.Stat, depth: int) -> str:
         """Return what keeps a process that has the other end of a pipe: `, which is stopped`.
 
-        "" if nothing does, or that is not known, or if it was looked at already. Of those of other
-        process groups it is only told that they are stopped: nothing says that they are at rest.
+        "" if nothing does, if we don't know, or if it was looked at already. A process of another
+        group is only named as stopped: nothing says that it is at rest.
         """
         if about.state == "T":
             self.stopped[about.pid, str(about.pid)] = processes.cpu_ns(about.pid)
@@ -270,7 +270,7 @@ class _Look:
         return selected, bool(timeout)
 
     def _signal(self, pid: int, depth: int) -> str:
-        """Return what a process waits for that waits for a signal: the end of its only child?"""
+        """Return what a process that waits for a signal is blocked on: perhaps its only child."""
         status = processes.read(f"/proc/{pid}/status")
         masks = dict(re.findall(rb"Sig(Blk|Cgt):\t([0-9a-f]+)", status))
         bit = 1 << (signal.SIGCHLD - 1)
@@ -284,7 +284,7 @@ class _Look:
     def _children(
         self, pid: int, files: "_Files", name: str, arguments: Sequence[int], depth: int
     ) -> str:
-        """Return what a process waits for that waits for a child."""
+        """Return what a process that waits for a child is blocked on."""
         if name == "waitid":
             kind, number = arguments[0], arguments[1]
             if kind == _P_PIDFD:
@@ -302,7 +302,7 @@ class _Look:
         if len(children) == 1:
             return self._child(children[0], depth)
         texts = [self._child(child, depth) for child in children]  # none may run
-        # Of a pipeline, the one for which the others wait.
+        # In a pipeline, the child that the others wait for.
         first = [text for text in texts if not _PIPE_WAIT.search(text)]
         if len(first) == 1:
             return first[0]
@@ -311,14 +311,14 @@ class _Look:
         return f"waits for pids {', '.join(map(str, children))}"
 
     def _child(self, pid: int, depth: int) -> str:
-        """Return what the child is blocked on for which a process waits."""
+        """Return what the child that a process waits for is blocked on."""
         before = dict(self.calls)
         try:
             text = self.process(pid, depth + 1)
         except _RunningError:
             raise
         except _UnknownError:
-            # It sleeps all the same, perhaps in a call that we don't know.
+            # It may sleep in a call that we don't know.
             self.calls = before
             self._read_calls(pid)
             return f"waits for pid {pid}"
@@ -335,7 +335,7 @@ _PIPE_WAIT = re.compile(r"\(pid \d+\), which (reads|writes to) a pipe ")
 
 
 def _is_of_child(text: str) -> bool:
-    """Tell whether words are about a child already, which they name."""
+    """Tell whether words already name a child."""
     return bool(_NAMES_CHILD.search(text))
 
 
@@ -351,7 +351,7 @@ def _living_children(pid: int) -> list[int]:
 
 
 def _has_64_bits(pid: int) -> bool:
-    """Tell whether a process runs a program of 64 bits. Source: elf(5), EI_CLASS."""
+    """Tell whether a process runs a 64-bit program. Source: elf(5), EI_CLASS."""
     try:
         fd = os.open(f"/proc/{pid}/exe", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -363,13 +363,13 @@ def _has_64_bits(pid: int) -> bool:
 
 
 def _signed(word: int) -> int:
-    """Return a C int that is an argument."""
+    """Return an argument that is a C int."""
     word &= 0xFFFFFFFF
     return word - (1 << 32) if word >> 31 else word
 
 
 def _is_timeout(name: str, argument: int) -> bool:
-    """Tell whether a call ends by a timeout: a pointer, or milliseconds, of which -1 means none."""
+    """Tell whether a call has a timeout: a pointer, or milliseconds, where -1 means none."""
     if name in ("poll", "epoll_wait", "epoll_pwait"):
         return _signed(argument) >= 0
     return argument != 0
@@ -390,7 +390,7 @@ class _Files:
         self._plain = plain
         self._others = others
         self._other = other
-        # A thread may have a table of files of its own.
+        # A thread may have its own table of files.
         self.directory = f"/proc/{pid}/task/{thread}"
 
     def read(self, fd: int) -> str:
@@ -422,7 +422,7 @@ class _Files:
         texts: list[str] = []
         is_for_itself = False
         plain = {fd for fd, mask in files if mask & (_IN | _OUT)}
-        for fd, mask in files:  # which grows meanwhile
+        for fd, mask in files:  # which grows in this loop
             is_for_more = not mask & (_IN | _OUT) and fd not in plain
             if is_for_more or len(files) > _MAX_FILES:  # such as for a hang-up
                 raise _UnknownError
@@ -441,12 +441,12 @@ class _Files:
             more = len(texts) - _MAX_NAMED + 1
             texts = [*texts[: _MAX_NAMED - 1], f"{more} more"]
         joined = " or ".join(texts)
-        # Words that all begin alike.
+        # All of them read: say "reads" once.
         do_all_read = all(text.startswith("reads ") for text in texts)
         return joined.replace(" or reads ", " or ") if do_all_read else joined
 
     def _either(self, fd: int, mask: int) -> str:
-        """Return what it means to wait until a file can be read, written, or one of both."""
+        """Return what it means to wait until a file can be read, or written, or either."""
         if not mask & _OUT:
             return self.read(fd)
         end = self._end(fd)
@@ -454,7 +454,7 @@ class _Files:
             return self.connect(fd)
         if not mask & _IN:
             return self.write(fd)
-        # Event loops such as Go's ask for both, of files that can only be read, too.
+        # Event loops such as Go's ask for both, even for files that can only be read.
         if self._link(fd).startswith("socket:"):
             return self._socket(fd, "waits for")
         try:
@@ -488,7 +488,7 @@ class _Files:
             text += " that it holds itself"
         elif waits and len(of_kind) == 1:
             [holder] = of_kind
-            # It may have passed the lock on to a child, and have ended.
+            # It may have passed the lock on to a child and ended.
             if processes.has_open(holder, file):
                 text += f" that pid {holder} holds"
         return f"{text} (fd {fd})"
@@ -515,7 +515,7 @@ class _Files:
         return f"opens the FIFO {self._plain(path)}, which nobody {other}"
 
     def _string(self, address: int) -> bytes:
-        """Return a C string in the memory of the process; none may be unmapped behind it."""
+        """Return a C string in the memory of the process; the page after it may be unmapped."""
         room = 4096 - address % 4096
         data = calls.memory(self._pid, address, room)
         if b"\0" not in data:
@@ -546,7 +546,7 @@ class _Files:
             raise _UnknownError from None
 
     def _file(self, fd: int, link: str, *, is_read: bool) -> str:
-        """Return the name of a file that is not a socket, with its number, and who has its end."""
+        """Return the name and number of a file that is not a socket, and who has its other end."""
         file = self._stat(fd)
         if not stat.S_ISFIFO(file.st_mode):
             if not link.startswith("/"):
@@ -589,7 +589,7 @@ class _Files:
         return False
 
     def _others_with(self, file: os.stat_result) -> list[int] | None:
-        """Return the other processes of the pane that have a file open; None if some are hidden."""
+        """Return who else in the pane has a file open; None if some are hidden, or too many."""
         room = _MAX_FILES
         found = []
         for pid in self._others():
@@ -609,7 +609,7 @@ class _Files:
         return found
 
     def _wakes_itself(self, fd: int) -> bool:
-        """Tell whether a file is what event loops wake themselves by."""
+        """Tell whether a file is one that event loops wake themselves with."""
         link = self._link(fd)
         if link == _EVENTFD:
             return True
@@ -633,7 +633,7 @@ class _Files:
         return name.rstrip(b"\0").decode(errors="replace")
 
     def _end(self, fd: int) -> sockets.End | None:
-        """Return what is known of a socket of TCP."""
+        """Return what is known about a TCP socket."""
         protocol = self._protocol(fd)
         if not protocol.startswith("TCP"):
             return None
@@ -647,7 +647,7 @@ class _Files:
             return self._unix_socket(fd, inode, verb)
         if not protocol.startswith(("TCP", "UDP")):
             return f"{verb} a socket (fd {fd})"
-        # The kernel finds sockets that listen at once, and all sockets in milliseconds.
+        # The kernel lists listening sockets at once, and all sockets in milliseconds.
         end = _find(sockets.listening(), inode)
         if end:
             return f"accepts on {end.address}"
@@ -684,14 +684,14 @@ class _Files:
 
 
 def _ends(protocol: str) -> list[sockets.End]:
-    """Return the sockets of a protocol that the kernel names like `TCPv6`."""
+    """Return the sockets of a protocol, given its name in the kernel, such as `TCPv6`."""
     number = socket.IPPROTO_UDP if protocol.startswith("UDP") else socket.IPPROTO_TCP
     family = socket.AF_INET6 if protocol.endswith("v6") else socket.AF_INET
     return sockets.ends(family, number)
 
 
 def _protocol_of(inode: int) -> str:
-    """Return the protocol of a socket by looking for it among all; "" if it is of another."""
+    """Return the protocol of a socket by searching all sockets; "" if it is another one."""
     for protocol in ("TCP", "TCPv6", "UDP", "UDPv6"):
         if _find(_ends(protocol), inode):
             return protocol
@@ -712,6 +712,6 @@ def _other_end(end: sockets.End, ends: Iterable[sockets.End]) -> sockets.End | N
 
 
 def _is_ephemeral(port: int) -> bool:
-    """Tell whether a port is of those that the kernel gives to who asks for none. Source: ip(7)."""
+    """Tell whether a port is one that the kernel gives if none is asked for. Source: ip(7)."""
     first, last = processes.read("/proc/sys/net/ipv4/ip_local_port_range").split() or (0, 0)
     return int(first) <= port <= int(last)

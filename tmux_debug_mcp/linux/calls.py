@@ -1,4 +1,4 @@
-"""The system call that a thread is in, by name, and the memory and files that its arguments mean.
+"""The system call that a thread is in, by name, and the memory and files that its arguments name.
 
 The kernel shows us only threads of our user's programs, and none that is ending. Source: proc(5),
 /proc/PID/task/TID/syscall; syscalls(2); the kernel's asm/unistd.h of each machine.
@@ -13,7 +13,7 @@ from . import processes
 
 # The system calls that wait for a child.
 CHILD_WAITS = frozenset({"wait4", "waitid"})
-# Those that wait for something, by their numbers on each machine.
+# The system calls that wait for something, by their numbers on each machine.
 _CALLS_OF_MACHINES = {
     "x86_64": {
         0: "read",
@@ -105,8 +105,8 @@ _CALLS_OF_MACHINES = {
 }
 # On other machines, no call is known.
 _CALLS = _CALLS_OF_MACHINES.get(os.uname().machine, {})
-# Part of the name of the kernel's function in which a call sleeps that a signal has interrupted,
-# such as SIGCONT, and the call that goes on then.
+# For calls that continue after a signal such as SIGCONT: part of the name of the kernel's function
+# in which they sleep then, and the call.
 _RESTARTED = {b"poll": "restarted_poll", b"nanosleep": "nanosleep", b"futex": "futex"}
 
 # struct pollfd: fd, events, revents.
@@ -119,8 +119,8 @@ class Call(NamedTuple):
     """The system call that a thread is in.
 
     Attributes:
-        name: The name in syscalls(2), "" for none or one that we don't know. A poll(2) that goes on
-            after a signal is `restarted_poll`.
+        name: The name in syscalls(2), "" for none or one that we don't know. A poll(2) that
+            continues after a signal is `restarted_poll`.
         arguments: Its six arguments; none if there is no call.
         is_running: The thread uses a processor or waits for one.
     """
@@ -158,8 +158,7 @@ def call_of(pid: int, thread: str) -> Call | None:
 def _system_call(pid: int, thread: str) -> list[bytes] | None:
     """Return the words of a thread's `syscall` file: number, arguments, stack and program counter.
 
-    None are there of a thread that has ended. It is None if the thread sleeps, and we may not read
-    them.
+    Empty if the thread has ended; None if it sleeps and we may not read them.
     """
     try:
         fd = os.open(f"/proc/{pid}/task/{thread}/syscall", os.O_RDONLY | os.O_CLOEXEC)
@@ -190,9 +189,9 @@ def memory(pid: int, address: int, size: int) -> bytes:
 
 
 def polled(pid: int, address: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield the files that a poll(2) waits for, given its array of struct pollfd, and what for.
+    """Yield the files that a poll(2) waits for, from its array of struct pollfd, with event masks.
 
-    That is the mask of events. None are yielded if there are too many.
+    Nothing is yielded if there are too many.
     """
     if count > _MAX_FILES:
         return
@@ -214,7 +213,7 @@ def selected(pid: int, count: int, address: int) -> Iterator[int]:
 
 
 def epolled(files_of: str, fd: int) -> Iterator[tuple[int, int]]:
-    """Yield the files that an epoll instance waits for, and the mask of events.
+    """Yield the files that an epoll instance waits for, with event masks.
 
     `files_of` is the process or thread, as a directory of /proc. Source: proc(5),
     /proc/PID/fdinfo: lines such as "tfd: 5 events: 19 data: 5", in hexadecimal except the first

@@ -1,7 +1,7 @@
 """File operations that only Linux has: inotify, holes, locked directories and their safe removal.
 
 A process *holds* a directory while it has a lock on it; the kernel releases the lock when the
-process ends, also by SIGKILL. Standard library only: the supervisor (`supervise.py`) uses this.
+process ends, even by SIGKILL. Standard library only: the supervisor (`supervise.py`) uses this.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import stat
 import struct
 from collections.abc import Iterator
 
-# Constants of inotify(7) and fallocate(2), which Python does not have.
+# Constants of inotify(7) and fallocate(2), which Python lacks.
 _IN_MODIFY = 0x2
 _IN_ONESHOT = 0x80000000
 _FALLOC_FL_KEEP_SIZE = 0x1
@@ -30,7 +30,7 @@ _MAX_PASSES = 10_000
 
 @functools.cache
 def _libc() -> ctypes.CDLL:
-    """Return the C library, once: Python makes a class each time that it is asked for."""
+    """Return the C library, cached: Python makes a new class for each request."""
     return ctypes.CDLL(None)
 
 
@@ -59,7 +59,7 @@ def unwatch(inotify: int, number: int) -> None:
 def read_watches(inotify: int) -> set[int]:
     """Return the numbers of the watches whose files were written, without waiting.
 
-    An event for a watch that has just ended is among them.
+    A watch that has just ended may be among them.
     """
     numbers: set[int] = set()
     try:
@@ -88,7 +88,7 @@ def punch_hole(fd: int, offset: int, length: int) -> bool:
 def check_room(fd: int) -> None:
     """Raise OSError if the file system of an open file has no room for us to write anything.
 
-    To allocate room and to free it again would tell of a quota, too, but takes milliseconds.
+    Allocating room and freeing it again would also detect a quota, but takes milliseconds.
     """
     status = os.fstatvfs(fd)
     free = status.f_bavail if os.geteuid() else status.f_bfree
@@ -98,7 +98,7 @@ def check_room(fd: int) -> None:
 
 
 def first_data(fd: int) -> int:
-    """Return the offset of the first byte that is in no hole; 0 if there is no such byte."""
+    """Return the offset of the first byte that is not in a hole; 0 if there is none."""
     try:
         return os.lseek(fd, 0, os.SEEK_DATA)
     except OSError:
@@ -107,7 +107,7 @@ def first_data(fd: int) -> int:
 
 def open_file(path: str) -> int:
     """Return the descriptor of a file, open for reading; OSError if it is not a regular file."""
-    # Opening some devices and pipes does something to them.
+    # Opening some devices and pipes has side effects.
     if stat.S_ISREG(os.lstat(path).st_mode):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -156,8 +156,8 @@ def is_unheld(directory: str) -> bool:
 def remove_unheld(directory: str) -> None:
     """Remove a directory and everything in it, unless somebody holds it or it is missing.
 
-    It can't be the directory of somebody who has taken the place of one that was unheld: the lock
-    is on the directory that is emptied, and what is there by then is not empty, so it stays.
+    A directory that has taken its place meanwhile stays: the lock is on the one that we empty, and
+    the new one is not empty.
     """
     with contextlib.suppress(OSError):
         root = os.open(directory, _OPEN_DIRECTORY)
@@ -173,7 +173,7 @@ def remove(directory: str) -> None:
     """Remove a directory and everything in it. Do nothing if it is missing or a symbolic link.
 
     Subdirectories are moved into the directory itself before they are emptied. So the tree may be
-    deeper than a path can be long, and no path is followed that somebody could replace meanwhile.
+    deeper than a path can be long, and we follow no path that somebody could replace meanwhile.
     What can't be removed stays.
     """
     try:

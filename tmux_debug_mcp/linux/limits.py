@@ -1,4 +1,4 @@
-"""The limit of open files of this process and of others. Standard library only.
+"""The limit on open files of this process and of others. Standard library only.
 
 Source: getrlimit(2), RLIMIT_NOFILE.
 """
@@ -10,13 +10,13 @@ _MAX_OPEN_FILES = 65_536
 
 
 def open_files_limit() -> str:
-    """Return our soft limit of open files, as `ulimit -n` prints it."""
+    """Return our soft limit on open files, as `ulimit -n` prints it."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return "unlimited" if soft == resource.RLIM_INFINITY else str(soft)
 
 
 def open_files_limit_of(pid: int) -> int:
-    """Return a process's soft limit of open files, 65,536 for none, or 0 if the process is gone."""
+    """Return a process's soft limit on open files, 65,536 for none, or 0 if the process is gone."""
     try:
         soft = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
     except OSError:
@@ -27,7 +27,7 @@ def open_files_limit_of(pid: int) -> int:
 
 
 def raise_open_files_limit() -> None:
-    """Raise our soft limit of open files to 65,536, or to the hard limit if that is lower."""
+    """Raise our soft limit on open files to 65,536, or to the hard limit if that is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_OPEN_FILES
     if hard != resource.RLIM_INFINITY:

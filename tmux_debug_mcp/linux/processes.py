@@ -3,7 +3,7 @@
 Standard library only, and of that only what is light: the supervisor (`supervise.py`) uses this.
 """
 
-import _signal as signal  # which imports enum
+import _signal as signal  # `signal` imports enum
 import contextlib
 import ctypes
 import errno
@@ -29,7 +29,7 @@ _GIVE_UP_S = 2.0
 # A shell reports a program that signal N ended with this exit code plus N. Source: POSIX, sh.
 _SIGNAL_BASE = 128
 
-# A read of a file in /proc that returns no more than this has come to its end: the kernel hands out
+# A read of a file in /proc that returns no more than this has reached its end: the kernel hands out
 # pages of 4096 bytes, and no entry of a list that we read is longer than the rest.
 _MAX_LAST_READ_BYTES = 2048
 
@@ -40,9 +40,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Stat:
-    """A process as /proc/PID/stat has it, by the names of proc(5).
+    """A process as /proc/PID/stat describes it, with the names of proc(5).
 
-    No named tuple, as `typing` is not light.
+    Not a named tuple, since `typing` is not light.
 
     Attributes:
         is_fork: It has not called execve(2) since it was forked, like a subshell.
@@ -107,9 +107,9 @@ def stat_line(pid: int) -> bytes:
 
 
 def read_living(pid: int, starttime: int) -> Stat | None:
-    """Return the state of the process that had this id when it was started.
+    """Return the state of the process with this id and start time.
 
-    None once it has ended, also while it is a zombie or when another process has got its id.
+    None once it has ended, even while it is a zombie or another process has its id.
     """
     stat = read_stat(pid)
     if stat is None or stat.state in "ZX" or stat.starttime != starttime:
@@ -131,7 +131,7 @@ def is_alive(pid: int) -> bool:
 def cpu_ns(pid: int, thread: str | None = None) -> int:
     """Return the processor time of a thread, or of a whole process, in nanoseconds.
 
-    Of a process, at most `MAX_THREADS` threads count. It is 0 for what is gone.
+    At most `MAX_THREADS` threads of a process count. 0 for what is gone.
     """
     total = 0
     for one in threads(pid, MAX_THREADS) if thread is None else [thread]:
@@ -141,7 +141,7 @@ def cpu_ns(pid: int, thread: str | None = None) -> int:
 
 
 def threads(pid: int, most: int | None = None) -> list[str]:
-    """Return the ids of the threads of a process, at most so many; none if it is gone."""
+    """Return a process's thread ids, at most `most`; none if it is gone."""
     try:
         # A directory has 2 links and 1 for each subdirectory; stat(2) is faster than a listing.
         has_one_thread = os.stat(f"/proc/{pid}/task").st_nlink == 3  # noqa: PLR2004
@@ -219,7 +219,7 @@ def has_open(pid: int, file: os.stat_result) -> bool:
 
 
 def is_busy(pid: int) -> bool:
-    """Tell whether a process does not sleep. One that has got input it waited for does not."""
+    """Tell whether a process is awake. One that has got the input it waited for is."""
     stat = read_stat(pid)
     return stat is not None and stat.state != "S"
 
@@ -238,8 +238,8 @@ def living_children(pid: int, is_meant: Callable[[Stat], bool]) -> list[int]:
     """Return the children that are not zombies and that `is_meant` accepts, oldest first.
 
     For a subreaper, an empty list is certain. A child that ends while the kernel lists children
-    leaves its own to the subreaper, at a place in the list that may have been passed. So the list
-    is read again while children have ended since the last reading.
+    leaves its own to the subreaper, at a place in the list that the kernel may have passed. So we
+    read the list again while children have ended since the last reading.
     """
     ended: set[int] = set()
     while True:
@@ -259,7 +259,7 @@ def descendants(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
     certain, as `living_children` explains.
     """
     pids = living_children(pid, lambda stat: stat.pid not in spare)
-    for parent in pids:  # which grows meanwhile
+    for parent in pids:  # which grows in this loop
         pids += [child for child in children(parent) if child not in spare and is_alive(child)]
     return pids
 
@@ -271,7 +271,7 @@ def end_descendants(root: int, spare: frozenset[int] = frozenset()) -> bool:
     """
     begin = time.monotonic()
     signalled: set[int] = set()
-    # Also those started meanwhile are asked to end, such as the sleep of pane.sh.
+    # Those started meanwhile are asked to end, too, such as the sleep of pane.sh.
     while time.monotonic() < begin + _GRACE_S:
         living = set(descendants(root, spare))
         if not living:
@@ -306,7 +306,7 @@ def signal_exit_code(number: int) -> int:
 
 
 def exit_code_signal(exit_code: int) -> int:
-    """Return the number that a signal needs for this exit code; 0 or less if there is none."""
+    """Return the number of the signal with this exit code; 0 or less if there is none."""
     return exit_code - _SIGNAL_BASE
 
 
@@ -333,7 +333,7 @@ def reap_adopted(spare: frozenset[int]) -> None:
 
 
 def become_subreaper(*, is_one: bool = True) -> None:
-    """Make this process the parent of its orphaned descendants; with False, stop being that.
+    """Make this process the parent of its orphaned descendants; with False, stop being it.
 
     Source: prctl(2), PR_SET_CHILD_SUBREAPER.
     """
@@ -360,7 +360,7 @@ def read(path: str) -> bytes:
         return b""
     try:
         content = more = os.read(fd, 4096)
-        # A read of a list ends between two entries, so only one that is much shorter is the last.
+        # A read of a list ends between two entries, so only a much shorter one is the last.
         while len(more) > _MAX_LAST_READ_BYTES:
             more = os.read(fd, 65536)
             content += more

@@ -1,8 +1,8 @@
 """Sockets: who listens where, what their two ends are, and who has them open.
 
-The kernel is asked through netlink: a list of all that listen takes 0.03 ms, and /proc/net/tcp,
-which is read where netlink is refused, some milliseconds. Only sockets of our own network namespace
-are seen. Source: sock_diag(7), the kernel's linux/inet_diag.h and linux/unix_diag.h; proc_net(5).
+We ask the kernel through netlink, which lists all listening sockets in 0.03 ms. Where netlink is
+refused, reading /proc/net/tcp takes some milliseconds. We see only sockets of our own network
+namespace. Source: sock_diag(7), the kernel's linux/inet_diag.h and linux/unix_diag.h; proc_net(5).
 """
 
 import os
@@ -80,7 +80,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class UnixEnd:
-    """A Unix socket: its name, "" for none, the inode of its other end, 0 for none, its state."""
+    """A Unix socket: its name ("" for none), its other end's inode (0 for none), its state."""
 
     name: str
     peer: int
@@ -111,8 +111,8 @@ def ends(
 def read_table(text: str) -> Iterator[End]:
     """Yield the sockets of /proc/net/tcp or /proc/net/tcp6. Source: proc_net(5).
 
-    There the addresses are words in the machine's byte order. Whether a socket that is bound to all
-    addresses of IPv6 takes those of IPv4 as well is not said: most do.
+    Their addresses are words in the machine's byte order. They don't say whether a socket bound to
+    all addresses of IPv6 also takes those of IPv4: most do.
     """
     for line in text.splitlines()[1:]:
         fields = line.split()
@@ -137,7 +137,7 @@ def _table_address(field: str) -> tuple[str, int]:
 
 
 def _inet_end(message: bytes) -> End:
-    """Return what a struct inet_diag_msg says of a socket."""
+    """Return what a struct inet_diag_msg says about a socket."""
     family, state, port, peer_port, host, peer_host, uid, inode = _INET_MESSAGE.unpack_from(message)
     size = 16 if family == _V6 else 4
     attributes = _attributes(message[_INET_MESSAGE.size :])
@@ -155,7 +155,7 @@ def _inet_end(message: bytes) -> End:
 
 
 def _host(packed: bytes) -> str:
-    """Return an address as text; one of IPv4 that a socket of IPv6 has as one of IPv4."""
+    """Return an address as text; an IPv4 address of an IPv6 socket in the form of IPv4."""
     if len(packed) == 4:  # noqa: PLR2004
         return socket.inet_ntop(socket.AF_INET, packed)
     address = IPv6Address(packed)
@@ -167,7 +167,7 @@ def _bracketed(host: str) -> str:
 
 
 def unix_end(inode: int) -> UnixEnd | None:
-    """Return what is known of a Unix socket, None if there is none or the kernel does not tell."""
+    """Return what is known about a Unix socket; None if there is none or the kernel won't say."""
     request = _UNIX_REQUEST.pack(
         socket.AF_UNIX,
         0,
@@ -232,7 +232,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 def sockets_of(pid: int) -> Iterator[tuple[int, int]]:
     """Yield the descriptors and inodes of the sockets that a process has open.
 
-    There are none of a process that is gone or another user's.
+    None are yielded for a process that is gone or another user's.
     """
     for number in processes.open_files(pid):
         inode = socket_at(pid, int(number))
@@ -241,7 +241,7 @@ def sockets_of(pid: int) -> Iterator[tuple[int, int]]:
 
 
 def socket_at(pid: int, fd: int) -> int:
-    """Return the inode of the socket that is a process's file descriptor, 0 if none is."""
+    """Return the inode of the socket at a process's file descriptor, 0 if there is none."""
     try:
         link = os.readlink(f"/proc/{pid}/fd/{fd}")
     except OSError:
@@ -252,8 +252,8 @@ def socket_at(pid: int, fd: int) -> int:
 def holder(inodes: Iterable[int]) -> int | None:
     """Return a process that has one of these sockets open; None if none of our user's has.
 
-    All processes are looked at, which can take some 100 ms. Of several, it is the oldest, which
-    made the socket.
+    This looks at all processes, which can take some 100 ms. Of several, it returns the lowest pid,
+    usually the oldest, which made the socket.
     """
     wanted = set(inodes)
     pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())

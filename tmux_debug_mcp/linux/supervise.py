@@ -1,14 +1,14 @@
 """The supervisor: the parent of a tmux server, and so the ancestor of every process in its panes.
 
-A daemon that leaves its session and its parent is adopted by the supervisor, which is a subreaper:
-when the supervisor has ended its descendants, nothing is left. It ignores signals and waits for the
-end of its standard input, the *lifeline*. The kernel closes that however the owner ends, also by
-SIGKILL. An owner that goes on, or cleans up itself, writes a byte first.
+The supervisor is a subreaper, so it adopts a daemon that leaves its session and its parent: when it
+has ended its descendants, nothing is left. It ignores signals and waits for the end of its standard
+input, the *lifeline*. The kernel closes that however the owner ends, even by SIGKILL. An owner that
+keeps running, or cleans up itself, writes a byte first.
 
 A program with a small memory footprint: standard library only, and of that neither typing nor enum.
 """
 
-import _signal as signal  # which imports enum
+import _signal as signal  # `signal` imports enum
 import os
 import resource
 import sys
@@ -44,7 +44,7 @@ def main() -> None:
     """Run tmux until the lifeline ends; then end everything that it started.
 
     The arguments are those of the program: the directory to create, mode 0700, and to remove at the
-    end; a directory that the owner holds, and that is removed if the owner was killed, or "";
+    end; a directory that the owner holds, to remove if the owner was killed, or "";
     the descriptors that tmux reads control mode commands from and writes to; and the command that
     starts tmux as a control mode client and server.
     """
@@ -95,8 +95,8 @@ def _exec_tmux(control_in: int, control_out: int, argv: list[str]) -> None:
 def remove_if_unused(directory: str, deadline: float) -> None:
     """Remove the directory of a supervisor that is gone, and kill the processes that carry its tag.
 
-    The directory is named `NAME-PID-NONCE`, with the server's PID. A stopped supervisor whose
-    server is gone is continued, and then does that itself. The deadline is by time.monotonic().
+    The directory is named `NAME-PID-NONCE`, with the server's PID. If the server is gone, a stopped
+    supervisor is continued, and does this itself. The deadline is by time.monotonic().
     """
     with files.unheld(directory) as is_unused:
         name = os.path.basename(directory)

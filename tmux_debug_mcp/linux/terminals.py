@@ -1,7 +1,7 @@
 """Terminal devices: their modes, their size, and input that nobody has read yet.
 
 Sources: termios(3), ioctl_tty(2). A function that takes a pid means the terminal that is the
-process's standard input. Nothing here makes a terminal the controlling terminal of ours.
+process's standard input. Nothing here makes a terminal our controlling terminal.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class Modes(NamedTuple):
         is_canonical: Programs read whole lines (ICANON).
         echoes: It prints what is typed (ECHO).
         is_raw: Signal keys, the quoting key (VLNEXT) or the translation of Enter to a line feed
-            (ICRNL) are off too, as line editors switch them.
+            (ICRNL) are off, as line editors switch them.
         has_signal_keys: C-c sends an interrupt, and is not a key that the program reads (ISIG).
         unread_bytes: Bytes that a program could read now (FIONREAD).
         polls: Reading returns without input, at once or after a time (VMIN is 0).
@@ -42,7 +42,7 @@ class Modes(NamedTuple):
 
     @property
     def hides_lines(self) -> bool:
-        """Whether a line is typed without echo, as only what asks for a secret wants it."""
+        """Whether a line is typed without echo, as only prompts for secrets want it."""
         return self.is_canonical and not self.echoes
 
 
@@ -173,7 +173,7 @@ def rouse_readers(path: str) -> None:
 
 
 def write(pid: int, data: bytes) -> None:
-    """Print bytes on a session leader's terminal, as far as it takes them without waiting."""
+    """Print bytes on a session leader's terminal, as many as it takes without waiting."""
     with _open(pid) as fd, contextlib.suppress(OSError):
         if fd is not None:
             os.write(fd, data)
@@ -185,7 +185,7 @@ def _open(pid: int) -> contextlib.AbstractContextManager[int | None]:
 
 @contextlib.contextmanager
 def _open_at(path: str) -> Iterator[int | None]:
-    """Open a terminal for the time of the block; yield None if it is not a terminal or is gone."""
+    """Open a terminal for the block; yield None if it is not a terminal or is gone."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

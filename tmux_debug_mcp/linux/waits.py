@@ -1,9 +1,9 @@
 """What a thread waits for, according to the system call that it is in.
 
 A thread waits for a terminal while it is in a call that returns once something is typed: read(2) of
-the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. `calls` has
-the calls of threads. `HiddenWaits` tells of those whose calls are hidden from us whether they wait
-for it.
+the terminal, or poll(2), select(2) or epoll_wait(2) with the terminal among the files. `calls`
+returns the calls of threads. Among threads whose calls are hidden from us, `HiddenWaits` finds
+those that wait for it.
 """
 
 import os
@@ -24,7 +24,7 @@ _DEV_PTMX = os.makedev(5, 2)
 _WAKE_UP_S = 0.0005
 # A thread that runs every few milliseconds by itself can pass for a woken one once.
 _ROUSES = 2
-# For so long it is believed that a thread does not wait.
+# How long the answer that a thread does not wait holds.
 _ASK_AGAIN_S = 0.5
 
 # A process and one of its threads.
@@ -55,7 +55,7 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
     call = call_of(pid, thread)
     if call is None:
         return None
-    # A thread may have a table of files of its own: clone(2) without CLONE_FILES, unshare(2).
+    # A thread may have its own table of files: clone(2) without CLONE_FILES, unshare(2).
     files_of = f"/proc/{pid}/task/{thread}"
     match call.name:
         case "read" | "readv":
@@ -80,7 +80,7 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
 
 
 def _wait_among(files_of: str, numbers: Iterable[int], timeout: int, tty: int) -> Wait:
-    """Return what a thread waits for, which has some files and a timeout; 0 and -1 mean none."""
+    """Return what a thread waits for, given its call's files and timeout; 0 and -1 mean none."""
     devices = [_device(files_of, number) for number in numbers]
     are_terminal = [_is_device_of(device, tty) for device in devices]
     has_timeout = timeout != 0 and timeout & 0xFFFFFFFF != 0xFFFFFFFF  # noqa: PLR2004  32 bits of -1
@@ -99,7 +99,7 @@ def _is_device_of(device: int, tty: int) -> bool:
 
 
 def _device(files_of: str, fd: int) -> int:
-    """Return the device number of a thread's open file; 0 for other files than devices."""
+    """Return the device number of a thread's open file; 0 for files that are not devices."""
     try:
         return os.stat(f"{files_of}/fd/{fd}").st_rdev
     except OSError:
@@ -109,12 +109,12 @@ def _device(files_of: str, fd: int) -> int:
 class HiddenWaits:
     """Finds the threads that wait for a terminal among those whose system calls we may not see.
 
-    The readers of a terminal can be woken, and how long a thread has run is not a secret: a thread
-    that waits for something else does not run then.
+    We can wake the readers of a terminal, and see how long a thread has run: one that waits for
+    something else does not run then.
 
-    An answer holds until the thread runs again, so that each wait is disturbed once. Otherwise we
-    could set the modes just when the program changes them itself. That a thread does not wait holds
-    for a while only: on a busy machine, one that was woken may not have run yet.
+    An answer holds until the thread runs again, so that we disturb each wait only once. Otherwise
+    we could set the modes just when the program changes them itself. The answer that a thread does
+    not wait holds only for a while: on a busy machine, a woken thread may not have run yet.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class HiddenWaits:
         self._asked_at = 0.0
 
     def find(self, threads: Sequence[Thread], terminal: str) -> list[Thread]:
-        """Return those of sleeping threads that wait for a terminal which hides what is typed.
+        """Return which of these sleeping threads wait for a terminal that hides what is typed.
 
         Blocks for some 2 ms if threads have run since the last call.
         """
@@ -143,7 +143,7 @@ class HiddenWaits:
 
 
 def _ask(threads: Sequence[Thread], terminal: str) -> dict[Thread, tuple[int, bool]]:
-    """Return how long each thread has run, and whether it runs only when it is roused."""
+    """Return how long each thread has run, and whether it runs only when roused."""
     times = {thread: processes.cpu_ns(*thread) for thread in threads}
     waiting = set(threads)
     for _ in range(_ROUSES):
@@ -158,7 +158,7 @@ def _ask(threads: Sequence[Thread], terminal: str) -> dict[Thread, tuple[int, bo
 
 
 def _run_since(times: dict[Thread, int]) -> set[Thread]:
-    """Return the threads that have run for longer than the times say, and update these."""
+    """Return the threads that have run for longer than the times say, and update the times."""
     before = dict(times)
     for thread in times:
         times[thread] = processes.cpu_ns(*thread)

@@ -1,8 +1,8 @@
 """What panes have printed: a log for each, read as text, searched, matched, kept after the end.
 
-`log` is the file, `timing` when it grew; `growth` wakes who waits for it, and trims it. It is read
-by `reading` (as text, in any direction), `searching` and `matching` (what is new, for waits);
-`positioning` has the state of a terminal at a cursor, `pacing` leaves others time. `archive` keeps
-logs for later servers. `excerpts` cuts what is too long for a result. A log knows cursors and
+`log` is the file, `timing` when it grew; `growth` wakes those who wait for it, and trims it.
+`reading` (as text, in any direction), `searching` and `matching` (what is new, for waits) read it;
+`positioning` finds the state of a terminal at a cursor, `pacing` leaves others time. `archive`
+keeps logs for later servers. `excerpts` cuts what is too long for a result. A log knows cursors and
 terminal sizes, but not panes or processes.
 """

@@ -3,14 +3,13 @@
 ::
 
     DIR/20260130T101546-4711/index.jsonl     a line of JSON for each pane, written when it was made
-    DIR/20260130T101546-4711/debug-1.log     what its terminal got, and the mark that its program
-    ended
-    DIR/20260130T101546-4711/debug-1.timing  when it grew, as of script(1)
+    DIR/20260130T101546-4711/debug-1.log     what its terminal got, and its program's end mark
+    DIR/20260130T101546-4711/debug-1.timing  when it grew, in script(1)'s format
 
-The log alone tells how a program ended, so a server that was killed loses nothing. A pane of any
-run is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes
-the oldest runs beyond the limits, but none whose server is alive: that has its directory locked.
-Anybody may have written into a log directory, so every value that is read is checked.
+The log alone says how a program ended, so a server that was killed loses nothing. A pane of any run
+is read as `RUN/debug-1`, as `RUN/@1` by its window, or as `RUN/NAME`. A run that starts removes the
+oldest runs beyond the limits, but none whose server is alive: it holds a lock on its directory.
+Anybody may have written into a log directory, so we check every value that we read.
 """
 
 import contextlib
@@ -35,11 +34,11 @@ MAX_SERVER_RUNS = 100
 MAX_KEPT_BYTES = 2 << 30
 
 _INDEX = "index.jsonl"
-# The part of an index that is read, and its panes.
+# How much of an index is read.
 _MAX_INDEX_BYTES = 4 << 20
-# Numbers of windows go on behind those in the archive, unless somebody has made these up.
+# Window numbers continue after those in the archive, unless somebody has made these up.
 _MAX_WINDOW = 100_000_000
-# A pane takes some 300 bytes: of a long command only the head is recorded.
+# A pane takes some 300 bytes: only the start of a long command is recorded.
 _MAX_COMMAND_CHARACTERS = 1000
 _MAX_ENTRIES = 10_000
 _MAX_NAME_CHARACTERS = 1000
@@ -56,11 +55,11 @@ _RUN = re.compile(r"\d{8}T\d{6}-\d{1,10}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A pane when it was made, as the index has it.
+    """A pane when it was made, as the index records it.
 
-    Our ids are those of the pane, which names the log's file, and of its window. The command has at
-    most 1,000 characters, `mark` is the digest of the end mark's nonce, and the time is in seconds
-    since the epoch.
+    `id` is our id of the pane, which names the log's file, and `window` that of its window. The
+    index holds at most 1,000 characters of the command, `mark` is the digest of the end mark's
+    nonce, and the time is in seconds since the epoch.
     """
 
     id: str
@@ -83,7 +82,7 @@ class Entry:
 class ArchivedPane:
     """A pane found by a target such as `RUN/ID`; it is held while the server of that run is alive.
 
-    Whoever gets it must close `log`.
+    The caller must close `log`.
     """
 
     target: str
@@ -104,7 +103,7 @@ def names_run(target: str) -> bool:
 
 
 class Archive:
-    """The kept logs in a directory, in which each server run has one, made with its first log.
+    """The kept logs in a directory, in which each server run has its own, made with its first log.
 
     Attributes:
         run: The name of this server run.
@@ -117,7 +116,7 @@ class Archive:
         self._closed: deque[tuple[Path, int]] = deque()  # killed panes' logs, with their bytes
         self._closed_bytes = 0
         self._other_bytes = 0  # of other runs
-        # The entries of each index that was read, and what tells whether it has changed since.
+        # The entries of each index that was read, and its version, to see whether it has changed.
         self._indexes: dict[str, tuple[tuple[int, ...], list[Entry]]] = {}
 
     def prepare(self) -> None:
@@ -167,7 +166,7 @@ class Archive:
             return False
 
     def record(self, entry: Entry) -> None:
-        """Write a pane that was made into the index; StorageError if that is impossible."""
+        """Record a new pane in the index; StorageError if that is impossible."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
             with open(os.open(self.directory / _INDEX, flags, 0o600), "ab", 0) as file:
@@ -178,7 +177,7 @@ class Archive:
     def find(self, target: str) -> ArchivedPane:
         """Return the pane of `RUN/ID`, `RUN/@N` or `RUN/NAME`, of this run or an earlier one.
 
-        An id comes before a name, and of a name the newest pane.
+        An id takes precedence over a name, and the newest pane of a name over older ones.
 
         Raises:
             PaneNotFoundError: There is none, or its log can't be read.
@@ -229,7 +228,7 @@ class Archive:
                 yield run, self._entries(run)
 
     def earlier(self) -> Iterator[tuple[str, Entry]]:
-        """Yield run and entry of each pane whose server has ended, newest run first."""
+        """Yield the run and entry of each pane whose server has ended, newest run first."""
         for run in reversed(self._other_runs()):
             with (
                 contextlib.suppress(OSError),
@@ -239,7 +238,7 @@ class Archive:
                     yield run, entry
 
     def _entries(self, run: str) -> list[Entry]:
-        """Return the index of a run, none where there is no such run; OSError without an index."""
+        """Return the index of a run; none for a wrong name or a link; OSError without an index."""
         if not _RUN.fullmatch(run) or (self._directory / run).is_symlink():
             return []
         with open(files.open_file(str(self._directory / run / _INDEX)), "rb") as file:
@@ -303,7 +302,7 @@ def _entry(line: bytes) -> Entry | None:
     try:
         value = orjson.loads(line)
         facts = {field.name: value[field.name] for field in fields(Entry)}
-    except (orjson.JSONDecodeError, KeyError, TypeError):  # of a server killed within a write
+    except (orjson.JSONDecodeError, KeyError, TypeError):  # as of a server killed during a write
         return None
     if any(type(facts[field.name]) is not field.type for field in fields(Entry)):
         return None

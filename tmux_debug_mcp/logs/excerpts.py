@@ -1,6 +1,6 @@
 """Excerpts: text that is cut to the length of a result. Repeated lines are counted. No I/O.
 
-Some lines of an excerpt may be notes of ours. The excerpt has their indexes, so that a result can
+Some lines of an excerpt may be notes of ours. The excerpt keeps their indexes, so that a result can
 tell them from lines of a program.
 """
 
@@ -14,7 +14,7 @@ from tmux_debug_mcp.vt.interpreter import NOTE
 GAP_CHARACTERS = 120
 # Up to this many equal lines in a row are shown as they are.
 _MAX_EQUAL_LINES = 3
-# A text that fills half of a line with its repetitions, at least so many characters, stands once.
+# A text whose repetitions fill half of a line, and at least so many characters, is shown once.
 _MIN_REPEATED_CHARACTERS = 200
 _MAX_PERIOD = 100
 
@@ -22,7 +22,7 @@ _MAX_PERIOD = 100
 class Excerpt(NamedTuple):
     """Lines to show, without line feeds.
 
-    `notes` has the indexes of our own lines, from 0, in order; `cut_bytes` of the program's text
+    `notes` holds the indexes of our own lines, from 0, in order; `cut_bytes` of the program's text
     are left out.
     """
 
@@ -37,7 +37,7 @@ class Excerpt(NamedTuple):
 
 
 def excerpt_of(marked_text: str) -> Excerpt:
-    """Return text as an excerpt, in which lines of ours begin with `NOTE`; no lines of no text."""
+    """Return text, in which lines of ours begin with `NOTE`, as an excerpt; no lines if empty."""
     if not marked_text:
         return Excerpt([], [])
     lines = marked_text.split("\n")
@@ -53,9 +53,9 @@ def note(text: str) -> Excerpt:
 
 
 def folded(excerpt: Excerpt) -> Excerpt:
-    """Return an excerpt with each run of more than 3 equal lines, and repetitions within a line.
+    """Return an excerpt with runs of more than 3 equal lines, and repetitions in a line, folded.
 
-    What repeats is shown once, and then a note with the count; of blank lines only the count.
+    What repeats is shown once, then a note with the count; for blank lines, only the count.
     """
     parts: list[Excerpt] = []
     own = frozenset(excerpt.notes)
@@ -74,7 +74,7 @@ def folded(excerpt: Excerpt) -> Excerpt:
 
 
 def _folded_within(line: str) -> Excerpt:
-    """Return a line in which a text that fills half of it, again and again, stands once."""
+    """Return a line in which a text whose repetitions fill half of it is shown once."""
     whole = Excerpt([line], [])
     if len(line) < _MIN_REPEATED_CHARACTERS or line.isspace():
         return whole
@@ -210,5 +210,5 @@ def _gap_for(cut: list[str], first_characters: int, last_characters: int) -> Exc
 
 
 def _size(lines: Sequence[str]) -> int:
-    """Return the characters of lines, each with a line feed."""
+    """Return the number of characters of lines, each with a line feed."""
     return sum(len(line) + 1 for line in lines)

@@ -1,6 +1,7 @@
-"""What happens while logs grow: who waits for one is woken, and the oldest bytes are trimmed.
+"""What happens while logs grow: waiters wake up, and the oldest bytes are trimmed.
 
-Both use inotify, and poll where the system has no instance left. Nothing runs while no log grows.
+Both use inotify, or poll where the system has no instance left. With inotify, nothing runs while no
+log grows.
 """
 
 import os
@@ -20,10 +21,10 @@ MAX_LOGS_BYTES = 512 << 20
 
 
 class LogEvents:
-    """Wakes the subscribers of logs that grow, by one inotify instance for all of them.
+    """Wakes the subscribers of logs that grow, with one inotify instance for all of them.
 
     Attributes:
-        reading: Lock for reading one piece of a log, so that many waiters leave time to other
+        reading: Lock for reading one piece of a log, so that many waiters leave time for other
             calls.
         looking: Lock for taking one snapshot of a pane, for the same reason.
     """
@@ -50,11 +51,11 @@ class LogEvents:
 
     @property
     def load(self) -> int:
-        """The number of subscriptions, at least 1: what to multiply a poll interval by."""
+        """The number of subscriptions that do not poll, at least 1: a factor for poll intervals."""
         return max(1, sum(map(len, self._subscriptions.values())))
 
     def notify(self, log: Log) -> None:
-        """Wake the subscribers of a log for another reason than growth, such as a new size."""
+        """Wake the subscribers of a log for a reason other than growth, such as a new size."""
         watch = files.watch(self._inotify, log.fd)
         self._notify(watch)
         if watch >= 0 and watch not in self._subscriptions:
@@ -62,7 +63,7 @@ class LogEvents:
 
     @contextmanager
     def subscribe(self, log: Log) -> Iterator["Subscription"]:
-        """Subscribe to a log for the time of the block; no growth within it is missed."""
+        """Subscribe to a log for the block; no growth within it is missed."""
         watch = files.watch(self._inotify, log.fd)
         subscription = Subscription(self._clock, polls=watch < 0)
         if watch < 0:
@@ -96,7 +97,7 @@ class Subscription:
         self._event.set()
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait until the log has grown since the last call, or the timeout is over."""
+        """Wait until the log has grown since the last call, or the timeout expires."""
         if self._polls:
             timeout_s = min(timeout_s, self._clock.times.poll_s)
         with self._clock.move_on_after(timeout_s):
@@ -156,14 +157,14 @@ class Retention:
             log.trim(keep_bytes)
 
     def _watch(self, log: Log) -> None:
-        """Be woken by the next write to a log, and note what was written before."""
+        """Watch for the next write to a log, and note what was written before."""
         if self._inotify >= 0:
             files.watch(self._inotify, log.fd, once=True)
         log.note_growth()
 
 
 def fair_share(sizes: Sequence[int], max_each: int, max_total: int) -> int:
-    """Return the largest size, at most `max_each`, to limit each log to so that the total holds.
+    """Return the largest limit per log, at most `max_each`, that keeps all within the total.
 
     Logs below the limit leave the rest of their share to the others.
     """

@@ -1,7 +1,7 @@
 """The log of a pane: every byte that its terminal got, in a file that tmux's pipe-pane writes.
 
 A *cursor* is an offset into the log, in bytes. pane.sh writes the end mark, with the exit code,
-behind the last byte of the program; the cursor of a pane that has ended is that of its end mark.
+after the last byte of the program; the cursor of a pane that has ended is that of its end mark.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from tmux_debug_mcp.vt.sizes import COLUMNS, ROWS
 
 from .timing import MAX_TIMING_BYTES, Timing
 
-# The end mark is searched backwards in pieces, which overlap by the length of a mark.
+# We search for the end mark backwards, in pieces that overlap by the length of a mark.
 _PIECE_BYTES = 1 << 16
 _MAX_EXIT_CODE = 255
 # Holes begin and end at multiples of this.
@@ -28,7 +28,7 @@ OnClose = Callable[["Log"], None]
 
 
 class Mark(NamedTuple):
-    """The end mark of a pane's program: its cursor, and the exit code as a shell has it in `$?`."""
+    """The end mark of a pane's program: its cursor, and the exit code as in a shell's `$?`."""
 
     offset: int
     exit_code: int
@@ -37,12 +37,12 @@ class Mark(NamedTuple):
 class Log:
     """A pane's log, which exists from before the first byte until `close`.
 
-    It is made by `create`, `unnamed` or `unlinked` for a new pane, by `kept` or `shared` for one to
-    read. These raise OSError if there is no such file, or it can't be made, or the disk is full.
+    `create`, `unnamed` and `unlinked` make one for a new pane, `kept` and `shared` one to read.
+    These raise OSError if there is no such file, or it can't be made, or the disk is full.
     The nonce is that of the pane's end mark; a log that is read may have its digest instead.
 
     Attributes:
-        path: Where the file was made. It need not be there any more.
+        path: Where the file was made. It may no longer be there.
         fd: The file descriptor, which the log owns; -1 when it is closed.
         kept_from: The cursor of the oldest byte that is kept.
         timing: When it grew, and when the terminal's size changed.
@@ -85,7 +85,7 @@ class Log:
     def unnamed(cls, directory: Path, nonce: str, clock: Clock | None = None) -> Self:
         """Return a new log whose file has no name, so that it vanishes when nobody has it open.
 
-        Where the directory's file system has no such files, OSError is EOPNOTSUPP or EISDIR.
+        If the directory's file system has no such files, OSError is EOPNOTSUPP or EISDIR.
         """
         return cls(_new_file(directory, os.O_TMPFILE), directory, nonce, clock)
 
@@ -125,7 +125,7 @@ class Log:
             self._on_close(self)
 
     def begin(self, columns: int, rows: int) -> None:
-        """Set the size that the terminal has at first, which decides where lines wrap."""
+        """Set the terminal's first size, which decides where lines wrap."""
         self.columns, self.rows = columns, rows
         self._keep_timing(self.timing.begin(columns, rows))
 
@@ -144,7 +144,7 @@ class Log:
     def read_timing(self, began_at: float) -> None:
         """Read the timing from the file beside a kept log, if there is one.
 
-        If the file does not tell, the log was made at `began_at`, in seconds since the epoch.
+        If the file does not say when the log was made, `began_at` does, in seconds since the epoch.
         """
         self.timing = Timing(began_at, self.columns, self.rows)
         with contextlib.suppress(OSError):
@@ -168,19 +168,19 @@ class Log:
 
     @property
     def size(self) -> int:
-        """The bytes that were written, also those that are no longer kept: the next cursor."""
+        """The bytes that were written, even those that are no longer kept: the next cursor."""
         return self._status().st_size
 
     @property
     def written_at(self) -> float:
-        """When the file was written last, in seconds since the epoch by the system's clock."""
+        """When the file was last written, in seconds since the epoch by the system's clock."""
         return self._status().st_mtime
 
     def quiet_s(self) -> float:
         """Return the seconds since the log grew, or since it was made if it is empty.
 
-        The file's time is trusted as far as it lies between the last call and this one, since the
-        system's clock may have been set meanwhile.
+        The file's time is limited to between the last call and this one, since the system's clock
+        may have been set meanwhile.
         """
         status = self._status()
         now = self._clock.now()
@@ -200,7 +200,7 @@ class Log:
     def writable(self) -> str:
         """A path by which other processes open the file. It needs no quoting in a shell.
 
-        The path leads through our descriptor, so it works for a file without a name, too.
+        The path leads through our descriptor, so it also works for a file without a name.
         """
         return f"/proc/{os.getpid()}/fd/{self.fd}"
 
@@ -214,7 +214,7 @@ class Log:
         return self._status_at_close or os.fstat(self.fd)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return bytes from a cursor on: fewer at the end of the log, none of a closed log.
+        """Return bytes from a cursor on: fewer at the end of the log, none from a closed log.
 
         Bytes that are no longer kept read as zeros.
         """
@@ -223,7 +223,7 @@ class Log:
         return os.pread(self.fd, size, start)
 
     def trim(self, keep_bytes: int) -> bool:
-        """Free the disk space of all but the newest bytes, and up to 4 KiB. Cursors stay.
+        """Free the disk space of all but the newest bytes and up to 4 KiB more. Cursors stay valid.
 
         Returns False if the file system has no holes; everything is kept then.
         """

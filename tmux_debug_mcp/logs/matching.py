@@ -16,9 +16,9 @@ from .pacing import pieces
 from .positioning import transcript_from
 
 MAX_PATTERN_CHARACTERS = 1000
-# The memory of a compiled pattern, which limits the time for it too.
+# The memory of a compiled pattern, which also limits the time for it.
 _MAX_PATTERN_BYTES = 1 << 20
-# The flag for `^` and `$` to match at each line, before the client's pattern.
+# Put before the client's pattern, so that `^` and `$` match at each line.
 _MULTILINE = "(?m)"
 # What is not a line feed in a pattern: quoted text, sets of characters, and other escapes.
 _NO_LINE_FEED = re.compile(r"\\Q.*?(\\E|$)|\[\^?\]?(\\.|[^\]\\])*\]|\\[^n]", re.DOTALL)
@@ -72,7 +72,7 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
     """Compile a pattern for searching text of several lines. It matches within one line.
 
     RE2 takes time that is linear in the length of the text, which is a string, or UTF-8 bytes.
-    ArgumentError names the parameter if it is not a regular expression, or too long.
+    ArgumentError names the parameter if it is invalid, too long, or contains a line feed.
     """
     import re2  # noqa: PLC0415  loaded for the first pattern: most servers never need it
 
@@ -105,8 +105,8 @@ def compiled(name: str, pattern: str, *, is_for_bytes: bool = False) -> Any:  # 
 class Scan:
     """Goes through a log from a cursor on, and yields its new lines without the echo of keys.
 
-    It begins with the screen as it was at the cursor, whose lines are not new. `sent` has the keys
-    that were sent to the pane, oldest first. More may be added meanwhile.
+    It begins with the screen as it was at the cursor, whose lines are not new. `sent` holds the
+    keys that were sent to the pane, oldest first. More may be added meanwhile.
 
     Attributes:
         position: The cursor that it has reached.
@@ -155,9 +155,9 @@ class Scan:
         return self._echo.without(transcript.take_settled(), transcript.main_lines())
 
     def forget(self) -> None:
-        """Take all lines so far as old: only what is printed from now on is new."""
+        """Treat all lines so far as old: only what is printed from now on is new."""
         if self._transcript is not None:
-            self._echo.without(self._transcript.main_lines(), ())  # which they had
+            self._echo.without(self._transcript.main_lines(), ())  # to use up their echo
             self._transcript.forget()
 
     def _expect_echo(self, transcript: Transcript) -> Typed | None:

@@ -1,7 +1,7 @@
 """Pacing: long logs are processed in turns of bounded work, between which other calls run.
 
-Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` tells how
-long the slowest takes: up to 8 ms on ours, so on one a third as fast two of them keep to 50 ms.
+Work is counted, not timed, so a turn ends at the same byte on each machine. `./dev bench` reports
+how long the slowest takes: up to 8 ms on ours, so two fit into 50 ms on a machine a third as fast.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tmux_debug_mcp.vt.marks import without_paths
 from tmux_debug_mcp.vt.rows import text_of
 from tmux_debug_mcp.vt.transcript import Transcript
 
-# The most work of a turn. The unit is what a terminal takes at worst for a byte that is printed.
+# The most work of a turn. The unit is what a terminal takes at worst for a printed byte.
 TURN_WORK = 1 << 13
 # The work for a control character. Each sequence begins with one, and nothing else can make a
 # terminal scroll, or clear a screen of 200 rows.
@@ -21,7 +21,7 @@ _CONTROLS = bytes([*range(0x20), 0x7F])
 
 
 def work_of(data: bytes) -> int:
-    """Return the work that a terminal has with some output."""
+    """Return how much work some output is for a terminal."""
     return len(data) + _CONTROL_WORK * (len(data) - len(data.translate(None, _CONTROLS)))
 
 
@@ -63,7 +63,7 @@ class PacedTranscript:
         return self._transcript.held_bytes
 
     async def feed(self, data: bytes | bytearray, turns: Turns | None = None) -> None:
-        """Feed the next bytes, in turns that the caller goes on with, else in turns of its own."""
+        """Feed the next bytes, in the caller's turns if given, else in its own."""
         counted = turns or Turns()
         for piece in pieces(data):
             await counted.take(work_of(piece))

@@ -30,7 +30,7 @@ _BRACKETED_PASTE = b"\033[?2004"
 async def transcript_from(log: Log, cursor: int) -> Transcript:
     """Return a transcript whose screen is as it was at a cursor.
 
-    Its text has only what comes after the cursor, not what the screen showed there.
+    Its text contains only what comes after the cursor, not what the screen showed there.
     """
     before = _modes_before(log, cursor)
     screen = before[-_SCREEN_BYTES:]
@@ -42,7 +42,7 @@ async def transcript_from(log: Log, cursor: int) -> Transcript:
         is_editing=is_editing,
         sequence=sequence_at(log, cursor - len(screen)),
     )
-    # Both look far back where a flood has no escape character, so each has a turn of its own.
+    # Both look far back where a flood has no escape character, so each gets its own turn.
     await anyio.lowlevel.checkpoint()
     is_alternate = is_alternate_at(log, cursor)
     for piece in pieces(screen):
@@ -66,9 +66,9 @@ def blank_transcript(log: Log, cursor: int, sets: CharacterSets | None = None) -
 async def reading_transcript(
     log: Log, cursor: int, *, is_line: bool = False, sets: CharacterSets | None = None
 ) -> Transcript:
-    """Return a transcript for reading clean text from a cursor on: it has commands and screens.
+    """Return a transcript for clean text from a cursor on, which shows commands and screens.
 
-    At the beginning of a line, or with `is_line`, the screen before it is taken as blank, since
+    At the beginning of a line, or with `is_line`, we take the screen before it as blank, since
     programs rarely move back to earlier lines, and the character sets may be known.
     """
     if is_line or cursor <= log.kept_from or log.read(cursor - 1, 1) == b"\n":
@@ -96,9 +96,9 @@ def is_alternate_at(log: Log, cursor: int) -> bool:
 
 
 async def drawing_at(log: Log, cursor: int, known: Drawing | None = None) -> Drawing:
-    """Return a drawing that goes on at a cursor: what was printed before tells whether it is on.
+    """Return a drawing that continues at a cursor: the output before decides whether it is on.
 
-    One that is `known` to go on at an earlier cursor saves looking back from there.
+    A `known` one that ends at an earlier cursor saves looking back from there.
     """
     start = max(log.kept_from, cursor - _MODE_BYTES)
     if known and start <= known.end <= cursor:
@@ -124,7 +124,7 @@ def sequence_at(log: Log, cursor: int) -> bytes:
     """Return the beginning of the sequence or string that a cursor is in, or b"" if in none.
 
     A string that is longer than 4 MiB before the cursor, or 256 KiB with blanks, is taken for text.
-    Images and other payloads have no blanks, and nearly all text has.
+    Images and other payloads contain no blanks; nearly all text does.
     """
     oldest = max(log.kept_from, cursor - _FAR_BYTES)
     has_blanks = False
@@ -146,6 +146,6 @@ def sequence_at(log: Log, cursor: int) -> bytes:
 
 
 def _modes_before(log: Log, cursor: int) -> bytes:
-    """Return the bytes before a cursor that decide about its modes."""
+    """Return the bytes before a cursor that decide the modes there."""
     start = max(log.kept_from, cursor - _MODE_BYTES)
     return log.read(start, cursor - start)

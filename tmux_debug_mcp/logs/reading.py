@@ -1,6 +1,6 @@
 """The text of a log: clean, which is what the terminal shows, or raw, which is what was printed.
 
-Raw text has its escape sequences, but none of our marks. Text is read forward from a cursor
+Raw text keeps its escape sequences, but not our marks. Text is read forward from a cursor
 (`read_forward`, `read_chunk`), backward (`read_end`, `read_last_lines`), or both ways without the
 middle (`read_abridged`). Cursors are in bytes. At each `await`, the log may be trimmed.
 """
@@ -28,12 +28,12 @@ from .log import Log
 from .pacing import PacedTranscript
 from .positioning import blank_transcript, reading_transcript
 
-# A program may print little text in many bytes, such as a progress bar. One call reads this much.
+# A program may print little text in many bytes, as progress bars do. One call reads this much.
 MAX_READ_BYTES = 1 << 20
 
 # How much to feed before the length of the text is checked.
 _PIECE_BYTES = 1 << 16
-# How far back a screen is read: programs draw all of it anew within so much output.
+# How far back a screen is read: programs redraw all of it within this much output.
 _REDRAW_BYTES = 1 << 18
 # The least limit for the length of a chunk's text: a few bytes can bring back a full screen.
 _MIN_CHARACTERS = 1 << 18
@@ -43,7 +43,7 @@ _LINE_CHARACTERS = 200
 _FOLDING = 4
 # How far to look for the first line feed of what is kept.
 _MAX_LINE_BYTES = 1 << 15
-# Queries to the terminal are searched in pieces, which overlap by the length of a query.
+# We search for queries to the terminal in pieces that overlap by the length of a query.
 _QUERY_BYTES = 256
 _SHIFT_OUT = SHIFT_OUT.encode()
 # All bytes of a character in UTF-8, except its first one.
@@ -70,7 +70,7 @@ class Piece(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines, where a line feed at the end begins no further one; none of empty text."""
+        """The lines; a line feed at the end does not begin another. Empty text has none."""
         if not self.text:
             return []
         return self.text.removesuffix("\n").split("\n")
@@ -108,10 +108,10 @@ async def read_forward(
 ) -> Piece:
     """Return the clean text from a cursor on, the oldest first.
 
-    Successive pieces, put together, are the whole text. The end of a piece is `end`, or the
-    beginning of what is unfinished there. Before that, it is where the text would get longer than
-    `max_characters`, after a whole line if one fits, after `max_lines`, or where `MAX_READ_BYTES`
-    were read. Bytes that are no longer kept are skipped.
+    Successive pieces, put together, are the whole text. A piece ends at `end`, or before what
+    is unfinished there. It ends earlier where the text would get longer than `max_characters`
+    (after a whole line if one fits), after `max_lines`, or after `MAX_READ_BYTES`. Bytes that are
+    no longer kept are skipped.
     """
     start = max(start, log.kept_from)
     # All of it at once: the log may be trimmed at each `await`.
@@ -135,7 +135,7 @@ async def read_forward(
         text = paced.text()
     del data[size:]
     shown = Piece(text, start, start + size - paced.held_bytes)
-    # Cut it where it ends well. Bytes that move the cursor make a long text.
+    # Cut it where it ends well. A few bytes that move the cursor can make a long text.
     while True:
         limit = len(data)
         if len(shown.text) > max_characters:
@@ -151,7 +151,7 @@ async def read_forward(
 
 
 def _lines_end(data: bytearray, start: int, end: int, lines: int) -> int:
-    """Return where so many lines end, or the end if they don't end before it."""
+    """Return where so many lines end, or `end` if that comes first."""
     position = start
     for _ in range(lines):
         position = data.find(b"\n", position, end) + 1
@@ -163,7 +163,7 @@ def _lines_end(data: bytearray, start: int, end: int, lines: int) -> int:
 def _last_line_end(data: bytearray, limit: int) -> int:
     """Return the end of the last whole line before a limit, or 0 without one."""
     line_end = data.rfind(b"\n", 0, limit) + 1
-    # The line typed for a command belongs with the mark behind it, which has the command.
+    # The line typed for a command belongs with the mark after it, which holds the command.
     if is_typed(data[:line_end]):
         line_end = data.rfind(b"\n", 0, line_end - 1) + 1
     return line_end
@@ -174,10 +174,10 @@ async def read_chunk(
 ) -> Piece:
     """Return the text of a number of bytes. Successive chunks, put together, are the whole text.
 
-    A chunk ends before what is unfinished at its end, and clean text not between the line typed for
-    a command and its mark. It has more bytes than allowed if otherwise it would be empty, as for a
-    long sequence; raw text has the first character or mark then. Bytes that are no longer kept are
-    skipped. `is_final`: the log does not grow any more, so raw text has also what is unfinished.
+    A chunk ends before what is unfinished, and clean text never between the line typed for a
+    command and its mark. It takes more bytes than allowed if it would otherwise be empty, as in a
+    long sequence; raw text then ends after its first character or mark. Bytes that are no longer
+    kept are skipped. `is_final`: the log no longer grows, so raw text includes what is unfinished.
     """
     start = _raw_start(log, start) if is_raw else max(start, log.kept_from)
     start = min(start, end)
@@ -195,7 +195,7 @@ async def read_chunk(
 
 
 def _raw_start(log: Log, cursor: int) -> int:
-    """Return the cursor, or the next one that is kept and within no character and no mark."""
+    """Return the cursor, or the next one that is kept and not within a character or a mark."""
     if cursor < log.kept_from:
         kept = log.read(log.kept_from, _MAX_CHARACTER_BYTES)
         cursor = log.kept_from + len(kept) - len(kept.lstrip(_CONTINUATION_BYTES))
@@ -207,7 +207,7 @@ def _raw_start(log: Log, cursor: int) -> int:
 
 
 def _raw_piece(log: Log, start: int, stop: int, *, is_final: bool) -> Piece:
-    """Return raw text, unless it is final without a character or mark that is unfinished."""
+    """Return raw text; unless it is final, without an unfinished character or mark."""
     data = log.read(start, stop - start)
     if not is_final:
         part_of_mark = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
@@ -218,7 +218,7 @@ def _raw_piece(log: Log, start: int, stop: int, *, is_final: bool) -> Piece:
 
 
 def _outside_typed_line(log: Log, start: int, stop: int) -> int:
-    """Return the cursor where to stop so that a line typed for a command stays with its mark.
+    """Return where to stop so that a line typed for a command stays with its mark.
 
     That is before the line, or after the mark if the line is the first one.
     """
@@ -243,10 +243,9 @@ async def read_end(
 ) -> Piece:
     """Return the end of the text of a part of a log; all of it if it fits.
 
-    It begins with a whole line if that costs at most a tenth of the length. Of more than
-    `MAX_READ_BYTES`, only so many are read. Bytes that are no longer kept are skipped. `is_line`:
-    the part begins with a line, even if no line feed is before it. Raw text has line feeds alone
-    between lines.
+    It begins with a whole line if that costs at most half of the length. At most `MAX_READ_BYTES`
+    are read. Bytes that are no longer kept are skipped. `is_line`: the part begins with a line,
+    even if no line feed is before it. In raw text, only line feeds separate lines.
     """
 
     async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
@@ -268,7 +267,7 @@ async def read_end(
         if size >= MAX_READ_BYTES:
             break
         size = min(size * 4, MAX_READ_BYTES)
-    # Much was read that shows little. What it begins with is a part of a line.
+    # Much was read that shows little. It begins within a line.
     first_line_end = data.find(b"\n", 0, -1) + 1
     if first_line_end:
         begin += first_line_end
@@ -277,7 +276,7 @@ async def read_end(
 
 
 def _start_of_end(data: bytes, text: str, kept: str) -> int:
-    """Return where in the bytes of a text its end begins, as far as that can be told."""
+    """Return where in the bytes of a text its end begins, as far as we can tell."""
     is_line = text[: len(text) - len(kept)].endswith("\n")
     # A line feed ends each line of the text, except where a program moved back to earlier lines.
     before, *lines = data.rsplit(b"\n", kept.count("\n") + is_line)
@@ -292,7 +291,7 @@ async def read_last_lines(
 ) -> tuple[list[str], bool]:
     """Return the last lines before a cursor, oldest first, and whether there were more.
 
-    Lines that are no longer kept count as more. All together have at most `max_characters`.
+    Lines that are no longer kept count as more. The lines have at most `max_characters`.
     """
     size = min(max_characters, lines * _LINE_CHARACTERS)
     while True:
@@ -311,14 +310,14 @@ async def read_abridged(
     """Return a part of a log, without its middle if it is too long.
 
     A quarter of the room goes to the beginning, the rest to the end, in whole lines where they fit.
-    A note stands for what is left out, with advice on how to read just that: `{cursor}` stands for
-    where it begins, and `{lines}` for how many lines it has. Another one stands for what is no
-    longer kept. `folds`: what repeats is folded; else the part begins with a line. What is little
-    longer than the limit is cheaper whole. Return the cursor where the text begins, too.
+    A note replaces what is left out, with advice on how to read just that, in which `{cursor}` is
+    where it begins and `{lines}` its number of lines. Another note replaces what is no longer kept.
+    `folds`: what repeats is folded; else the part begins with a line. Text that is only a
+    little too long stays whole. Also returns the cursor where the text begins.
     """
 
     def kept_part() -> tuple[int, int]:
-        """Return where the first line begins that is kept as a whole, and the room for text."""
+        """Return where the first line that is kept whole begins, and the room for text."""
         oldest = min(log.kept_from, end)
         if oldest <= start:
             return min(start, end), max_characters
@@ -370,7 +369,7 @@ async def _gap(log: Log, start: int, end: int, advice: str) -> Excerpt:
 
 
 async def may_be_answered(log: Log, start: int, end: int) -> bool:
-    """Tell whether a part of a log has a query that a terminal answers, as if it were typed."""
+    """Tell whether a part of a log contains a query that a terminal answers, as if typed."""
     position = max(start, log.kept_from)
     while position < end:
         data = log.read(position, min(_PIECE_BYTES, end - position))

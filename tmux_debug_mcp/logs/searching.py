@@ -1,9 +1,9 @@
 """Searches a log for lines that match a pattern, the newest first, with the lines around them.
 
-What is searched is what a terminal shows of each line by itself. Most lines are text, colours and
-titles: these are removed from many lines at once. What does more, such as a carriage return or a
-move, takes a terminal, which is much slower. Lines that can't leave their rows share one, and what
-is erased again, as progress bars are, is not written to it.
+We search what a terminal shows of each line by itself. Most lines are text, colours and titles; the
+latter two are removed from many lines at once. Anything else, such as a carriage return or a move,
+takes a terminal, which is much slower. Lines that can't leave their rows share one, and what they
+erase again, as progress bars do, is not written to it.
 """
 
 import functools
@@ -33,7 +33,7 @@ _PIECE_BYTES = 1 << 15
 _MAX_LINE_BYTES = 1 << 14
 # How much of a longer line is shown before the match; three times as much is shown after it.
 _AROUND_BYTES = 1000
-# So many lines that match are counted.
+# At most this many lines that match are counted.
 _MAX_COUNTED = 100_000
 # The work for a line that matches, in the units of a turn.
 _MATCH_WORK = 1 << 5
@@ -63,9 +63,9 @@ async def search(
     pattern: Any,  # noqa: ANN401  re2 has no types
     max_lines: int,
 ) -> tuple[Excerpt, int]:
-    """Return the newest lines that match, oldest first: up to five with two lines around each.
+    """Return the newest lines that match, oldest first; five or fewer with two lines around each.
 
-    A note with the cursor is before each group of lines. Bytes that are no longer kept are skipped.
+    A note with the cursor precedes each group of lines. Bytes that are no longer kept are skipped.
     The pattern is one that `matching.compiled` has returned for bytes.
 
     Returns:
@@ -97,7 +97,7 @@ async def matching_lines(
 ) -> tuple[list[str], int]:
     """Return the newest lines between two cursors that match, oldest first, and how many do.
 
-    Of a line that is too long, the part around the match. The pattern is as for `search`.
+    A line that is too long is cut to the part around the match. The pattern is as for `search`.
     """
     matches = await _find(log, max(start, log.kept_from), end, pattern, _MAX_COUNTED)
     found = []
@@ -116,7 +116,7 @@ def _groups(
 ) -> tuple[list[tuple[int, int]], int]:
     """Return the start and end of matches with the lines around them, the newest first.
 
-    There are as many as a result has room for, and how many matches are in them is returned, too.
+    There are as many as a result has room for; also returns how many matches they contain.
     Matches whose lines overlap make one group.
     """
     groups: list[tuple[int, int]] = []
@@ -136,9 +136,9 @@ def _groups(
 
 
 def _around(log: Log, match: _Match, start: int, end: int, context: int) -> tuple[int, int]:
-    """Return the cursors of the first and behind the last of so many lines around a match.
+    """Return the cursors where so many lines around a match begin and end.
 
-    Of a line that is too long, it is the part around the match.
+    For a line that is too long, they are those of the part around the match.
     """
     oldest = max(start, match.line - _MAX_LINE_BYTES)
     before = log.read(oldest, match.line - oldest)
@@ -172,7 +172,7 @@ async def _find(log: Log, start: int, end: int, pattern: Any, max_lines: int) ->
 
 
 def _line_start(log: Log, cursor: int, oldest: int) -> int:
-    """Return where the line begins that a cursor is in, or the cursor if the line is too long."""
+    """Return where the line that a cursor is in begins, or the cursor if the line is too long."""
     if cursor <= oldest:
         return oldest
     begin = max(oldest, cursor - _MAX_LINE_BYTES)
@@ -189,7 +189,7 @@ async def _matches_in(log: Log, begin: int, end: int, pattern: Any) -> list[_Mat
     if not _has_controls(text) and FILES.encode() not in text and not pattern.search(text):
         return []  # neither as text nor as a part of a string
     sequence = sequence_at(log, begin)
-    # A string ends no line.
+    # A line feed in a string ends no line.
     data = _STRING.sub(lambda string: string[0].replace(b"\n", b" "), sequence + data)
     turns = Turns()
     text, numbers, lines = await _shown(log, data, turns)
@@ -219,14 +219,14 @@ async def _shown(
 ) -> tuple[bytes, Sequence[int], Sequence[bytes]]:
     """Return how a terminal shows lines, each by itself, in rows; and the index of each row's line.
 
-    The lines come as well, as they are searched: with line feeds alone, and without our paths.
+    Also returns the lines as searched: with line feeds alone, and without our paths.
     """
     if FILES.encode() in data:
         data = without_paths(readable(data)).encode()
     data = _with_line_feeds(data).removesuffix(b"\n")
     lines = data.split(b"\n")
     text = _INVISIBLE.sub(b"", _STRING.sub(CANCEL.encode(), data))
-    plain = text.replace(b"\033[K", b"")  # without moves, nothing is there to erase
+    plain = text.replace(b"\033[K", b"")  # without moves, there is nothing to erase
     if not _has_controls(plain):
         return plain, range(len(lines)), lines
     text = _erased(log.columns).sub(b"", text + b"\n")
@@ -263,7 +263,7 @@ def _has_controls(text: bytes) -> bool:
 def _erased(columns: int) -> re.Pattern[bytes]:
     """Return an expression for what a line erases again without having left its row.
 
-    Behind it a carriage return was printed, then what the row shows, and the rest was erased. No
+    A carriage return follows it, then what the row shows, and an erasure of the rest. No
     character has fewer bytes than columns. Progress bars are such lines.
     """
     return re.compile(
@@ -275,7 +275,7 @@ def _erased(columns: int) -> re.Pattern[bytes]:
 
 @functools.cache
 def _lines_in_rows(columns: int) -> re.Pattern[bytes]:
-    """Return an expression for lines that surely don't leave their rows.
+    """Return an expression for lines that can't leave their rows.
 
     Such a line returns the carriage, moves back, or edits the row, before the row is full.
     """
@@ -291,4 +291,4 @@ def _with_line_feeds(data: bytes) -> bytes:
     """Return data with line feeds alone between lines."""
     if _LONE_RETURN.search(data):
         return data.replace(b"\r\n", b"\n")
-    return data.replace(b"\r", b"")  # faster than to replace two bytes
+    return data.replace(b"\r", b"")  # faster than replacing two bytes

@@ -1,6 +1,6 @@
 r"""When a log grew, and when the size of its terminal changed. No I/O.
 
-As text it has script(1)'s advanced format of timing files::
+As text, it is a timing file in script(1)'s advanced format::
 
     H 0.000000 START_TIME 2026-01-30 10:15:46.250000+00:00
     H 0.000000 COLUMNS 80
@@ -8,8 +8,8 @@ As text it has script(1)'s advanced format of timing files::
     O 0.250117 512
     S 1.250030 SIGWINCH ROWS=24 COLS=100
 
-The times are in seconds since the entry before. `O` has the number of bytes that were printed in
-that time. Source: script(1) and scriptreplay(1) of util-linux.
+The times are in seconds since the previous entry. `O` gives the number of bytes that were printed
+in that time. Source: script(1) and scriptreplay(1) of util-linux.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from typing import NamedTuple
 
 from tmux_debug_mcp.vt.sizes import COLUMNS, MAX_COLUMNS, MAX_ROWS, ROWS
 
-# The least time between two sizes that are noted. It doubles each time that so many are there, so a
-# program that prints all day has some 50,000 of them.
+# The least time between two noted sizes, to which callers keep at first. It doubles after each
+# 10,000 of them, so a program that prints all day has some 50,000.
 SAMPLE_S = 0.25
 _SAMPLES_UNTIL_DOUBLED = 10_000
-# The part of a file that is read. Anybody may have written it.
+# How much of a file is read. Anybody may have written it.
 MAX_TIMING_BYTES = 8 << 20
-# Later times than this, in the year 5138, are not times; twice this is before the year 10000.
+# Times after this, in the year 5138, are invalid; twice this is before the year 10000.
 _MAX_TIME_S = 1e11
-# Changes of size that are noted. Of further ones the last is noted: a replay makes each of them.
+# Changes of size that are noted. Of more, only the last is noted: a replay makes each of them.
 _MAX_RESIZES = 1000
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -86,7 +86,7 @@ class Timing:
 
     def resize(self, at_s: float, size: int, columns: int, rows: int) -> str:
         """Note a new size of the terminal, at a size of the log; return the lines for the file."""
-        # The line before it tells at which cursor it was.
+        # The line before it gives its cursor.
         line = self.grow(at_s, size, always=True)
         del self.resizes[_MAX_RESIZES - 1 :]
         self.resizes.append(Resize(size, columns, rows))
@@ -110,7 +110,7 @@ class Timing:
         return self.times[-1] if self.times else 0.0
 
     def text(self) -> str:
-        """Return what `read` takes over, as far as it is noted."""
+        """Return what was noted as text that `read` takes over."""
         copy = Timing(self.began_at)
         parts = [copy.begin(self.columns, self.rows)]
         resizes = deque(self.resizes)
@@ -121,14 +121,14 @@ class Timing:
         return "".join(parts)
 
     def read(self, text: str) -> None:
-        """Take over what a file has, as far as its lines are entries."""
+        """Take over a file's entries, up to the first line that is not one."""
         at_s, size = 0.0, 0
         for line in text.splitlines():
             words = line.split(" ")
             try:
                 delay_s = float(words[1])
             except (IndexError, ValueError):
-                break  # behind what is not an entry, times would be wrong
+                break  # after what is not an entry, times would be wrong
             if not 0 <= delay_s <= _MAX_TIME_S - at_s:
                 break
             at_s += delay_s
@@ -161,7 +161,7 @@ class Timing:
 
 
 def _limited(value: str, maximum: int) -> int:
-    """Return a size that a file has, at most the maximum; 0 if it is none."""
+    """Return a size from a file, at most the maximum; 0 if it is not one."""
     if not _NUMBER.fullmatch(value):
         return 0
     return min(int(value), maximum)

@@ -1,8 +1,8 @@
 """A screen as cells with colours and attributes, and pictures of it.
 
-- `screen` reads cells from captures, `styles` has their attributes and colours.
+- `screen` reads cells from captures, `styles` defines their attributes and colours.
 - `png` draws a screen with the glyphs that `glyphs` finds in fonts; both need Pillow.
 - `svg` writes a screen, or several one after the other, and needs nothing.
 
-Nothing here but `glyphs` does I/O, besides reading the package's own files in `fonts`.
+Only `glyphs` does I/O, besides reading the package's own files in `fonts`.
 """

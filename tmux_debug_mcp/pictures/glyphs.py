@@ -1,8 +1,8 @@
 """The glyphs of characters, as fonts draw them into cells of 10 by 20 pixels.
 
 Fonts, in this order: DejaVu Sans Mono, which is in the package; the system's fonts that have the
-character; GNU Unifont, whose bitmaps are in the package too. Marks are characters of their own
-here, and are drawn over the character that they join.
+character; GNU Unifont, whose bitmaps are in the package too. Marks are separate characters here,
+drawn over the character that they join.
 """
 
 import bisect
@@ -44,8 +44,8 @@ _MAX_FACES = 1 << 16
 _SLANT = 0.2
 _EMBOLDEN = 0.7
 
-# Marks and letters without ink of their own, which Unifont has pictures of: joiners, fillers,
-# variation selectors.
+# Marks and letters without ink, of which Unifont has pictures: joiners, fillers, variation
+# selectors.
 _WITHOUT_INK = re.compile(
     "[\u034f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
@@ -57,7 +57,7 @@ _FORMATS = ("Cc", "Cf", "Zl", "Zp")
 class SystemFont:
     """A face of a font of the system: the file, and the number of the face in it.
 
-    `ranges` has the first and the last code point of each range of characters, in ascending order.
+    `ranges` lists the first and the last code point of each range of characters, ascending.
     """
 
     path: str
@@ -66,7 +66,7 @@ class SystemFont:
     ranges: Sequence[tuple[int, int]]
 
     def has(self, character: str) -> bool:
-        """Tell whether the font has a character."""
+        """Return whether the font has a character."""
         number = ord(character)
         following = bisect.bisect_right(self.ranges, (number, sys.maxunicode))
         return following > 0 and number <= self.ranges[following - 1][1]
@@ -74,13 +74,13 @@ class SystemFont:
     def load(self, size: float) -> ImageFont.FreeTypeFont:
         """Return the font in a size.
 
-        The basic layout draws no dotted circle below a mark that is by itself.
+        The basic layout draws no dotted circle below a lone mark.
         """
         basic = ImageFont.Layout.BASIC
         return ImageFont.truetype(self.path, size, self.index, layout_engine=basic)
 
     def rank(self) -> tuple[bool, bool, str]:
-        """Return what to sort fonts by: monospaced ones first, then regular ones."""
+        """Return a sort key that puts monospaced fonts first, then regular ones."""
         is_styled = any(style in self.path for style in ("Bold", "Oblique", "Italic"))
         return "Mono" not in self.path, is_styled, self.path
 
@@ -104,7 +104,7 @@ class Glyphs:
         path = _FONTS / "DejaVuSansMono.ttf"
         basic = ImageFont.Layout.BASIC
         self._font = ImageFont.truetype(path, _FONT_SIZE, layout_engine=basic)
-        # What the font draws for characters that it does not have.
+        # What the font draws for characters that it lacks.
         self._missing = bytes(self._font.getmask("\uffff"))
         self._masks: dict[tuple[str, int, bool, bool], Image.Image] = {}
         self._pictures: dict[tuple[str, int], Image.Image | None] = {}
@@ -112,7 +112,7 @@ class Glyphs:
     def mask(self, text: str, width: int, *, is_bold: bool, is_italic: bool) -> Image.Image:
         """Return the ink of a cell's character and its marks, in an image as high as a cell.
 
-        The image has this width in pixels.
+        `width` is that of the image, in pixels.
         """
         key = (text, width, is_bold, is_italic)
         if key in self._masks:
@@ -153,13 +153,13 @@ class Glyphs:
         return mask.resize((width, CELL_HEIGHT), Image.Resampling.BOX)
 
     def _has(self, character: str) -> bool:
-        """Tell whether the package's font has a character."""
+        """Return whether the package's font has a character."""
         return character.isascii() or bytes(self._font.getmask(character)) != self._missing
 
     def _fitting(self, character: str, width: int) -> ImageFont.FreeTypeFont | None:
-        """Return a font of the system in the largest size at which a character fits, if any has it.
+        """Return the system's font for a character, smaller if it is too wide; None if none has it.
 
-        Marks have the usual size.
+        Marks keep the usual size.
         """
         font = self._found(character, is_coloured=False)
         if font is None:
@@ -171,7 +171,7 @@ class Glyphs:
         return loaded
 
     def picture(self, text: str, width: int) -> Image.Image | None:
-        """Return a wide cell in colours of its own, None if no font has any for its character."""
+        """Return a wide cell as a coloured font draws it; None if it is narrow or none does."""
         if width < 2 * CELL_WIDTH:
             return None
         key = (text, width)
@@ -185,7 +185,7 @@ class Glyphs:
         return self._pictures[key]
 
     def _found(self, character: str, *, is_coloured: bool) -> SystemFont | None:
-        """Return the system's first font that has a character, in colours or without."""
+        """Return the first of the system's fonts, coloured or not, that has a character."""
         for font in self._system_fonts:
             if font.is_coloured == is_coloured and font.has(character):
                 return font
@@ -214,7 +214,7 @@ class Glyphs:
 
 
 def _is_mark(character: str) -> bool:
-    """Tell whether a character that joins another has ink of its own."""
+    """Return whether a character joins another and has ink."""
     if cell_width(character) != 0 or unicodedata.category(character) in _FORMATS:
         return False
     return not _WITHOUT_INK.match(character)

@@ -1,7 +1,7 @@
-"""Draws pictures of screens with Pillow, in the format PNG.
+"""Draws pictures of screens with Pillow, as PNG.
 
-Each cell has 10 by 20 pixels, and nothing of a cell is in another one. The cursor is an outline in
-contrast to each pixel that it is on, so that it hides nothing.
+Each cell has 10 by 20 pixels, and draws nothing outside them. The cursor is an outline that
+contrasts with each pixel under it, so that it hides nothing.
 """
 
 import io
@@ -14,10 +14,10 @@ from .styles import BACKGROUND, FOREGROUND, Rgb, colours, rgb
 
 _Point = tuple[int, int]
 
-# The rows of lines within a cell.
+# The rows of pixels of lines within a cell.
 _STRUCK_Y = CELL_HEIGHT // 2 - 1
 _UNDERLINE_Y = CELL_HEIGHT - 2
-# The period of dotted and dashed underlines, and the pixels of it that are drawn.
+# The period of dotted and dashed underlines, and how many of its pixels are drawn.
 _DASHES = {"dotted": (2, 1), "dashed": (5, 3)}
 # The heights of a curly underline, two pixels each.
 _CURL = (0, 1, 2, 1)
@@ -49,7 +49,7 @@ class _Painter:
         self._glyphs = Glyphs()
 
     def draw_cell(self, cell: Cell, corner: _Point) -> None:
-        """Draw what a cell shows, at its upper left corner."""
+        """Draw a cell, given its upper left corner."""
         foreground, background = colours(cell.style)
         style = cell.style
         width = cell.width * CELL_WIDTH

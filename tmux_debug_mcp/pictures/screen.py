@@ -1,6 +1,6 @@
 """A terminal's screen as cells, read from a capture with attributes (tmux(1), capture-pane -e).
 
-The effect of SGR sequences goes on in the next lines, and between SO and SI are letters of the line
+SGR sequences stay in effect on the next lines, and characters between SO and SI are of the line
 drawing set. No I/O.
 """
 
@@ -38,7 +38,7 @@ class Screen:
         height: Its height, in rows.
         cursor: The cursor's column and row, from 0.
         is_cursor_shown: The program shows the cursor.
-        rows: The cells of each row from the first column on. The columns behind them are blank.
+        rows: The cells of each row from the first column on. The columns after them are blank.
     """
 
     columns: int
@@ -67,8 +67,8 @@ class Screen:
 def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
     """Return the cells of each row of a capture with attributes.
 
-    A tmux that `widens_emoji` makes a character two columns wide that is followed by U+FE0F, and
-    joins skin tones to the character before. Versions before 3.4 do not.
+    A tmux that `widens_emoji` makes a character followed by U+FE0F two columns wide, and joins
+    skin tones to the character before them. Versions before 3.4 do not.
     """
     rows: list[list[Cell]] = []
     style = Style()
@@ -90,7 +90,7 @@ def captured_cells(data: bytes, *, widens_emoji: bool) -> list[list[Cell]]:
 
 
 def _add(row: list[Cell], character: str, style: Style, *, widens_emoji: bool) -> None:
-    """Add a character to a row, in a cell of its own or in the last one."""
+    """Add a character to a row, in a new cell or in the last one."""
     width = cell_width(character)
     if not row:
         if width:

@@ -1,7 +1,7 @@
 """How cells are shown: colours and attributes, and the SGR sequences that set them. No I/O.
 
-Attributes that do not show in a picture, such as blinking, are ignored. What is incomplete or out
-of range has the effect that it has in tmux. Pictures have the colours of a dark terminal, xterm's.
+Attributes that do not show in a picture, such as blinking, are ignored. Incomplete sequences and
+values out of range have the same effect as in tmux. Pictures have xterm's colours, on black.
 
 Sources: ECMA-48, 8.3.117; xterm's "Control Sequences", SGR; tmux(1), capture-pane -e.
 """
@@ -48,7 +48,7 @@ def _basic(name: str, first: int, colour: int) -> dict[int, dict[str, Any]]:
     return {first + number: {name: colour + number} for number in range(8)}
 
 
-# What each parameter by itself sets.
+# What each parameter sets on its own.
 _CHANGES: dict[int, dict[str, Any]] = {
     1: {"bold": True},
     2: {"dim": True},
@@ -85,7 +85,7 @@ _INDEXED = 5
 _RGB = 2
 _COMPONENTS = 3
 _MAX_VALUE = 255
-# The words of the longest colour behind semicolons: its kind, red, green, blue.
+# The words of the longest colour with semicolons: its kind, red, green, blue.
 _MAX_COLOUR_WORDS = 4
 # A parameter that is left out, or that no terminal takes because it is too long.
 _MISSING = -1
@@ -96,8 +96,8 @@ _MAX_DIGITS = 9
 class Style:
     """How a cell is shown.
 
-    A colour that is None is the terminal's default, of an underline that of the text. The underline
-    is empty for none, or `single`, `double`, `curly`, `dotted` or `dashed`.
+    None is the terminal's default colour, or the text's for an underline. The underline is empty
+    for none, or `single`, `double`, `curly`, `dotted` or `dashed`.
     """
 
     foreground: Colour | None = None
@@ -116,7 +116,7 @@ class Style:
 def style_after(style: Style, parameters: str) -> Style:
     """Return the style after an SGR sequence, given its parameters, separated by semicolons.
 
-    A parameter may have subparameters behind colons.
+    A parameter may have subparameters after colons.
     """
     words = parameters.split(";")
     while words:
@@ -131,7 +131,7 @@ def style_after(style: Style, parameters: str) -> Style:
             values = [_number(word) for word in words[:_MAX_COLOUR_WORDS]]
             values += [_MISSING] * (_MAX_COLOUR_WORDS - len(values))
             changes = _colour(_COLOURS[number], values)
-            # What belongs to 38, 48 or 58, also where it is not a colour.
+            # What belongs to 38, 48 or 58, even if it is not a colour.
             if values[0] == _INDEXED:
                 del words[:2]
             else:
@@ -144,7 +144,7 @@ def style_after(style: Style, parameters: str) -> Style:
 
 
 def _number(word: str) -> int:
-    """Return the number that a word is, or `_MISSING` if it is none."""
+    """Return the number in a word, or `_MISSING` if it isn't one."""
     if word.isdecimal() and len(word) <= _MAX_DIGITS:
         return int(word)
     return _MISSING
@@ -166,7 +166,7 @@ def _changes_of_subparameters(number: int, values: Sequence[int]) -> dict[str, A
 
 
 def _colour(name: str, values: Sequence[int]) -> dict[str, Any]:
-    """Return the change of a colour; none if a component is missing or out of range.
+    """Return the change of a colour; {} if its kind is unknown, or red, green or blue invalid.
 
     The values are the kind of the colour, and its number or its red, green and blue.
     """
@@ -181,7 +181,7 @@ def _colour(name: str, values: Sequence[int]) -> dict[str, Any]:
 
 
 def colours(style: Style) -> tuple[Rgb, Rgb]:
-    """Return the colours of the text and of what is behind it, given its attributes."""
+    """Return the colours of the text and its background, given its attributes."""
     number = style.foreground
     if style.bold and isinstance(number, int) and number < _BRIGHT:
         number += _BRIGHT  # as in xterm

@@ -2,9 +2,9 @@
 
 Each row is a group, and each run of cells of one style is placed at its column and fitted into its
 columns, so that rows align in whatever font the viewer has. Characters that fonts draw in other
-widths are placed one by one. Box drawing and block elements are outlines, since the fonts of
-viewers leave gaps between rows. The colours are those of a dark terminal, whatever surrounds it.
-There is no script, and nothing is loaded. Controls and lone surrogates become U+FFFD.
+widths are placed one by one. Box drawing and block elements are outlines, since viewers' fonts
+leave gaps between rows. The colours are those of a dark terminal, whatever surrounds it. A picture
+contains no script and loads nothing. Controls and lone surrogates become U+FFFD.
 """
 
 import functools
@@ -35,21 +35,21 @@ _TITLE_HEIGHT = 30
 _CORNER = 8
 _FRAME, _TITLE_BAR, _TITLE_TEXT = "#444", "#222", "#999"
 _BUTTONS = ("#ff5f57", "#febc2e", "#28c840")
-# The room of the buttons beside a title, in columns.
+# The room for the buttons on each side of a title, in columns.
 _BUTTON_COLUMNS = 8
 
 # Characters that all monospaced fonts draw one column wide.
 _PLAIN = re.compile("[ -~\u00a1-\u00ac\u00ae-\u017f]")
 _WORDS = re.compile("[^ ]+(?: [^ ]+)*")
-# What stands for all of them where cells are grouped by their text, which is never empty.
+# Stands for all of them when cells are grouped by their text, which is never empty.
 _ANY_PLAIN = ""
-# Outlines that go from edge to edge, so that several of a character are one wide box.
+# Outlines that go from edge to edge, so that a repeated character is one wide box.
 _STRETCHED = frozenset("─━═▀▁▂▃▄▅▆▇█▔░▒▓")
-# How much of what is behind them shades cover.
+# How much of the background shades cover.
 _SHADES = {"░": 0.25, "▒": 0.5, "▓": 0.75}
 # Commands of paths that are not boxes.
 _CURVED = re.compile("[lq]")
-# What XML can't have, and controls.
+# What XML can't contain, and controls.
 _HOSTILE = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Characters that change the direction of the text around them.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -58,7 +58,7 @@ _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def svg(screen: Screen, *, title: str = "") -> str:
     """Return a picture of a screen in the frame of a window.
 
-    Cells behind the screen's last column and below its last row are left out.
+    Cells beyond the screen's last column and last row are left out.
     """
     rows = [_row(screen, number) for number in range(screen.height)]
     body = "".join(f"<g{_at(number)}>{row}</g>" for number, row in enumerate(rows) if row)
@@ -70,11 +70,11 @@ def animation(
 ) -> str:
     """Return an animated picture that shows screens one after the other, again and again.
 
-    Each state of a row is in it once, however many frames show it. Where nothing is animated, and
-    where the viewer wants no motion, it shows the last frame.
+    It contains each state of a row once, however many frames show it. It shows the last frame if
+    the viewer can't animate, or wants no motion.
 
-    `frames` has the seconds at which each screen appears, in ascending order, and the screen; at
-    least one. The last frame stays for `hold_s` seconds.
+    `frames` holds at least one screen, each with the seconds at which it appears, ascending. The
+    last frame stays for `hold_s` seconds.
     """
     if not frames:
         raise ValueError("an animation needs a frame")
@@ -159,7 +159,7 @@ def _at(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Cells of one style, from a column on."""
+    """Cells of one style, starting at a column."""
 
     column: int
     cells: Sequence[Cell]
@@ -212,10 +212,10 @@ def _runs(cells: Sequence[Cell], columns: int) -> Iterator[_Run]:
 
 
 def _pieces(run: _Run) -> Iterator[tuple[int, str, int]]:
-    """Yield the column, the text and the columns of each piece of a run that is placed by itself.
+    """Yield the column, the text and the width in columns of each separately placed piece of a run.
 
-    A piece is plain text, a box that may be repeated, or one cell. Plain text has single blanks
-    alone: viewers make one of several, whatever style tells them not to.
+    A piece is plain text, a box that may be repeated, or one cell. Plain text contains only single
+    blanks: viewers make one of several, whatever the style says.
     """
 
     def key_of(cell: Cell) -> str:
@@ -311,7 +311,7 @@ def _hex(colour: Rgb) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return text without what XML can't have and people must not get."""
+    """Return text without what XML can't contain and what must not reach people."""
     return _DIRECTIONS.sub("", _HOSTILE.sub("\ufffd", text))
 
 

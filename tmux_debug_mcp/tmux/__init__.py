@@ -2,6 +2,6 @@
 
 `control_mode`, `targets`, `captures` and `pasting` do no I/O. `client` is one connection,
 `supervisor` the process that owns a server of ours, `host` starts and ends it. `users_server` is a
-server that is not ours. tmux is told ids, never names. What asks it raises TmuxStuckError if it
-does not answer. Nothing here knows our panes, their logs or MCP.
+server that is not ours. We give tmux ids, never names. Whatever asks it raises TmuxStuckError if it
+doesn't answer. Nothing here knows our panes, their logs or MCP.
 """

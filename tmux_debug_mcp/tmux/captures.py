@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 # Enough for most calls.
 _FIRST_ROWS = 200
-# No tool returns more text of a capture.
+# No tool returns more text from a capture.
 _MAX_CHARACTERS = 1 << 19
 
 
@@ -14,7 +14,7 @@ async def last_lines(
     """Return the last lines, joined by line feeds.
 
     capture-pane -S counts rows, but with -J it prints logical lines, and a wrapped line takes
-    several rows. So more rows are captured until they have the wanted lines whole, or more text
+    several rows. So we capture more rows until they contain the wanted lines whole, or more text
     than any tool returns.
 
     `capture` takes a number of rows of history to capture with the screen. It returns the logical

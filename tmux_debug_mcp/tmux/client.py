@@ -24,7 +24,7 @@ from .targets import Offsets
 
 Command = Sequence[str | bytes]
 
-# How often a tmux that does not answer gets SIGCONT before we give up.
+# How often we send SIGCONT to a tmux that doesn't answer before we give up.
 _MAX_WAKES = 5
 _MAX_INLINE_CHARACTERS = 1 << 16
 _READ_BYTES = 1 << 16
@@ -37,7 +37,7 @@ class ControlClient:
     Attributes:
         offsets: From tmux's ids to ours.
         gone: Set when tmux has ended, or `serve` has.
-        last_words: The lines of tmux that are not control mode: why it could not start.
+        last_words: What tmux printed outside control mode: why it could not start.
         session: tmux's id of our session, such as $0. Known after `greet`, like the following.
         server_pid: The process id of the tmux server.
         version: tmux's version, such as 3.3a.
@@ -132,14 +132,14 @@ class ControlClient:
     async def run(self, *commands: Command) -> list[tuple[bytes, ...]]:
         """Run tmux commands in order, with no other client's command in between.
 
-        A command is its words; an if-shell must have a command for both cases. Returns the lines
-        that each command printed. An if-shell has two items: its own lines, and those of the
-        command that it chose.
+        A command is its words; an if-shell needs a command for both cases. Returns the lines that
+        each command printed. An if-shell yields two items: its own lines, and those of the command
+        that it chose.
 
         Raises:
-            CommandError: A command failed. Those before it were done, those after it were not.
+            CommandError: A command failed. Those before it ran, those after it did not.
             TmuxGoneError: The server ended before it answered.
-            ValueError: A word has a NUL.
+            ValueError: A word contains a NUL.
         """
         request = _Request(commands)
         # Quoting many characters takes milliseconds, so a thread does it.
@@ -164,7 +164,7 @@ class ControlClient:
     def begin(self, *commands: Command) -> None:
         """Run tmux commands before those of later calls, and don't wait for them.
 
-        It does not matter whether one fails.
+        Failures are ignored.
         """
         if not self.gone.is_set():
             self._requests.append(_Request(commands))
@@ -220,12 +220,12 @@ class _Request:
         self._expected: list[Command] = []  # the command that each block answers
         for words in commands:
             self._expected.append(words)
-            # An if-shell prints a block of its own and one for the command that it chose.
+            # An if-shell prints its own block, and one for the command that it chose.
             if words[0] == "if-shell":
                 self._expected.append(words)
 
     def add(self, block: Block) -> bool:
-        """Add a block; tell whether it is the last one."""
+        """Add a block; return whether it is the last one."""
         self._blocks.append(block)
         return not block.ok or len(self._blocks) == len(self._expected)
 

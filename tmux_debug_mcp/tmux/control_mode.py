@@ -12,7 +12,7 @@ No I/O, no clock, no process. The rules:
 4. A program in a pane could forge guards if its text were printed here. So formats are limited to
    ids and numbers, and captures go through files.
 
-Source: tmux(1), "CONTROL MODE", for 1 and 3; trying, for 2 and 4.
+Source: tmux(1), "CONTROL MODE", for 1 and 3; experiments, for 2 and 4.
 """
 
 import re
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # Bytes to write as \ooo in double quotes: non-ASCII, control characters and `"`, `\`, `$`, `~`.
-# tmux's lexer expands the last four, and that of tmux 3.3 takes a byte 0xff for the end of file.
+# tmux's lexer expands the last four, and in tmux 3.3 it takes a byte 0xff for the end of file.
 _OCTAL = {
     byte: f"\\{byte:03o}" for byte in range(256) if byte not in range(32, 127) or byte in b'"\\$~'
 }
@@ -43,7 +43,7 @@ def quote(argument: str | bytes) -> str:
     """
     data = argument
     if isinstance(data, str):
-        # os.fsdecode has made surrogates of bytes in file names that are not UTF-8.
+        # os.fsdecode turns bytes in file names that are not UTF-8 into surrogates.
         data = data.encode(errors="surrogateescape")
     if 0 in data:
         raise ValueError(argument)
@@ -72,7 +72,7 @@ def version(text: str) -> tuple[int, int] | None:
 
 
 def is_at_least(text: str, wanted: tuple[int, int]) -> bool:
-    """Tell whether a version is the wanted one or newer. One that can't be read counts as newer."""
+    """Return whether a version is the wanted one or newer. One without a number is newer."""
     number = version(text)
     return number is None or number >= wanted
 

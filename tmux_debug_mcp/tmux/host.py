@@ -1,4 +1,4 @@
-"""Our tmux server: started when it is first needed, and again after it has died."""
+"""Our tmux server: started when first needed, and again after it died."""
 
 import os
 import sys
@@ -170,7 +170,7 @@ class TmuxHost:
             try:
                 await client.serve()
             finally:
-                # Ends processes that have outlived tmux. Logs stay readable: they are open.
+                # Ends processes that outlived tmux. Logs stay readable: they are open.
                 supervisor.close()
             await anyio.to_thread.run_sync(self._reap, supervisor)
         except Exception:  # noqa: BLE001  a background task's failure is its own
@@ -179,7 +179,7 @@ class TmuxHost:
             served.set()
 
     def _reap(self, *supervisors: Supervisor) -> None:
-        """Wait for supervisors to end, and end the descendants that killed supervisors have left.
+        """Wait for supervisors to end, and end the descendants that killed supervisors left.
 
         Only a subreaper gets such descendants. It spares those of supervisors that still run.
         """

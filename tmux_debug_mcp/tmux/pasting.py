@@ -1,10 +1,10 @@
 """The tmux commands that type text and keys into a pane by pasting a buffer. No I/O.
 
 Text goes through a buffer, not through send-keys: a pasted buffer reaches the program even while a
-person has the pane in copy mode. The exception is a bracketed paste, before which that mode has to
-be left, because tmux then asks the mode, not the program, whether it wants brackets.
+person has the pane in copy mode. The exception is a bracketed paste, which leaves that mode first:
+in it, tmux asks the mode, not the program, whether it wants brackets.
 
-Source: tmux(1), "BUFFERS", and trying.
+Source: tmux(1), "BUFFERS", and experiments.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .control_mode import is_at_least
 
 # The format that prints the terminal modes which decide what cursor and keypad keys send.
 KEY_MODES = "#{keypad_cursor_flag} #{keypad_flag}"
-# Since this version of tmux, paste-buffer rewrites control characters unless it is given -S.
+# Since this version of tmux, paste-buffer without -S rewrites control characters.
 _CLEANS_PASTES = (3, 7)
 
 
@@ -34,8 +34,8 @@ def paste_commands(
     r"""Return the commands that load a buffer, paste it into a pane, and delete it.
 
     They fail if the pane is gone. A dead pane gets nothing: pasting into one ends tmux 3.3. `load`
-    is what loads the buffer, and `version` that of tmux. `is_bracketed`: the text is put in
-    brackets (`\e[200~`) if the program asks for them.
+    is the command that loads the buffer, and `version` is tmux's. With `is_bracketed`, tmux puts
+    the text in brackets (`\e[200~`) if the program asks for them.
     """
     flags = "-p" if is_bracketed else "-r"
     if is_at_least(version, _CLEANS_PASTES):
@@ -43,7 +43,7 @@ def paste_commands(
     paste = f"paste-buffer -d {flags} -b {buffer} -t {target}"
     delete = f"delete-buffer -b {buffer}"
     commands: list[tuple[str, ...]] = [
-        # Where its target is gone, if-shell does not fail: it takes the current pane instead.
+        # If its target is gone, if-shell does not fail: it takes the current pane instead.
         ("has-session", "-t", target),
         load,
     ]

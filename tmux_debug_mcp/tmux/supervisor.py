@@ -24,7 +24,7 @@ from tmux_debug_mcp.linux import files, processes, supervise
 from tmux_debug_mcp.sockets.servers import is_private
 
 # Runs the supervisor without the site module, which takes memory. So sys.path lacks our package:
-# the first argument is the directory to add. It ends at once: we wait for that.
+# the first argument is the directory to add. os._exit saves time, since we wait for the end.
 _PROGRAM = (
     "import os, sys; sys.path.append(sys.argv.pop(1)); "
     "from tmux_debug_mcp.linux.supervise import main; main(); os._exit(0)"
@@ -42,8 +42,8 @@ _REMOVE_ABANDONED_S = 0.5
 class Supervisor:
     """A supervisor process, which owns one tmux server and everything in its panes.
 
-    Creating one starts the process. Whoever does must call `end` or `close`; the kernel ends the
-    lifeline of an owner that dies before.
+    Creating one starts the process. Whoever does must call `end` or `close`; the kernel closes the
+    lifeline of an owner that dies first.
 
     `argv` returns the command that starts tmux, given the supervisor's directory, which is in the
     first of `runtime_directories(runtime)`. `owners` is a directory that this process holds, ""
@@ -55,7 +55,7 @@ class Supervisor:
     Attributes:
         pid: The process id of the supervisor.
         directory: The supervisor's directory, mode 0700, for the tmux socket and the owner's files.
-            The supervisor creates it, and removes it at its end.
+            The supervisor creates it, and removes it when it ends.
         control_in: The non-blocking file descriptor to write control mode commands to.
         control_out: The non-blocking file descriptor to read tmux's output from.
     """
@@ -98,7 +98,7 @@ class Supervisor:
             os.set_blocking(fd, False)
 
     def file(self, name: str) -> Path:
-        """Return the path of a file in the directory, which is made again if somebody removed it.
+        """Return the path of a file in the directory. Make that again if somebody removed it.
 
         Raises:
             StorageError: The directory was removed and can't be made again.
@@ -189,9 +189,9 @@ def remove_abandoned(runtime: str) -> None:
 def runtime_directories(runtime: str) -> list[Path]:
     """Return the directories that may hold supervisors' directories, the best first.
 
-    The user's runtime directory comes first, since nothing cleans it up as temporary directories
-    are; the directory for temporary files is the last. `runtime` is $XDG_RUNTIME_DIR, "" if it is
-    not set.
+    The user's runtime directory comes first, since nothing cleans it up like temporary directories;
+    the directory for temporary files comes last. `runtime` is $XDG_RUNTIME_DIR, "" if it is not
+    set.
     """
     usable = []
     for path in (runtime, f"/run/user/{os.getuid()}"):

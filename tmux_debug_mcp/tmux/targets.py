@@ -8,8 +8,8 @@ gets only ids: tmux itself accepts a prefix for a name, and falls back to what i
 3. After the colon comes a window: its index, its id or its name. Window names may have dots, so
    only a dot and a number, or a dot and a pane id, at the end mean a pane of the window.
 4. A target that names no window means the active window; one that names no pane, the active pane.
-5. One that means nothing that exists raises TargetNotFoundError; one with the name of several
-   windows of its session, AmbiguousTargetError.
+5. One that matches nothing raises TargetNotFoundError; one with the name of several windows of its
+   session, AmbiguousTargetError.
 
 Source: tmux(1), "COMMANDS", for the syntax; the exactness is ours.
 """
@@ -31,8 +31,8 @@ _SESSION_ID = re.compile(r"\$\d+")
 class Offsets:
     """The difference between our numbers of sessions, windows and panes and tmux's.
 
-    A new tmux server counts from 0 again. Ours go on after the last that an earlier server used, so
-    that an id never means two things.
+    A new tmux server counts from 0 again. Ours go on after the last one that an earlier server
+    used, so an id never means two things.
     """
 
     sessions: int = 0
@@ -88,7 +88,7 @@ class PaneRow:
     tmux_pane: str = ""
 
 
-# The variables that list-panes prints of each pane, in the order of PaneRow's fields.
+# The variables that list-panes prints for each pane, in the order of PaneRow's fields.
 FIELDS = tuple(field.name for field in fields(PaneRow) if not field.name.startswith("tmux_"))
 
 
@@ -104,7 +104,7 @@ def panes_format(separator: str) -> str:
 def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[PaneRow]:
     """Return the panes that tmux printed with `panes_format(separator)`, in tmux's order.
 
-    They have our ids, and no control characters of a program. A window that is linked to two
+    They have our ids, and program names without control characters. A window that is linked to two
     sessions appears once in each.
     """
     values = output.split(separator)[1:]
@@ -129,14 +129,14 @@ def parse(output: str, separator: str, offsets: Offsets = Offsets()) -> list[Pan
 def find_session(rows: Sequence[PaneRow], target: str) -> PaneRow:
     """Return a row of the session that a target means.
 
-    A target of a window or a pane means its session, and the row is that of the active pane.
+    A target of a window or a pane means its session, and the row is the one that `find_pane` finds.
     """
     session_rows = _whole_session(rows, target)
     return session_rows[0] if session_rows else find_pane(rows, target)
 
 
 def names_less_than_session(rows: Sequence[PaneRow], target: str) -> bool:
-    """Tell whether a target means a window or a pane, and not a session."""
+    """Return whether a target means a window or a pane, and not a session."""
     return not _whole_session(rows, target)
 
 
@@ -188,8 +188,8 @@ def _whole_session(rows: Sequence[PaneRow], target: str) -> list[PaneRow]:
 def _window_rows(rows: Sequence[PaneRow], target: str, whole_target: str) -> list[PaneRow]:
     """Return the rows of a window; for a session without a window, of its active one.
 
-    A window is looked up by its id, else its index, else its name. `=` before it means that it is
-    no id. The target has no pane; the one that the caller gave is for errors.
+    A window is looked up by its id, else its index, else its name; after `=` it is not an id.
+    `target` names no pane; `whole_target` is for errors.
     """
     if _WINDOW_ID.fullmatch(target):
         by_id = [row for row in rows if row.window_id == target]

@@ -1,8 +1,8 @@
 """The user's own tmux server, for the toolsets `tmux` and `tabs`.
 
-Nothing on it changes but what a call asks for: no option, no pipe, no attached client; each request
-is a tmux process. What a call creates stays in the background, so that the user goes on typing into
-the same pane.
+A call changes only what it asks for: we set no options, open no pipes and attach no client; each
+request is a tmux process. What a call creates stays in the background, so the user keeps typing
+into the same pane.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ Command = Sequence[str]
 
 _MADE_FORMAT = "#{session_id} #{window_id} #{window_index} #{pane_id} #{session_name}"
 _MADE = re.compile(r"^(\$\d+) (@\d+) (\d+) (%\d+) (.*)$", re.MULTILINE)
-# A server that is ending still listens for a few milliseconds: how often that is checked.
+# How often we check for the end of a server, which still listens for a few milliseconds.
 _MAX_END_CHECKS = 10
 # A script for sh -c: its first argument is the soft limit of open files, the rest a command.
 _LIMIT_FILES = 'ulimit -S -n "$0"; exec "$@"'
@@ -57,10 +57,10 @@ _NOT_LISTENING = (errno.ENOENT, errno.ECONNREFUSED)
 
 
 class Made(NamedTuple):
-    """A pane that was made, with our ids.
+    """A new pane, with our ids.
 
-    Its command may have ended already, with an exit code or by a signal, where that is known, and
-    the pane may be gone with it.
+    Its command may already have ended, with an exit code or by a signal if that is known, and the
+    pane may be gone with it.
     """
 
     session_id: str
@@ -76,10 +76,9 @@ class Made(NamedTuple):
 class UsersServer:
     """The user's own tmux server.
 
-    Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
-    has ended, and TmuxStuckError where it does not answer, or there can't be a socket at its path.
-    A server that a call starts inherits the environment and the limit of open files of the
-    settings.
+    Every method may raise CommandError if tmux refuses a command, TmuxGoneError if the server has
+    ended, and TmuxStuckError if it does not answer, or if there can't be a socket at its path. A
+    server that a call starts inherits the settings' environment and limit of open files.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -90,7 +89,7 @@ class UsersServer:
         self._typing = anyio.Lock()
 
     async def rows(self) -> list[PaneRow]:
-        """Return all panes, in tmux's order; none where no server runs."""
+        """Return all panes, in tmux's order; none if no server runs."""
         if not self._is_listening():
             return []
         separator = secrets.token_hex(8)
@@ -101,7 +100,7 @@ class UsersServer:
         return parse(output, separator)
 
     async def command_of(self, row: PaneRow) -> str:
-        """Return the name of the program that has a pane's terminal, or how its program ended."""
+        """Return the name of a pane's foreground program, or how the pane's program ended."""
         if row.pane_dead != "1":
             return row.pane_current_command
         if row.pane_dead_status:
@@ -210,7 +209,7 @@ class UsersServer:
         await self._paste(pane_id, text + keys, is_bracketed=False, version=tmux_version)
 
     async def _paste(self, pane_id: str, text: str, *, is_bracketed: bool, version: str) -> None:
-        """Paste text into one pane, also where keys go to several; keep the user's own buffers."""
+        """Paste text into one pane, even of synchronized ones, and keep the user's own buffers."""
         if not text:
             return
         buffer = f"keys-{secrets.token_hex(8)}"
@@ -234,7 +233,7 @@ class UsersServer:
         return "\n".join(lines)
 
     async def capture_lines(self, row: PaneRow, lines: int, *, ansi: bool = False) -> str:
-        """Return the last lines, with `ansi` in their colours; a line that was wrapped is one."""
+        """Return the last lines, in colour with `ansi`; a wrapped line counts as one."""
 
         async def captured(rows: int) -> tuple[list[str], bool]:
             (is_alternate, history_rows), found = await self._capture(
@@ -275,7 +274,7 @@ class UsersServer:
 
         A server that a new-session starts belongs to the user: it does not end with us. The text is
         the standard input of the process. After CommandError, the commands before the failed one
-        were done; after TmuxStuckError, they may still be done later.
+        have run; after TmuxStuckError, they may still run later.
         """
         argv = self._argv(commands)
         env = dict(self._settings.env)
@@ -292,7 +291,7 @@ class UsersServer:
             completed = await anyio.run_process(argv, stdin=file, check=False, env=env)
             output = completed.stdout.decode(errors="replace")
             errors = completed.stderr.decode(errors="replace")
-            # tmux exits with 0 where it can't start a server, and only prints an error.
+            # If tmux can't start a server, it prints an error but exits with 0.
             if completed.returncode or (errors and not output):
                 for _ in range(_MAX_END_CHECKS):
                     if not self._is_listening():
@@ -305,7 +304,7 @@ class UsersServer:
 
     @contextlib.contextmanager
     def _orphans_go_to_init(self) -> Iterator[None]:
-        """Stop being a subreaper for the time of the block, so that init adopts a new tmux server.
+        """Stop being a subreaper during the block, so that init adopts a new tmux server.
 
         Blocks of several calls may overlap; the last one to end makes us a subreaper again.
         """
@@ -333,7 +332,7 @@ class UsersServer:
     def _prepare_start(self) -> None:
         """Check that a server can be started at the socket.
 
-        Make its directory if that is tmux's own for this user, /tmp/tmux-UID.
+        Make its directory if that is tmux's own for this user, such as /tmp/tmux-UID.
         """
         self._is_listening()  # raises if the path is not a socket: tmux would remove what is there
         directory = os.path.dirname(self._path)
@@ -344,7 +343,7 @@ class UsersServer:
             raise TmuxStuckError(self._path, "there is no such directory")
 
     def _is_listening(self) -> bool:
-        """Tell whether a server listens at the socket, busy or not."""
+        """Return whether a server listens at the socket, busy or not."""
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.stat(self._path).st_mode):
                 raise TmuxStuckError(self._path, "it is not a socket")
@@ -362,7 +361,7 @@ class UsersServer:
 
 
 def _send_signal(row: PaneRow, name: str) -> None:
-    """Send a signal to the program that a pane's shell has started."""
+    """Send a signal to the program that a pane's shell started."""
     leader = processes.read_stat(int(row.pane_pid))
     if leader is None or leader.tpgid <= 0 or not terminals.is_at(row.pane_tty, leader.tty):
         raise SignalError(name, "the processes of that pane can't be seen from here")
@@ -377,9 +376,9 @@ def _send_signal(row: PaneRow, name: str) -> None:
 
 
 def escaped(name: str) -> str:
-    """Return a name for an argument in which tmux expands formats, so that tmux takes it literally.
+    """Return a name escaped for an argument in which tmux expands formats.
 
-    Source: tmux(1), "FORMATS": `##` is a `#`. But `#[` stays as it is, and so must not be doubled.
+    Source: tmux(1), "FORMATS": `##` is a `#`. But tmux keeps `#[`, so we must not double that.
     """
     return re.sub(r"#(?!\[)", "##", name)
 

@@ -9,9 +9,9 @@ without a default is required::
         lines: Annotated[int, argument("How many lines", minimum=1)] = 100,
     ) -> Answer:
 
-`string`, `short_name`, `whole` and `Variables` are for arguments that tools have in common.
+`string`, `short_name`, `whole` and `Variables` are for arguments that tools share.
 
-An error says which argument is wrong, and what is wanted. No error has a value that may be a
+An error says which argument is wrong, and what is wanted. No error contains a value that may be a
 secret.
 """
 
@@ -27,7 +27,7 @@ import orjson
 
 from tmux_debug_mcp.errors import ArgumentError, head
 
-# Limits for the text of a pane that a tool returns, where the tool has none of its own.
+# Limits for the text of a pane that a tool returns, unless the tool sets others.
 MAX_TEXT_CHARACTERS = 40_000
 MAX_TEXT_LINES = 1000
 # The longest name of a pane, a window or a session.
@@ -35,7 +35,7 @@ MAX_NAME_CHARACTERS = 64
 
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _MAX_VARIABLES = 256
-# NUL, and half a surrogate pair: neither can be typed, nor stand in a file name or a variable.
+# NUL and half surrogate pairs can't be typed, nor be in a file name or a variable.
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 _MAX_SHOWN_CHARACTERS = 60
 _TYPE_NAMES = {
@@ -60,8 +60,8 @@ def argument(
 ) -> Declaration:
     """Declare an argument.
 
-    `called` is its name in the schema, where that can't be the parameter's. `rules` are keywords
-    of JSON Schema, in the order in which the schema has them.
+    `called` is its name in the schema, if that can't be the parameter's. `rules` are keywords of
+    JSON Schema, in the schema's order.
     """
     if description is not None:
         rules["description"] = description
@@ -78,8 +78,8 @@ def short_name(description: str | None = None) -> Declaration:
     return argument(description, minLength=1, maxLength=MAX_NAME_CHARACTERS)
 
 
-def whole(description: str, **rules: Any) -> Declaration:  # noqa: ANN401  as JSON Schema has
-    """Declare a whole number that may be written as 3.0, as specs 000 and 002 have it."""
+def whole(description: str, **rules: Any) -> Declaration:  # noqa: ANN401  as in JSON Schema
+    """Declare a whole number that may be written as 3.0, as in specs 000 and 002."""
     return argument(description, type="number", multipleOf=1, **rules)
 
 
@@ -100,7 +100,7 @@ class Parameter:
 
     Attributes:
         keyword: Its name in Python.
-        is_whole: It is an int, so that 3.0 means 3.
+        is_whole: It is an int, so 3.0 means 3.
     """
 
     name: str
@@ -113,13 +113,13 @@ class Parameter:
 def parameters_of(declaring: Callable[..., Any]) -> list[Parameter]:
     """Return the arguments that a handler or a dataclass declares.
 
-    A handler's first parameter is what it works with. All others have to be `Annotated`.
+    A handler's first parameter is what it works with. All others must be `Annotated`.
     """
     parameters = []
     skipped = 0 if inspect.isclass(declaring) else 1
     for one in [*inspect.signature(declaring).parameters.values()][skipped:]:
         hint, declared = get_args(one.annotation)
-        if get_origin(hint) in (Union, UnionType):  # with None where it is optional
+        if get_origin(hint) in (Union, UnionType):  # with None if it is optional
             others = [other for other in get_args(hint) if other is not NoneType]
             hint = others[0] if len(others) == 1 else hint
         rules = declared.rules
@@ -146,7 +146,7 @@ def _type_schema(hint: Any) -> dict[str, Any]:  # noqa: ANN401  any type
 
 
 class Parser:
-    """Checks the arguments of the calls of a tool, which its errors name.
+    """Checks the arguments of a tool's calls. Its errors name the tool.
 
     Attributes:
         parameters: What the tool takes.
@@ -165,7 +165,7 @@ class Parser:
     def parse(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a client sent, by their names in Python.
 
-        Null means not given where that is optional.
+        Null for an optional one means that it is not given.
 
         Raises:
             ArgumentError: One is missing, unknown, of the wrong type or out of range.
@@ -199,7 +199,7 @@ class Parser:
 
 
 def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    import jsonschema  # noqa: PLC0415  some 50 ms, which tools/list need not wait for
+    import jsonschema  # noqa: PLC0415  about 50 ms, which tools/list need not wait for
 
     validator = jsonschema.Draft202012Validator(schema)
     error = jsonschema.exceptions.best_match(validator.iter_errors(given))
@@ -215,7 +215,7 @@ def _check_values(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     # A value that may be a secret is in no error and on no record.
     may_be_secret = argument == "env" or (given.get("secret") and argument == "keys")
     shown = f"{_type_of(value)}, not shown" if may_be_secret else _shown(value)
-    # An error within `anyOf` knows one alternative only, so take the argument's whole schema.
+    # An error within `anyOf` knows only one alternative, so take the argument's whole schema.
     wanted = error.schema if error.parent is None else schema["properties"][argument]
     raise ArgumentError(f"Parameter '{path}' is {shown}. It must be {_wanted(wanted)}.")
 
@@ -259,7 +259,7 @@ def _shown(value: object) -> str:
 
 
 def _strings(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each string among the values and in the keys of objects, with a name for it."""
+    """Yield each string, and the keys of each object, with a name for it. Arrays are skipped."""
     for name, value in given.items():
         if isinstance(value, str):
             yield prefix + name, value

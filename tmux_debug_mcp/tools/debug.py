@@ -60,12 +60,12 @@ INSTRUCTIONS = (
     "cursor, a byte offset, is for `since`."
 )
 
-# What the note in the place of left out output says.
+# What the note in place of left-out output says.
 _GAP_ADVICE = "tmux_capture_pane since {cursor}, lines {lines}"
-# Lines that a capture returns where no number is given. `since` then reads up to the cap.
+# Lines that a capture returns if no number is given. With `since`, it then reads up to the cap.
 _LINES = 100
 _MATCHING_LINES = 20
-# Limit for the text where it is what was asked for.
+# Limit for text that was asked for.
 MAX_CHARACTERS = 16_000
 
 TOOLSET = Toolset("debug", lambda engine: engine, INSTRUCTIONS)
@@ -180,7 +180,7 @@ def _conditions(
     port: int | None = None,
     show: str | None,
 ) -> Conditions | None:
-    """Return what a create or a send waits for, None where nothing is to be observed."""
+    """Return what a create or a send waits for, None if nothing is to be observed."""
     patterns = {"wait_for": wait_for, "stop_pattern": stop_pattern, "show": show}
     for name, pattern in patterns.items():
         if pattern is not None:
@@ -217,7 +217,7 @@ async def _observed(
 async def _taken(
     engine: Engine, reports: Sequence[Report], conditions: Conditions
 ) -> list[str | None]:
-    """Return of each report which port the program could not get, and who has it."""
+    """Return for each report which port the program could not get, and who has it."""
     return [
         await engine.taken_port(one.pane, one.state, one.excerpt.text, conditions.port)
         for one in reports
@@ -241,7 +241,7 @@ async def capture_pane(engine: Engine, arguments: CapturePane) -> Answer:
 
 
 async def _read_last_lines(pane: Readable, arguments: CapturePane) -> Answer:
-    # The state first: when it says that the program has ended, the capture has its last line.
+    # The state first: if it says that the program has ended, the capture includes its last line.
     state = await pane.state()
     lines = min(arguments.lines or _LINES, MAX_TEXT_LINES)
     text = await last_lines(pane, lines, MAX_CHARACTERS, ansi=arguments.ansi)
@@ -308,7 +308,7 @@ def _check_no_ansi(arguments: CapturePane, other: str) -> None:
 async def _check_cursor(pane: Readable, since: int) -> None:
     if since > pane.log.size and isinstance(pane, Pane):
         with contextlib.suppress(PaneLostError):
-            await pane.drain()  # so that the error tells all that was printed
+            await pane.drain()  # so that the error counts all that was printed
     if since > pane.log.size:
         state = await pane.state()
         raise CursorError(since, state.cursor)
@@ -344,7 +344,7 @@ async def run_command(engine: Engine, arguments: Run) -> Answer:
 
 
 async def _ran(engine: Engine, pane: Pane, outcome: Outcome, arguments: Run) -> Answer:
-    """Return the answer of a run; of a command that goes on, with the screen that it draws on."""
+    """Return the answer of a run, as a wait shows it if the command goes on or `show` is given."""
     taken = await engine.taken_port(pane, outcome.state, outcome.excerpt.text, None)
     size = None
     if outcome.reason.leaves_command or arguments.show is not None:

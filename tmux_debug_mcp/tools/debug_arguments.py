@@ -1,6 +1,6 @@
 """The arguments of the tools of `debug`, and of verbs of `tmux-debug` that call these.
 
-They stand here because the help of `tmux-debug` has them, too, and must not wait for the engine.
+They are here because the help of `tmux-debug` uses them, too, and must not wait for the engine.
 """
 
 from collections.abc import Sequence

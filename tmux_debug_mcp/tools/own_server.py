@@ -27,11 +27,11 @@ from tmux_debug_mcp.vt.steps import confirmation
 class OwnServer:
     """Our own tmux server. Its panes are the engine's; a window without one is not shown.
 
-    Every method may raise CommandError where tmux refuses a command, TmuxGoneError where the server
-    has ended, and TmuxStuckError where it does not answer. Those that make, type or read may also
-    raise PaneNotFoundError, PaneLostError where the pane is gone, and StorageError where there is
-    no room for a file; those that make, PaneLimitError. Those that change the panes of a window
-    raise KeyboardHeldError while a person has a keyboard there.
+    Every method may raise CommandError if tmux refuses a command, TmuxGoneError if the server has
+    ended, and TmuxStuckError if it does not answer. Those that make, type or read may also raise
+    PaneNotFoundError, PaneLostError if the pane is gone, and StorageError if there is no room for a
+    file; those that make, PaneLimitError. Those that change the panes of a window raise
+    KeyboardHeldError while a person has a keyboard there.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -96,8 +96,8 @@ class OwnServer:
         keeper = self._engine.host.session
         if name == keeper:
             raise CommandError("new-session", f"duplicate session: {name}")
-        # Only tmux knows the name that it makes of a given one. So our own session gets that name
-        # for a moment, which fails if it is taken, before anything is started.
+        # Only tmux knows what name it makes of a given one. So our own session gets the name for a
+        # moment, which fails if it is taken, before anything is started.
         probe = ("rename-session", "-t", client.session, "--", escaped(name))
         back = ("rename-session", "-t", client.session, "--", keeper)
         temporary = secrets.token_hex(8)
@@ -144,7 +144,7 @@ class OwnServer:
         return await capture_rows(self._pane(row), start, end)
 
     async def capture_lines(self, row: PaneRow, lines: int) -> str:
-        """Return the last lines; a line that the terminal wrapped is one."""
+        """Return the last lines; a wrapped line counts as one."""
         return await capture(self._pane(row), lines)
 
     async def capture_screen(self, row: PaneRow) -> str:
@@ -208,6 +208,6 @@ class OwnServer:
 
 
 def _title(settings: Settings, command: str | None) -> str:
-    """Return the name that tmux itself would give to a window: that of its program."""
+    """Return the name that tmux itself would give a window: that of its program."""
     program = command.split()[0] if command else interactive_shell(settings)
     return os.path.basename(program)

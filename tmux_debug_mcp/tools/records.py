@@ -1,4 +1,4 @@
-"""Calls on record: what the audit says of each, without values that are or may be secrets."""
+"""Calls on record: what the audit says about each, without values that are or may be secrets."""
 
 import contextlib
 import re
@@ -17,17 +17,17 @@ from .toolset import Answer
 
 Arguments = Mapping[str, Any]
 
-# The arguments of a call with `secret` that are put on record. Of an unknown argument nobody knows
-# what it was meant to be.
+# The arguments of a call with `secret` that are put on record. An unknown one may have been
+# meant as `keys`.
 _NEVER_SECRET = frozenset({"pane_id", "literal", "secret"})
 
-# What may stand between two characters of an echo: the end of a row, colours.
+# What may come between two characters of an echo: the end of a row, colours.
 _BETWEEN = r"(?:\n|\033\[[0-9;:]*m)*"
-# The echo of longer lines is found where it has neither.
+# The echo of a longer line is found only without these.
 _MAX_COLOURED = 1000
-# A shorter secret, such as `y`, is part of many words. Only as a word of its own is it an echo.
+# A shorter secret, such as `y`, is part of many words. It is an echo only as a separate word.
 _MIN_WITHIN_WORDS = 4
-# The echoes of so many lines are looked for, those of the newest ones.
+# How many lines' echoes are looked for: those of the newest.
 _MAX_SECRETS = 1000
 
 
@@ -65,7 +65,7 @@ class Records:
         `text_for` returns the text of an error, as the caller gets it.
 
         Raises:
-            AuditError: An earlier call or this one is not on record, and it was not cancelled.
+            AuditError: An earlier call, this one or its text can't be kept. Not if cancelled.
             Exception: What `answer` raises.
         """
         audit = self._audit
@@ -102,9 +102,9 @@ class Records:
     def _record(
         self, call: Call, begin: float, answer: Answer | None = None, *, error: str | None = None
     ) -> dict[str, Any]:
-        """Return a call that began at a time of the monotonic clock as it is put on record.
+        """Return the record of a call that began at a time of the monotonic clock.
 
-        Of a call that failed or was cancelled there is no answer, but an error.
+        A call that failed or was cancelled has an error instead of an answer.
         """
         now = datetime.now(UTC)
         record: dict[str, Any] = {
@@ -160,7 +160,7 @@ def _expression(line: str) -> re.Pattern[str]:
 def _without_secrets(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments that are put on record; of `env` only the names."""
     given = dict(arguments)
-    if given.get("secret", False) is not False:  # an invalid value is taken for yes
+    if given.get("secret", False) is not False:  # an invalid value counts as yes
         given = {key: value for key, value in given.items() if key in _NEVER_SECRET}
     if "env" in given:
         env = given["env"]

@@ -56,9 +56,9 @@ def row(pane: Readable, state: State) -> dict[str, Any]:
 
 
 def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
-    """Return a pane's row of the list, with more of it for who does not call tools.
+    """Return a pane's row of the list, with more for those who don't call tools.
 
-    `line` is the whole command, `shown` has the words of a status line and who has the keyboard.
+    `line` is the whole command, `shown` the words of a status line and who has the keyboard.
     """
     shown = described(pane, state)
     if pane.keyboard.holder:
@@ -69,7 +69,7 @@ def row_for_people(pane: Pane, state: State) -> dict[str, Any]:
 def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
     """Return a result's `_meta`: the row of the list, and facts about the text.
 
-    `cut_bytes` says how much is left out of the parts of the text, `marked_lines` has the numbers
+    `cut_bytes` says how much is left out of the parts of the text, `marked_lines` lists the numbers
     of the lines that are notes of ours; a part without text counts as a line, too.
     """
     fields = row(pane, state)
@@ -87,7 +87,7 @@ def meta(pane: Readable, state: State, *parts: Excerpt) -> dict[str, Any]:
 def status(pane: Readable, state: State, *remarks: str, cursor: int | None = None) -> str:
     """Return the status line of an answer, with remarks on what happened.
 
-    The pane's notices are taken. `cursor` is where to go on from, by default the state's.
+    This takes the pane's notices. `cursor` is where to go on from, by default the state's.
     """
     if cursor is None:
         cursor = state.cursor
@@ -98,7 +98,7 @@ def status(pane: Readable, state: State, *remarks: str, cursor: int | None = Non
 
 
 def described(pane: Readable, state: State) -> str:
-    """Return what is known of a pane, as status lines have it."""
+    """Return what is known of a pane, as in status lines."""
     facts = [f"{shown_name(pane)} {state}"]
     if state.foreground:
         facts.append(f"foreground {state.foreground} (pid {state.pid})")
@@ -112,14 +112,14 @@ def described(pane: Readable, state: State) -> str:
 
 
 def _some(addresses: Sequence[str]) -> str:
-    """Return addresses for a status line, without most of many."""
+    """Return addresses for a status line: the first few, and how many more there are."""
     more = len(addresses) - _MAX_ADDRESSES
     shown = " ".join(addresses[:_MAX_ADDRESSES])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _only_accepts(state: State) -> bool:
-    """Tell whether a program waits for nothing but connections to where it listens."""
+    """Tell whether a program only waits for connections to where it listens."""
     accepts = {f"accepts on {address}" for address in state.listens}
     return set((state.blocked_on or "").split(" or ")) <= accepts
 
@@ -138,7 +138,7 @@ def observed(
     """Return the answer of a call that observed: in one pane, or in each when nothing happened.
 
     `confirmation` is what the call did before, as the first block. `remarks` has one for each
-    report, if there is something more to say.
+    report, None if there is nothing to add.
     """
     first = reports[0]
     excerpts = [one.excerpt for one in reports]
@@ -152,7 +152,7 @@ def observed(
         shown_texts = [text for text in texts if text]
     reason: str = first.reason
     if conditions.is_for_rest and first.reason is Reason.TIMED_OUT:
-        reason = "busy"  # nothing was asked for that has not come
+        reason = "busy"  # nothing that was asked for is missing
     facts = {
         **meta(first.pane, first.state, *excerpts),
         "reason": reason,
@@ -187,7 +187,7 @@ def _observed_status(report: Report, conditions: Conditions, remark: str | None)
 
 
 def _reason_remark(reason: Reason, conditions: Conditions) -> str | None:
-    """Return a remark on why a wait ended, None where the state says it or a call only looked."""
+    """Return a remark on why a wait ended, None if the state says it or the call only looked."""
     if reason is Reason.IDLE and conditions.idle_s is not None:
         return f"idle for {conditions.idle_s:g} s"
     if reason is not Reason.TIMED_OUT:
@@ -224,7 +224,7 @@ def ran(
     remarks = [ending] if ending else []
     if screen:
         remarks.append(screen_remark(screen))
-    if outcome.exit_code is not None and outcome.state.is_running:  # else the state has it
+    if outcome.exit_code is not None and outcome.state.is_running:  # else the state says so
         remarks.append(f"exit code {outcome.exit_code} after {outcome.runtime_s:.1f} s")
     if remark:
         remarks.append(remark)
@@ -234,5 +234,5 @@ def ran(
 
 
 def shown_command(command: str) -> str:
-    """Return the head of a command, at most 100 characters, with "…" where it was longer."""
+    """Return the head of a command, at most 100 characters, with "…" if it was longer."""
     return head(command, _MAX_COMMAND_CHARACTERS)

@@ -59,7 +59,7 @@ class Screens:
 
     @asynccontextmanager
     async def _connected(self, _server: object) -> AsyncIterator[None]:
-        """Watch what the client subscribes to for the time of the block."""
+        """Watch what the client subscribes to while the block runs."""
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()
@@ -67,7 +67,7 @@ class Screens:
     async def _list(
         self, _ctx: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return a resource for each session, and for the default one before it is made."""
+        """Return a resource for each session, and for the default one even before it is made."""
         names = dict.fromkeys([DEFAULT, *(pane.name for pane in self._sessions.engine.panes)])
         resources = [
             types.Resource(
@@ -135,7 +135,7 @@ class Screens:
                 watch.cancel()
 
     async def _find(self, uri: str) -> Pane:
-        """Return the session of a URI; an MCPError says that there is none."""
+        """Return the session of a URI; MCPError if there is none."""
         if not uri.startswith(_PREFIX):
             raise MCPError(
                 types.INVALID_PARAMS,
@@ -149,7 +149,7 @@ class Screens:
             raise MCPError(types.INVALID_PARAMS, text) from error
 
     def _watch(self, uri: str, notify: _Notify) -> anyio.CancelScope:
-        """Begin to notify of a screen's changes; return what ends it."""
+        """Start notifying of a screen's changes; return what ends it."""
         scope = anyio.CancelScope()
         self._tasks.start_soon(self._serve, uri, notify, scope)
         return scope
@@ -165,7 +165,7 @@ class Screens:
                 await self._clock.sleep(self._clock.times.again_s)
 
     async def _notify_of_changes(self, name: str, notify: _Notify) -> None:
-        """Notify of the changes of a session, and of its successors', until cancelled."""
+        """Notify of the changes of a session and its successors until cancelled."""
         followed: Pane | None = None
         while True:
             try:
@@ -197,7 +197,7 @@ async def _follow(pane: Pane, notify: _Notify) -> None:
 
 
 def _version(pane: Pane) -> tuple[int, int, int]:
-    """Return what changes whenever the screen may."""
+    """Return a value that changes whenever the screen may have."""
     return pane.log.size, pane.log.columns, pane.log.rows
 
 

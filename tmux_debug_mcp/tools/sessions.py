@@ -1,6 +1,6 @@
-"""The sessions of the toolset `terminal`: panes by their names, and what is recorded of them.
+"""The sessions of the toolset `terminal`: panes by name, and their recordings.
 
-The session called `default` is made when it is first used, and again when it was closed.
+The session called `default` is made on first use, and again after it was closed.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class Sessions:
 
     Attributes:
         engine: The engine.
-        recordings: What is recorded.
+        recordings: The recordings of panes.
         drawing: Lets one picture be drawn at a time, since that takes memory.
     """
 
@@ -35,12 +35,12 @@ class Sessions:
         self.drawing = anyio.CapacityLimiter(1)
 
     async def find(self, name: str, *, to_write: bool = False) -> Pane:
-        """Return a session; the default one is made when it is not there.
+        """Return a session; make the default one if it is missing or lost.
 
-        To write, a default session that has ended is made again.
+        `to_write` also replaces a default session that has ended.
 
         Raises:
-            ArgumentError: It is one of an earlier run.
+            ArgumentError: It belongs to an earlier run.
             PaneNotFoundError: There is none of this name.
             AmbiguousNameError: There are several.
         """
@@ -74,11 +74,11 @@ class Sessions:
         columns: int | None = None,
         rows: int | None = None,
     ) -> Pane:
-        """Make a session with a command or a shell; of the configured size unless told otherwise.
+        """Make a session with a command or a shell, of the configured size unless one is given.
 
         Raises:
             ArgumentError: The name, the command, the directory or the variables can't be used.
-            PaneLimitError: There are as many sessions as there may be, and all run.
+            PaneLimitError: There are as many sessions as allowed, and all run.
         """
         shell = interactive_shell(self.engine.settings)
         configured_columns, configured_rows = self.engine.settings.size
@@ -107,7 +107,7 @@ async def wait_for_first_look(pane: Pane, command: str | None = None) -> None:
 class Recordings:
     """The last recording of each pane, until it is stopped.
 
-    At the engine's end, the recordings get the last output.
+    When the engine ends, recordings still get the last output.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -116,15 +116,15 @@ class Recordings:
         engine.at_end(self._finish)
 
     async def start(self, pane: Pane, path: Path) -> Recording:
-        """Begin to record a pane.
+        """Start recording a pane.
 
         Raises:
-            ArgumentError: There is such a file already, or it can't be written.
+            ArgumentError: The file exists already or can't be made.
             LimitReachedError: The pane is being recorded already.
             PaneExitedError: Its program has ended.
         """
         await pane.check_running()
-        # Nothing is awaited between this check and the entry: of several calls, one gets through.
+        # Nothing is awaited between this check and the entry, so only one of several calls passes.
         other = self.of(pane)
         if other:
             raise LimitReachedError(f"'{pane.name}' is being recorded already, to {other.path}.")
@@ -142,12 +142,12 @@ class Recordings:
         return recording
 
     def of(self, pane: Pane) -> Recording | None:
-        """Return the recording of a pane that goes on, None if there is none."""
+        """Return the running recording of a pane, None if there is none."""
         recording = self._recordings.get(pane.id)
         return None if recording is None or recording.is_over else recording
 
     def stop(self, target: str) -> Recording | None:
-        """End the last recording of a pane of this id or name, and return it."""
+        """End and return the last recording of a pane with this id or name, if there is one."""
         for pane_id, recording in reversed(self._recordings.items()):
             if target in (pane_id, recording.pane.name):
                 del self._recordings[pane_id]

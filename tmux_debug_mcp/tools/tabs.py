@@ -1,8 +1,8 @@
 """The toolset `tabs`: specs 000 and 002, a shell in each tab and a log that outlives it.
 
-A tab is a window of tmux and has its id, such as `@3`. A tab that was closed and those of earlier
-server runs are read as `RUN/@3`. Results are one block of compact JSON: what the specs want, and
-more where it helps. With a socket, tabs are windows of the user's own tmux server: see `UsersTabs`.
+A tab is a tmux window and has its id, such as `@3`. Closed tabs and those of earlier server runs
+are read as `RUN/@3`. Results are one block of compact JSON: what the specs want, and more where it
+helps. With a socket, tabs are windows of the user's own tmux server: see `UsersTabs`.
 """
 
 import contextlib
@@ -122,7 +122,7 @@ class Tabs:
 
     Attributes:
         engine: The engine.
-        users: The tabs on the user's tmux server instead, None where we work on ours.
+        users: The tabs on the user's tmux server instead, None if we work on ours.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -132,7 +132,7 @@ class Tabs:
             self.users = UsersTabs(engine.users_server, engine.settings)
 
     def users_for(self, window_id: str) -> UsersTabs | None:
-        """Return the user's tabs where a call about this one is for them; kept logs are ours."""
+        """Return the user's tabs if a call about this tab is for them; kept logs are ours."""
         return None if "/" in window_id else self.users
 
     def _find(self, window_id: str) -> Pane | None:
@@ -141,7 +141,7 @@ class Tabs:
         return next((pane for pane in self.engine.panes if pane.window == own), None)
 
     def usable(self, window_id: str) -> Pane:
-        """Return the tab of an id, to be used.
+        """Return the tab with this id, for use.
 
         Raises:
             ArgumentError: It has ended.
@@ -159,10 +159,10 @@ class Tabs:
         raise errors.PaneNotFoundError(window_id)
 
     def readable_id(self, window_id: str) -> str:
-        """Return what the engine calls a tab; an id without a run means the only one of all runs.
+        """Return the engine's id of a tab; without a run, of this run's tab, else of the only one.
 
         Raises:
-            ArgumentError: Several runs had a tab of this id.
+            ArgumentError: Several earlier runs had a tab with this id.
             PaneNotFoundError: There is none.
         """
         _, slash, own = window_id.rpartition("/")
@@ -188,7 +188,7 @@ class Tabs:
 
 
 def _is_ours(settings: Settings) -> bool:
-    """Tell whether tabs are on our own tmux server, with logs and options of ours."""
+    """Tell whether tabs are on our own tmux server, with our logs and options."""
     return not settings.socket
 
 
@@ -314,7 +314,7 @@ async def read_logs(
 
 
 async def _gaps(tab: Readable) -> dict[str, str]:
-    """Return a note on output that is not in the log."""
+    """Return a note if some output is not in the log."""
     await tab.ensure_log_writer()
     if tab.has_gaps:
         return {"note": "Some output was lost: there was no room for it."}

@@ -298,7 +298,7 @@ async def list_sessions(sessions: Sessions) -> Answer:
     newest = {pane.name: pane for pane, _ in states}
     rows = []
     for pane, state in states:
-        # Of those that have ended, the newest of each name that no running one has.
+        # Of ended ones, only the newest of each name that no running one has.
         if not state.is_running and (pane.name in running or newest[pane.name] is not pane):
             continue
         row = {
@@ -317,7 +317,7 @@ async def list_sessions(sessions: Sessions) -> Answer:
 
 
 def _earlier_rows(archive: Archive | None) -> list[dict[str, Any]]:
-    """Return the sessions of earlier runs: by name, or by window where a newer one has that."""
+    """Return the sessions of earlier runs: by name, or by window if a newer one has the name."""
     if archive is None:
         return []
     kept = list(archive.earlier())

@@ -1,7 +1,7 @@
 """The toolset `tmux`: spec 004, sessions, windows and panes by tmux's targets.
 
-It works on our own tmux server, or with a socket on the user's. Results are the spec's texts; lists
-have a line for each thing, its fields separated by tabs.
+It works on our own tmux server or, with a socket, on the user's. Results are the spec's texts; each
+item of a list is a line of fields separated by tabs.
 """
 
 import re
@@ -233,7 +233,7 @@ async def select_window(server: Server, target: _Window) -> Answer:
         for other in rows
         if other.session_id == row.session_id and other.window_id == row.window_id
     }
-    # A window may be linked into a session twice; then only its index tells which is meant.
+    # A window may be linked into a session twice; then only its index says which is meant.
     window = row.tmux_window if len(indexes) == 1 else row.window_index
     await server.run("select-window", "-t", f"{row.tmux_session}:{window}")
     return Answer([f"Selected window '{target}'."])
@@ -323,7 +323,7 @@ async def resize_pane(
         int | None, argument("Rows to have, instead", minimum=1, maximum=MAX_ROWS)
     ] = None,
 ) -> Answer:
-    flags = []  # a size comes before a direction
+    flags = []  # a size takes precedence over a direction
     if width is not None:
         flags += ["-x", str(width)]
     if height is not None:
@@ -403,7 +403,7 @@ async def read_pane(
 
 
 async def _read_rows(server: Server, row: PaneRow, first: int, count: int | None) -> Answer:
-    """Return rows of the screen and its history from one on."""
+    """Return rows of the screen and its history, starting at `first`."""
     start = max(first, -int(row.history_size))
     last = int(row.pane_height) - 1
     if count is not None:

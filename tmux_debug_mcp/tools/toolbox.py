@@ -1,6 +1,6 @@
-"""All tools of a server, and the one place where calls pass.
+"""All tools of a server, and the one place that all calls go through.
 
-A call is checked, put on record, answered and, when it takes long, reported on here.
+It checks a call, puts it on record, answers it and, if it takes long, reports progress.
 """
 
 import base64
@@ -34,10 +34,10 @@ class _Entry(NamedTuple):
 
 
 class Toolbox:
-    """The tools of the toolsets that were chosen.
+    """The tools of the chosen toolsets.
 
     Attributes:
-        running: The number of calls at work.
+        running: The number of running calls.
     """
 
     def __init__(self, toolsets: Sequence[Toolset[Any]], engine: Engine, records: Records) -> None:
@@ -54,7 +54,7 @@ class Toolbox:
     def definitions(self) -> list[types.Tool]:
         """Return the tools as tools/list shows them.
 
-        One that could only refuse is not offered. A call of it still gets the reason.
+        A tool that could only refuse is left out. Calling it still returns the reason.
         """
         settings = self._engine.settings
         tools = [entry.tool for entry in self._entries.values()]
@@ -62,14 +62,14 @@ class Toolbox:
 
     @property
     def instructions(self) -> str:
-        """What the server tells clients of the tools."""
+        """What the server tells clients about the tools."""
         settings = self._engine.settings
         return "\n\n".join(toolset.instructions_for(settings) for toolset, _ in self._opened)
 
     def resource_handlers(self) -> dict[str, Any]:
         """Return handlers of one client's requests for resources, by the SDK's names; often none.
 
-        What a client subscribes to is its own, and ends with its connection.
+        A client's subscriptions are its own, and end with its connection.
         """
         handlers: dict[str, Any] = {}
         for toolset, opened in self._opened:
@@ -82,11 +82,11 @@ class Toolbox:
     ) -> types.CallToolResult:
         """Call a tool.
 
-        While a long call is at work, `report` is called every 5 s with the seconds so far. For the
+        While a long call runs, `report` is called every 5 s with the seconds so far. For the
         record, `caller` is who calls; "" for the client that started the server.
 
-        Return the answer; or, with `is_error`, a sentence about what a better call would avoid. A
-        bug of ours is raised; its traceback is on standard error.
+        Return the answer or, with `is_error`, a sentence on how to call better. A bug of ours is
+        raised, and its traceback printed to standard error.
         """
         self.running += 1
         try:
@@ -156,7 +156,7 @@ def _is_out_of_files(error: BaseException) -> bool:
 
 @asynccontextmanager
 async def _reporting(clock: Clock, report: Report) -> AsyncIterator[None]:
-    """Report progress while the block is at work. An exception of the block comes out as itself."""
+    """Report progress while the block runs. An exception of the block is raised unwrapped."""
     raised: Exception | None = None
     begin = clock.now()
 

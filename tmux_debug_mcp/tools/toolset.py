@@ -1,4 +1,4 @@
-"""What a toolset is made of: tools, each declared where it is answered, and words of its own."""
+"""What a toolset is made of: tools, each declared where it is answered, and its own words."""
 
 import importlib
 import inspect
@@ -35,13 +35,13 @@ class Answer:
     """What a tool answers.
 
     Attributes:
-        blocks: Texts, a block of content each.
+        blocks: Texts, each a block of content.
         meta: Facts for programs, the result's `_meta`; those that are None are left out.
         pane_id: The pane that the call was about.
         output: The part of the blocks that a program in a pane printed; None when there is none.
-        image: A PNG to add as a block of its own.
-        outcome: How the call came out, for the record; see `came_out`. Empty where it neither
-            waited nor ran or ended something.
+        image: A PNG to add as another block.
+        outcome: How the call came out, for the record; see `came_out`. Empty if it neither waited
+            nor started, ran or ended something.
     """
 
     blocks: Sequence[str]
@@ -53,9 +53,9 @@ class Answer:
 
 
 def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping[str, Any]:
-    """Return how a call came out: by a WaitReason, a RunReason or a reason of ours.
+    """Return how a call came out: by a Reason, a RunReason or a reason of ours.
 
-    `exit_code` is that of what was run in the pane, if not of the pane's own program.
+    `exit_code` is that of what ran in the pane, if it was not the pane's own program.
     """
     if exit_code is None:
         exit_code = state.exit_code
@@ -63,12 +63,12 @@ def came_out(reason: str, state: State, exit_code: int | None = None) -> Mapping
 
 
 def started(state: State) -> Mapping[str, Any]:
-    """Return how a call came out that made a pane and did not wait for more."""
+    """Return the outcome of a call that made a pane and did not wait for more."""
     return came_out("started" if state.is_running else "exited", state)
 
 
 def ask_a_person(pane: Readable) -> str:
-    """Return how a secret is typed, since what a tool types is put on record.
+    """Return how a person types a secret, since what a tool types is put on record.
 
     A person's shell is not a child of ours, so the line names the server.
     """
@@ -91,7 +91,7 @@ def compact(value: object) -> str:
 
 
 def state_facts(state: State) -> dict[str, Any]:
-    """Return what lists of tabs and sessions say of a pane's state, as far as it applies."""
+    """Return what lists of tabs and sessions say about a pane's state, as far as it applies."""
     facts = {
         "foreground": state.foreground,
         "exit_code": state.exit_code,
@@ -107,7 +107,7 @@ Handler = Callable[Concatenate[T, ...], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[T]):
-    """A tool; `Toolset.tool` says what its attributes are."""
+    """A tool; `Toolset.tool` explains its attributes."""
 
     name: str
     description: str
@@ -120,14 +120,14 @@ class Tool(Generic[T]):
 
     @property
     def title(self) -> str:
-        """What clients call it for people: "Create pane" for tmux_create_pane."""
+        """What clients show people: "Create pane" for tmux_create_pane."""
         words = re.findall("[A-Z]?[a-z]+", self.name.removeprefix("tmux_"))
         return " ".join(words).capitalize()
 
     def definition(self) -> types.Tool:
         """Return the tool as tools/list shows it.
 
-        Some clients look for the title only where early versions of the protocol had it.
+        Some clients look for the title only where early versions of the protocol put it.
         """
         hints = {"title": self.title, **self.hints}
         return types.Tool(
@@ -146,15 +146,15 @@ class Toolset(Generic[T]):
 
     Attributes:
         open: Makes what the handlers work with; once for each server.
-        instructions: What the server's instructions say of it.
-        users_instructions: What they say instead where it works on the user's own tmux server.
+        instructions: What the server's instructions say about it.
+        users_instructions: What they say instead if it works on the user's own tmux server.
         sentences: Its own sentences for errors, instead of those of `debug`. Names in braces stand
             for the facts of the error, the call's arguments and the placeholders.
-        placeholders: Values that sentences get for arguments that a call left out.
+        placeholders: Values in sentences for arguments that a call left out.
         resources: Returns the handlers of MCP's requests for resources, by the SDK's names.
-        keeps_logs: Logs are kept after the end even where nobody says where.
+        keeps_logs: Logs are kept after the end even if no directory is given.
         uses_socket: It can work on the user's own tmux server.
-        uses_size: Its terminals have the size that the server's option says.
+        uses_size: Its terminals have the size that the server's option gives.
     """
 
     name: str
@@ -202,7 +202,7 @@ class Toolset(Generic[T]):
         return declare
 
     def instructions_for(self, settings: Settings) -> str:
-        """Return what the instructions of a server with these settings say of it."""
+        """Return what the instructions of a server with these settings say about it."""
         if settings.socket and self.users_instructions:
             return self.users_instructions
         return self.instructions
@@ -221,10 +221,10 @@ def may_kill(settings: Settings) -> bool:
 
 
 def choose(names: str) -> list[Toolset[Any]]:
-    """Return the toolsets of these names, which are separated by commas.
+    """Return the toolsets of these comma-separated names.
 
     Raises:
-        StartError: A name is unknown, or two toolsets have a tool of the same name.
+        StartError: No name is given, one is unknown, or two toolsets have a tool of the same name.
     """
     words = [word.strip() for word in names.split(",")]
     wanted = list(dict.fromkeys(word for word in words if word))

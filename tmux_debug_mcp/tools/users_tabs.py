@@ -1,8 +1,8 @@
 """The toolset `tabs` on the user's own tmux server, as spec 002 wants it.
 
-A tab is a window of any session there, and stands for its active pane. Nothing there is changed
-that was not asked for. So there is no pipe and no log: what a tab printed is what tmux keeps of it,
-and what needs a log is refused with a sentence.
+A tab is a window of any session there, and stands for its active pane. Nothing there changes unless
+a call asks for it. So there is no pipe and no log: a tab's output is what tmux keeps of it, and
+calls that need a log are refused.
 """
 
 import re
@@ -30,7 +30,7 @@ MAX_LOG_CHARACTERS = 400_000
 class UsersTabs:
     """What the handlers of `tabs` do on the user's tmux server.
 
-    Those that take a tab may raise PaneNotFoundError. All may raise what `UsersServer` does.
+    Methods that take a tab may raise PaneNotFoundError. All may raise what `UsersServer` does.
     """
 
     def __init__(self, server: UsersServer, settings: Settings) -> None:
@@ -40,11 +40,11 @@ class UsersTabs:
     async def create_tab(
         self, name: str | None, cwd: str | None, env: Mapping[str, str], *, login: bool | None
     ) -> Answer:
-        """Make a window in the background, in the session that is attached or the only one.
+        """Make a window in the background, in the attached or only session.
 
         Raises:
             ArgumentError: The name, the directory or the variables can't be used.
-            ToolError: There is no session, or it is not known which is meant.
+            ToolError: There is no session, or several can be meant.
         """
         server = self._server
         check(NewPane("a shell of the user's", env=env))
@@ -69,7 +69,7 @@ class UsersTabs:
         return json_answer(made.window_id, noted(result, remarks), outcome=outcome)
 
     def _session_for_tabs(self, rows: Sequence[PaneRow]) -> PaneRow:
-        """Return a row of the one session that is attached, or of the only one there is."""
+        """Return a row of the one session that is attached, or of the only session."""
         sessions = {row.session_id: row for row in rows}
         attached = [row for row in sessions.values() if row.session_attached != "0"]
         if len(attached) == 1:
@@ -133,8 +133,8 @@ class UsersTabs:
         """Stop what runs in the foreground of a tab; see `stop_for_shell`.
 
         Raises:
-            KillNotAllowedError: It is the tab's own program, with which the user's window would
-                close, and the server was started without --allow-kill.
+            KillNotAllowedError: It is the tab's own program, whose end would close the user's
+                window, and the server was started without --allow-kill.
             PaneExitedError: The tab's program has ended.
         """
         row = await self._tab(window_id)
@@ -166,7 +166,7 @@ class UsersTabs:
         return json_answer(row.window_id, {"success": True}, outcome={"reason": "killed"})
 
     async def refuse(self, window_id: str, reason: str) -> NoReturn:
-        """Refuse what needs a log, by a ToolError."""
+        """Refuse a call that needs a log, with a ToolError."""
         await self._tab(window_id)
         raise ToolError(
             f"Tab '{window_id[:80]}' is on the user's own tmux server, where nothing is logged: "
@@ -183,12 +183,12 @@ class UsersTabs:
 
 
 def lines_of(command: str, *, append_newline: bool) -> Sequence[Keystrokes]:
-    """Return what types a command, a step for each of its lines."""
+    """Return the steps that type a command, one for each of its lines."""
     text = command.replace("\r\n", "\n").rstrip("\n")
     return command_lines(text, enters=int(append_newline))
 
 
 def noted(result: Mapping[str, Any], remarks: Sequence[str]) -> dict[str, Any]:
-    """Return a result with remarks as its `note`, without one where there are none."""
+    """Return a result with remarks, if there are any, as its `note`."""
     note = {"note": " ".join(remarks)} if remarks else {}
     return {**result, **note}

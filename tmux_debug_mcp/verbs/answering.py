@@ -39,7 +39,7 @@ class Verbs:
     async def answer(self, caller: Caller, wish: Mapping[str, Any]) -> None:
         """Answer a command line. A call is cancelled when its caller is gone or hangs up.
 
-        Of the wish, `words` are the command line, `cwd` is the caller's directory, and `terminal`
+        In the wish, `words` are the command line, `cwd` is the caller's directory, and `terminal`
         says whether its standard error is a terminal.
         """
         words, cwd = wish.get("words"), wish.get("cwd")
@@ -66,7 +66,7 @@ class Verbs:
         await self._call(caller, request, cwd)
 
     async def _call(self, caller: Caller, request: Request, cwd: str) -> None:
-        """Call the tool that is asked for, and send what it returns."""
+        """Call the requested tool, and send what it returns."""
         if request.verb == "restart":
             try:
                 request = await self._restarting(request, caller)
@@ -101,7 +101,7 @@ class Verbs:
 
         Raises:
             ToolError: There is no such pane, it was not made by a command, or it can't be made
-                again. It is left as it is then.
+                again. Then it is left as it is.
         """
         given = dict(request.arguments)
         pane = await self._engine.find(given.pop("pane_id"))
@@ -148,10 +148,10 @@ class Verbs:
         return "".join(lines)
 
     async def _goes_on(self, request: Request, known: Collection[str]) -> Output:
-        """Return where the program of a cancelled call goes on, and how to end it.
+        """Return where the program of a cancelled call keeps running, and how to end it.
 
-        `known` are the panes that were there before it. Another call with the same command may have
-        made a pane meanwhile; then that is named, too.
+        `known` are the panes from before the call. If another call with the same command has made a
+        pane since, that is named, too.
         """
         given = request.arguments
         named = given.get("pane_id", [])

@@ -1,7 +1,7 @@
-"""What a result is on a command line: standard output, standard error and an exit status.
+"""Results on a command line: standard output, standard error and an exit status.
 
-Exit statuses, as of timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 timed out; 125 refused
-or wrong; 126 `run` awaits input. `run` has else the exit code of its command.
+Exit statuses, as in timeout(1) and env(1): 0 done; 1 it ended otherwise; 124 timed out; 125 refused
+or wrong; 126 `run` awaits input. Otherwise, `run` exits with its command's exit code.
 """
 
 import re
@@ -26,7 +26,7 @@ OTHERWISE = 1
 TIMED_OUT = 124
 REFUSED = 125
 AWAITS_INPUT = 126
-# As a shell has it in `$?`. The caller ends by its signal.
+# As in a shell's `$?`. The caller dies of its signal.
 INTERRUPTED = 130
 
 # The verbs whose results begin with a confirmation.
@@ -35,7 +35,7 @@ _CONFIRMED = ("create", "send", "resize", "kill")
 # How a note of ours says how to read what is left out.
 _READ_THAT = re.compile(r": tmux_capture_pane since (\d+), lines (\d+)\]$")
 
-# The arguments that name what a wait is for, and what create and send wait for.
+# The arguments that name what `wait` waits for, and what `create` and `send` wait for.
 _WAIT_CONDITIONS = ("pattern", "stop_pattern", "idle_s", "port")
 _CONDITIONS = ("wait_for", "port")
 _WAIT_STATUSES: Mapping[str, int] = {
@@ -62,7 +62,7 @@ class Output:
 
 
 def refused(sentence: str) -> Output:
-    """Return what a command prints that can't be done."""
+    """Return what a command that can't be done prints."""
     return Output("", f"tmux-debug: {sentence}\n", REFUSED)
 
 
@@ -76,14 +76,14 @@ async def send(caller: Caller, output: Output) -> None:
 
 
 def output_of(request: Request, result: types.CallToolResult) -> Output:
-    """Return what a command prints of a result, and how it ends."""
+    """Return what a command prints for a result, and how it ends."""
     status = _status(request, result)
     if request.is_json:
         line = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         return Output(orjson.dumps(line).decode() + "\n", "", status)
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     texts = _with_flags(request, result.meta or {}, texts)
-    if request.verb == "call":  # in the words of tools, which are what was typed
+    if request.verb == "call":  # in the words of tools, as typed
         return refused("\n".join(texts)) if result.is_error else Output(_lines(texts), "", status)
     verb = VERBS[request.verb]
     if result.is_error:
@@ -92,7 +92,7 @@ def output_of(request: Request, result: types.CallToolResult) -> Output:
         [rows] = texts
         if rows.startswith("["):
             return Output(_lines(texts), "", status)
-        # Without panes it is a sentence.
+        # Without panes, the result is a sentence.
         return Output("[]\n", "" if request.is_quiet else _lines([in_verbs(rows, verb)]), status)
     *shown, status_line = texts
     remarks = [] if request.is_quiet else [status_line]
@@ -115,21 +115,21 @@ def _says_more(request: Request, facts: Mapping[str, Any], confirmation: str) ->
 
 
 def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]) -> list[str]:
-    """Return the texts of a result; notes of ours that name a tool name a verb and its flags.
+    """Return a result's texts, where our notes name a verb and its flags instead of a tool.
 
     `facts` are the result's `_meta`, which tells the notes from lines of programs.
     """
     marked = frozenset(facts.get("marked_lines", ()))
     if not marked or request.verb == "call":
         return list(texts)
-    # All but a confirmation, and the status line, are texts of panes.
+    # All texts but a confirmation and the status line are from panes.
     first = 1 if request.verb in ("create", "send", "resize") else 0
     shown = texts[first:-1]
     named = request.arguments.get("pane_id", request.arguments.get("name"))
     panes = [facts["pane_id"]]
     if isinstance(named, str) and not named.startswith("-"):
         panes = [named]
-    elif isinstance(named, list) and len(shown) > 1:  # nothing happened first in one of them
+    elif isinstance(named, list) and len(shown) > 1:  # nothing happened in any of them
         panes = list(dict.fromkeys(named))
     with_flags = []
     number = 0
@@ -147,7 +147,7 @@ def _with_flags(request: Request, facts: Mapping[str, Any], texts: Sequence[str]
 
 
 def _lines(texts: list[str]) -> str:
-    """Return texts, each ended by a line feed; what a program printed often ends with one."""
+    """Return the texts that are not empty, joined, each ending with a line feed."""
     return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
 
 
@@ -168,6 +168,6 @@ def _status(request: Request, result: types.CallToolResult) -> int:
         return OTHERWISE  # no line matches, and none can any more
     if names_condition or (is_wait and reason != Reason.EXITED):
         return _WAIT_STATUSES.get(reason, DONE)
-    # The end is what a wait without a condition waits for. Create and send then only look for a
-    # moment at what comes of it.
+    # Without a condition, a wait is also for the end, and create and send only wait briefly for
+    # output.
     return DONE

@@ -1,9 +1,9 @@
-"""`wait --follow`: a line for each thing that happens in panes, for shells in the background.
+"""`wait --follow`: a line for each event in panes, for shells in the background.
 
-However fast a pane prints, it gets 10 lines a second at most. A pane that prints faster than it can
-be followed is followed from where it is now, and the next line says what was passed over. With
-`--every`, all panes together get a line in that time: the newest event, and how many it stands for.
-A follower that was killed goes on from the cursor in the last line that it has got.
+However fast a pane prints, it gets at most 10 lines a second. If it prints too fast to be followed,
+output is skipped, and the next line says how much. With `--every`, all panes together get a line in
+that time: the newest event, and how many it stands for. A follower that was killed goes on from the
+cursor in the last line that it got.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ from .registry import VERBS
 
 # The time between two lines about one pane.
 _INTERVAL_S = 0.1
-# A pane that is further ahead is followed from this far behind its end.
+# If a pane's end is further ahead, following skips to this far before it.
 _MAX_BEHIND_BYTES = 1 << 16
-# One wait; another one follows it.
+# The length of one wait; another one follows it.
 _WAIT_S = 3600.0
 _MAX_LINE_CHARACTERS = 500
-# Limit for telling what waits to a caller that hangs up.
+# Limit for sending the waiting lines to a caller that hangs up.
 _HANG_UP_S = 1.0
 # Why it ended, for the record.
 _REASONS = {
@@ -83,14 +83,14 @@ async def answer(
 
 @dataclass(slots=True)
 class _News:
-    """What is to be told of a pane: an event, and how many others it stands for.
+    """What to tell about a pane: an event, and how many others it stands for.
 
     Attributes:
         reason: Why it is told.
         what: What has happened: `matched at 4711`, `awaits input`.
         text: The line that matches; "" if none does.
-        others: How many matches came before it that were not told.
-        passed_bytes: Output that was not looked at.
+        others: How many earlier matches were not told.
+        passed_bytes: How much output was skipped.
     """
 
     pane: Pane
@@ -108,9 +108,9 @@ class _News:
 
 
 class Teller:
-    """Tells a caller what happens: at once, or at most one line in `every_s` seconds.
+    """Tells a caller what happens: at once, or at most one line every `every_s` seconds.
 
-    A pane's news wait their turn; of several about one pane, the newest stands for all.
+    A pane's news waits its turn; of several about one pane, the newest stands for all.
     """
 
     def __init__(self, caller: Caller, every_s: float) -> None:
@@ -120,7 +120,7 @@ class Teller:
         self._has_news = anyio.Event()
 
     async def tell(self, news: _News) -> None:
-        """Tell news, or keep them until it is their turn."""
+        """Tell news, or keep it until its turn."""
         older = self._waiting.get(news.pane.id)  # whose turn it takes
         if older:
             news.passed_bytes += older.passed_bytes
@@ -136,7 +136,7 @@ class Teller:
 
     @property
     def has_to_wait(self) -> bool:
-        """Whether there is something to be told in its turn."""
+        """Whether any news is waiting to be told."""
         return bool(self._waiting)
 
     async def tell_all(self) -> None:
@@ -145,7 +145,7 @@ class Teller:
             await self._tell_one()
 
     async def serve(self) -> None:
-        """Tell one line after the other, each in its time."""
+        """Tell one line after another, each in its turn."""
         while self._every_s:
             await self._has_news.wait()
             await self._tell_one()
@@ -161,9 +161,9 @@ class Teller:
 async def follow(
     teller: Teller, panes: Sequence[Pane], given: Wait, timeout_s: float | None
 ) -> int:
-    """Tell each event until all panes have ended; return the exit status.
+    """Tell each event until all panes have ended or one stops this; return the exit status.
 
-    Without `timeout_s`, there is no end; the one that is given is ignored.
+    Without `timeout_s`, there is no time limit; `given.timeout_s` is ignored.
 
     Raises:
         ArgumentError: A pattern can't be used.
@@ -186,7 +186,7 @@ async def follow(
     except BaseExceptionGroup as group:
         raise first_of(group) from None
     except anyio.get_cancelled_exc_class():
-        # A caller that hangs up, as at SIGTERM, still reads what waits for its turn.
+        # A caller that hangs up, as at SIGTERM, still reads the waiting lines.
         with anyio.move_on_after(_HANG_UP_S, shield=True), suppress(CallerGoneError):
             await teller.tell_all()
         raise
@@ -202,7 +202,7 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
     begin: Begin = since_last_keys
     if given.since is not None:
         begin = partial(since_cursor, cursor=given.since)
-    input_at = -1  # the cursor where it was last told that something is awaited
+    input_at = -1  # the cursor when it was last told that something is awaited
     passed_bytes = 0
     told_at = 0.0
 
@@ -227,7 +227,7 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
         newest = pane.log.size - _MAX_BEHIND_BYTES
         passed_bytes += max(0, newest - end)
         begin = partial(since_cursor, cursor=max(end, newest))
-        if reason is Reason.INPUT:  # which is news again once it has printed more
+        if reason is Reason.INPUT:  # which is news again only after more output
             input_at = end
             async with pane.subscribe() as subscription:
                 while pane.log.size == size and not await pane.ending():
@@ -235,7 +235,7 @@ async def _follow_pane(teller: Teller, pane: Pane, given: Wait) -> int:
 
 
 def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no types
-    """Return a line, without most of what is before the match in a long one."""
+    """Return a line; if it is long, without most of what precedes the match."""
     data = line.encode()
     found = pattern.search(data)
     if found is None or len(line) <= _MAX_LINE_CHARACTERS:
@@ -245,7 +245,7 @@ def _around_match(line: str, pattern: Any) -> str:  # noqa: ANN401  re2 has no t
 
 
 async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _News:
-    """Return what there is to be told: of all lines that match, the newest."""
+    """Return what to tell: of all lines that match, the newest."""
     reason, what, text, others = report.reason, str(report.state), "", 0
     if reason is Reason.INPUT:
         what = f"awaits {report.state.awaits.value if report.state.awaits else 'input'}"
@@ -257,7 +257,7 @@ async def _news(pane: Pane, report: Report, given: Wait, passed_bytes: int) -> _
 
 
 async def _stop_beside(matched: _News, report: Report, given: Wait) -> _News:
-    """Return the news of a line that stops, if one came with those that match; else theirs."""
+    """Return the news of a line that stops, if one came with the matches; else `matched`."""
     pane = matched.pane
     conditions = Conditions(stop_pattern=given.stop_pattern, timeout_s=0)
     [stop] = await wait([pane], conditions, partial(since_cursor, cursor=report.start))

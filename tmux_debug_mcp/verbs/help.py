@@ -33,7 +33,7 @@ def overview() -> str:
 
 
 class _Completed:
-    """What is completed behind a verb: its flags, and its first word."""
+    """What completion offers after a verb: its flags, and its words."""
 
     def __init__(self, verb: Verb) -> None:
         parser = parser_of(verb)
@@ -74,7 +74,7 @@ def _fish(completed: Mapping[str, _Completed]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# zsh reads the file at the first Tab, as the body of a function that is to complete at once.
+# zsh reads the file at the first Tab, as the body of a function that must complete at once.
 _ZSH = """\
 #compdef tmux-debug
 autoload -U +X bashcompinit && bashcompinit

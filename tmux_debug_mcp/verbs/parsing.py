@@ -1,6 +1,6 @@
-"""Reads the words of a command line: which verb, and its arguments; and has the help of a verb.
+"""Parses the words of a command line into a verb and its arguments, and makes a verb's help.
 
-No I/O. The parsers of `audit`, `replay`, `doctor` and `config` are in the modules that do these.
+No I/O. The parsers of `dev`, `audit`, `replay`, `doctor` and `config` are in their modules.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tmux_debug_mcp.tools.arguments import Parameter, Parser, parameters_of
 
 from .registry import LISTING, LOCAL, PEOPLE, SECTIONS, TOOLS, VERBS, Verb
 
-# What the help calls the value of a flag, where its name does not say it.
+# What the help calls a flag's value, if the name does not say it.
 _VALUES = {
     "command": "COMMAND",
     "cwd": "DIR",
@@ -34,7 +34,7 @@ _VALUES = {
     "size": "SIZE",
 }
 _WORDS = {"pane_id": "PANE", "command": "COMMAND", "keys": "KEYS", "size": "SIZE"}
-# The name of a parameter in a description. Words without an underscore may be words.
+# The name of a parameter in a description. One without an underscore may be an ordinary word.
 _PARAMETER = re.compile(r"\b[a-z]+_[a-z]+\b")
 # The same in an error, which also quotes what was given.
 _SUBJECT = re.compile(r"[Pp]arameters? '(\w+)'")
@@ -44,7 +44,7 @@ _PATTERNS = {"show", "stop_pattern", "wait_for"}
 _COMMANDS = ("command", "keys")
 SHELLS = ("bash", "zsh", "fish")
 
-# Words that people try, and the verb that does it.
+# Words that people try, and the command that does it.
 _OTHER_WORDS = {
     "type": "send PANE 'text' Enter",
     "signal": "send PANE SIGTERM",
@@ -67,9 +67,9 @@ class Request:
 
     Attributes:
         is_json: The result is wanted as JSON.
-        is_quiet: Of the result, only the program's text is wanted.
+        is_quiet: Only the program's text of the result is wanted.
         follows: `wait --follow`: print one event after the other.
-        every_s: The least time between two of them, in seconds.
+        every_s: The minimum time between two events, in seconds.
         writes: `attach --write`: the person takes the keyboard.
     """
 
@@ -84,15 +84,15 @@ class Request:
 
 
 def parse(words: Sequence[str], tools: Mapping[str, Mapping[str, Any]]) -> Request:
-    """Return what the words behind `tmux-debug` ask of the server.
+    """Return what the words after `tmux-debug` ask of the server.
 
-    `tools` are the schemas of the tools that `call` can call, by the tools' names.
+    `tools` are the schemas of the tools that `call` can call, by name.
 
     Raises:
         UsageError: They can't be read.
         HelpWanted: They ask for help.
     """
-    if words[:1] == ["replay"]:  # the caller has read the flags, and asks for the log alone
+    if words[:1] == ["replay"]:  # the caller has read the flags, and only asks for the log
         return Request("replay", "replay", {"pane_id": words[1] if words[1:] else None})
     verb = verb_of(words)
     if verb.handler:
@@ -142,7 +142,8 @@ def check(words: Sequence[str], cwd: str) -> Request:
     `cwd` is the caller's directory.
 
     Raises:
-        UsageError: They can't be read, an argument is out of range, or no pane can be made from it.
+        UsageError: They can't be read, an argument is out of range, or no pane can be made so.
+        HelpWanted: They ask for help.
     """
     request = parse(words, {})
     try:
@@ -153,10 +154,10 @@ def check(words: Sequence[str], cwd: str) -> Request:
 
 
 def check_arguments(verb: str, arguments: Mapping[str, Any], cwd: str) -> None:
-    """Check what `create` or `run` is asked for, from a directory.
+    """Check the arguments of `create` or `run`, called from a directory.
 
     Raises:
-        ArgumentError: An argument is out of range, or no pane can be made from it.
+        ArgumentError: An argument is out of range, or no pane can be made so.
     """
     # Help needs neither these nor anyio.
     from tmux_debug_mcp.logs.matching import compiled  # noqa: PLC0415
@@ -176,7 +177,7 @@ def verb_of(words: Sequence[str]) -> Verb:
     """Return the verb of a command line.
 
     Raises:
-        UsageError: It has none that is known.
+        UsageError: It has no known verb.
     """
     [name] = words[:1] or [""]
     if name in VERBS:
@@ -193,7 +194,7 @@ def verb_of(words: Sequence[str]) -> Verb:
 
 @functools.cache
 def parser_of(verb: Verb) -> "VerbParser":
-    """Return the parser of a verb's words, which has its help, too."""
+    """Return the parser of a verb's words, which also makes its help."""
     parser = VerbParser(verb)
     if verb.tool or verb.arguments:
         _add_parameters(parser, verb)
@@ -208,7 +209,7 @@ class VerbParser(argparse.ArgumentParser):
     """The parser of a verb, which raises instead of printing and ending the process."""
 
     def __init__(self, verb: Verb) -> None:
-        summary = verb.summary.partition(":")[0]  # behind it stands what the usage says
+        summary = verb.summary.partition(":")[0]  # the usage says what follows it
         super().__init__(
             prog=f"tmux-debug {verb.name}",
             description=f"{summary[0].upper()}{summary[1:]}.",
@@ -233,7 +234,7 @@ class VerbParser(argparse.ArgumentParser):
             UsageError: They can't be read.
             HelpWanted: They ask for help.
         """
-        # Keys may stand on both sides of a flag, and be none.
+        # Keys may be on both sides of a flag, or be missing.
         takes_keys = any(action.dest == "keys" for action in self.positionals)
         parse = self.parse_known_intermixed_args if takes_keys else self.parse_known_args
         arguments, others = parse(words)
@@ -254,7 +255,7 @@ class VerbParser(argparse.ArgumentParser):
         """Return the help, which ends with an example."""
         return f"{super().format_help()}\nexample:\n  {self._example}\n"
 
-    def print_help(self, _file: Any = None) -> None:  # noqa: ANN401  as argparse has it
+    def print_help(self, _file: Any = None) -> None:  # noqa: ANN401  as in argparse
         """Raise the help."""
         raise HelpWanted(self.format_help())
 
@@ -266,12 +267,12 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def parameters_of_tool(verb: Verb) -> list[Parameter]:
-    """Return the parameters of the tool that a verb is, or those of a verb that calls tools."""
+    """Return the parameters of a verb's tool, or those of a verb that calls tools."""
     return parameters_of(getattr(debug_arguments, verb.arguments)) if verb.arguments else []
 
 
 def flag_of(parameter: str) -> str:
-    """Return the flag of a parameter: without the unit or the kind that its name ends with."""
+    """Return the flag of a parameter: its name without a unit or a kind at the end."""
     name = parameter.removesuffix("_s").removesuffix("_id")
     return "--" + name.replace("_", "-")
 
@@ -325,7 +326,7 @@ def _add_parameters(parser: VerbParser, verb: Verb) -> None:
 
 
 def _add_words(parser: VerbParser, verb: Verb) -> None:
-    """Add the arguments of a verb that is not a tool, and whose words nothing else knows about."""
+    """Add the arguments of a verb whose words are declared neither by a tool nor by a module."""
     match verb.name:
         case "attach":
             parser.description = (
@@ -413,9 +414,9 @@ def _variable(flag: str, text: str) -> tuple[str, str]:
 def _named_values(
     tool: str, values: Sequence[str], tools: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the arguments of `call`; which are text and which are JSON, the schema tells.
+    """Return the arguments of `call`; the schema says which are text and which are JSON.
 
-    An argument that the schema does not have is passed on as text: the tool says what is wrong.
+    An argument that is not in the schema is passed on as text: the tool says what is wrong.
     """
     properties: Mapping[str, Any] = tools.get(tool, {}).get("properties", {})
     arguments: dict[str, Any] = dict(_variable("The argument", text) for text in values)

@@ -33,8 +33,8 @@ async def answer(
 ) -> None:
     """Answer `attach`, `secret` or `replay`, and put it on record with the `person` of the wish.
 
-    Where `chooses` is true in the wish, as `attach` and `secret` have it in a terminal, they are
-    asked for a pane that they have not named.
+    If `chooses` is true in the wish, as for `attach` and `secret` in a terminal, a person who has
+    not named a pane is asked for one.
     """
     person = wish.get("person")
     if not isinstance(person, str):
@@ -57,7 +57,7 @@ async def answer(
 
 
 class _Visit:
-    """A person at a terminal, which is the caller's, and the pane that they want."""
+    """A person at the caller's terminal, and the pane that they want."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class _Visit:
         self._target = request.arguments["pane_id"]
 
     async def choose_pane(self, *, can_ask: bool) -> None:
-        """Where no pane is named, take the only one that can be meant, or ask for one.
+        """If no pane is named, take the only one that can be meant, or ask for one.
 
-        `secret` means those that await hidden input, `attach` those that run, if there are any.
+        `secret` can mean those that await hidden input, `attach` those that run, if there are any.
         """
         if self._target is not None:
             return
@@ -107,7 +107,7 @@ class _Visit:
 
         async def served() -> Answer:
             pane = await self._engine.find(self._target)
-            self._target = pane.id  # also when another one gets its name
+            self._target = pane.id  # even if another one gets its name
             await act(pane)
             return Answer([], pane_id=pane.id)
 
@@ -115,9 +115,9 @@ class _Visit:
         await self._records.answered(Call(self._request.verb, arguments, self._person), served)
 
     async def attach(self) -> None:
-        """Show the pane until the person leaves. Each time that they watch or work is on record.
+        """Show the pane until the person leaves. Each time that they watch or work goes on record.
 
-        If they want the keyboard while they watch, and somebody else has it, they watch on.
+        If they want the keyboard while they watch, and somebody else has it, they keep watching.
         """
         shown: Pane | None = None
         writes = self._request.writes
@@ -153,7 +153,7 @@ class _Visit:
             await send(self._caller, Output(f"{await self._left(shown)}\n", "", DONE))
 
     async def _left(self, pane: Pane) -> str:
-        """Return what a person is told who has left a pane."""
+        """Return what to tell a person who has left a pane."""
         if pane not in self._engine.panes:
             return f"'{pane.name}' was killed."
         state = await pane.state()

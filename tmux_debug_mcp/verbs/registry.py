@@ -1,6 +1,6 @@
 """The verbs of `tmux-debug`: a row each, from which dispatch, help, completion and man page come.
 
-Light: every call of the command line imports this. What a verb's words mean is in `parsing`.
+This is light: every call of the command line imports it. `parsing` says what a verb's words mean.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,11 @@ class Verb:
         name: What is typed.
         summary: What it does, in one line.
         example: A command line.
-        tool: The tool of `debug` that it is; "" for none.
+        tool: The tool of `debug` that it calls; "" for none.
         arguments: The name of the class of its arguments, for tools and for what calls these; "" if
-            it has none. Those that are required are words, in their order there; all others are
-            flags.
-        handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" where the server
-            does. The function takes the words behind the verb and the environment, in which
+            it has none. Required ones are words, in their order there; all others are flags.
+        handler: What does it in the caller's process, as `MODULE:FUNCTION`; "" if the server does.
+            The function takes the words after the verb and the environment, in which
             TMUX_DEBUG_SERVER is the server that the command line names, and returns the exit
             status.
         module: The module of the handler.
@@ -51,7 +50,7 @@ class Verb:
 LOCAL = "tmux_debug_mcp.command.local"
 LISTING = "tmux_debug_mcp.command.listing"
 
-# The verbs by the heading in the help under which they stand.
+# The verbs, by their heading in the help.
 SECTIONS: Mapping[str, Sequence[Verb]] = {
     PANES: (
         Verb(

@@ -1,4 +1,4 @@
-"""The verb `audit`: shows audits as a table, as they are and as they grow."""
+"""The verb `audit`: shows audits as a table, finished or growing, or as a page."""
 
 import argparse
 import io
@@ -28,7 +28,7 @@ _Audits = Iterable[Iterator[Record | Damage]]
 
 _ALL_READ = 0
 _DAMAGED = 1
-# Lines of an audit that are reported one by one. More of them are counted: it is not an audit.
+# Damaged lines that are reported one by one. Further ones are only counted: it isn't an audit.
 _MAX_REPORTED = 100
 
 _DESCRIPTION = "Show audits, the records of calls, as a table ordered by time."
@@ -95,7 +95,7 @@ def add_arguments(made: argparse.ArgumentParser) -> None:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run it, and return its exit status; CommandError where it can't be done."""
+    """Run the verb and return its exit status; CommandError if it can't be done."""
     options = parser_of(VERBS["audit"]).parse_args(words)
     _check(options)
     wanted = _filter(options)
@@ -148,7 +148,7 @@ def _filter(options: argparse.Namespace) -> Filter:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Check what belongs together, and the directories that are named."""
+    """Check that the options go together, and that the directories exist."""
     for flag, value in (("--captures", options.captures), ("--log-dir", options.log_dir)):
         if not value:
             continue
@@ -164,7 +164,7 @@ def _check(options: argparse.Namespace) -> None:
 def _chosen(
     audits: _Audits, wanted: Filter, names: PaneNames, damaged: Counter[str]
 ) -> Iterator[Record]:
-    """Yield the records that are wanted, by time; count and report damaged lines by their audit."""
+    """Yield the wanted records by time; report damaged lines, and count them for each audit."""
 
     def sound(lines: Iterator[Record | Damage]) -> Iterator[Record]:
         for line in lines:
@@ -185,7 +185,7 @@ def _chosen(
 def _write_page(
     records: Iterable[Record], options: argparse.Namespace, environ: Mapping[str, str]
 ) -> None:
-    """Write the page, and say on standard error how many calls it has."""
+    """Write the page, and print the number of its calls on standard error."""
     captures = path_of(options.captures or value_of("audit-full", environ))
     logs = path_of(options.log_dir or value_of("log-dir", environ))
     cast_of = kept_casts(logs or state_directory(environ) / "logs")
@@ -201,7 +201,7 @@ def _output(environ: Mapping[str, str], names: PaneNames, *, is_json: bool) -> O
     console = Console(_environ=environ, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         return PlainOutput(sys.stdout.buffer, names)
-    # A terminal may have an encoding with fewer characters.
+    # The terminal's encoding may lack characters.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return TableOutput(console, names)

@@ -1,8 +1,8 @@
 """Audits: JSON Lines, a record for each call, which `tmux_debug_mcp.audit` writes.
 
-An audit is read one line at a time, to its end or as it grows, and several are merged by time. A
-line that is not a record, such as one that a killed server wrote by half, becomes a `Damage`, and
-the lines behind it are read.
+An audit is read line by line, to its end or as it grows, and several are merged by time. A line
+that isn't a record, such as one that a killed server left incomplete, becomes a `Damage`, and
+reading goes on.
 """
 
 import heapq
@@ -24,16 +24,16 @@ from tmux_debug_mcp.linux import files
 from tmux_debug_mcp.sockets.servers import CommandError
 from tmux_debug_mcp.vt.printable import visible
 
-# A record has the arguments of a call, whose text is at most 1 MiB before JSON escapes it.
+# A record contains a call's arguments, at most 1 MiB of text before JSON escapes it.
 MAX_LINE_BYTES = 8 << 20
 
-# Half a surrogate pair, which our server writes as JSON allows it, and orjson refuses.
+# Half a surrogate pair: JSON allows it and our server writes it, but orjson refuses it.
 _SURROGATE = b"\\ud"
-# 9999-12-31T00:00Z: what is later can't be shown in every time zone.
+# 9999-12-31T00:00Z: later times can't be shown in every time zone.
 _MAX_TIME_S = 253_402_214_400.0
 
-# The fields of a record that are not arguments of the call. How it came out is on record only where
-# it has a reason: `signal` may be an argument, too.
+# The fields of a record that are not arguments of the call. Those of the outcome count only with a
+# `reason`, since `signal` may be an argument, too.
 _FACTS = frozenset(
     {"ts", "run", "tool", "caller", "pane_id", "output_bytes", "capture", "cursor"}
     | {"duration_ms", "ok", "error"}
@@ -52,7 +52,7 @@ _FAILURES = {
     "shell_ended": "shell ended",
     "replaced": "replaced",
 }
-# These are none unless the program has failed.
+# These are failures only if the program failed.
 _SUCCESSES = {
     "done": "done",
     "matched": "matched",
@@ -64,18 +64,18 @@ _SUCCESSES = {
     "started": "started",
     "shell_started": "shell started",
 }
-# Arguments that name what is waited for, and those of them that only a line can fulfil. Of a wait,
-# `stop_pattern` is one, too.
+# Arguments that say what a call waits for; those of `_LINES` need a line. For the tool `wait`,
+# `stop_pattern` is another.
 _LINES = ("wait_for", "pattern")
 _CONDITIONS = (*_LINES, "idle_s", "port")
 _SIGNAL = re.compile(r"SIG[A-Z]{1,6}[0-9]?(?:\+[0-9]{1,2})?")
-# What names the pane of a call: the answer, else the arguments of the toolsets.
+# The fields that name a call's pane: the answer's, else the arguments of the toolsets.
 _PANE_FIELDS = ("pane_id", "window_id", "session", "target")
 
 _STANDARD_INPUT = "-"
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK_BYTES = 1 << 18
-# No event tells that a file was moved away and made anew, or written from another machine.
+# No event reports that a file was replaced, or written from another machine.
 _LOOK_MS = 1000
 # Poll interval without inotify.
 _LOOK_WITHOUT_EVENTS_MS = 200
@@ -85,7 +85,7 @@ _LOOK_WITHOUT_EVENTS_MS = 200
 class Damage:
     """A line of an audit, counted from 1, that is not a record.
 
-    The reason is what is wrong with it, as a predicate: "is not JSON".
+    The reason says what is wrong with it, as a predicate: "is not JSON".
     """
 
     path: Path
@@ -98,17 +98,17 @@ class Damage:
 
 
 class Result(NamedTuple):
-    """How a call came out, in a word or a few. The same words are always a failure or never."""
+    """How a call came out, in a few words, which always mean a failure or never do."""
 
     words: str
     is_failure: bool
 
 
 class Record(NamedTuple):
-    """A call, as it is on record. What few records are asked for is found when asked for.
+    """A call on record. Its properties are computed on demand.
 
-    Lines are counted from 1; `data` is without the line feed, and `fields` is the same, parsed, in
-    which `tool` is a string. The call was answered at `ended_at`, in seconds since the epoch.
+    Lines are counted from 1; `data` lacks the line feed, and `fields` is the same, parsed; `tool`
+    in it is a string. The call was answered at `ended_at`, in seconds since the epoch.
     """
 
     path: Path
@@ -124,12 +124,12 @@ class Record(NamedTuple):
 
     @property
     def run(self) -> str:
-        """The server run, "" where an older version has not recorded it."""
+        """The server run, "" in records of older versions."""
         return _text(self.fields.get("run"))
 
     @property
     def panes(self) -> tuple[str, ...]:
-        """The ids or names of the panes that the call concerned, as the record has them."""
+        """The ids or names of the panes that the call concerned, as recorded."""
         for name in _PANE_FIELDS:
             value = self.fields.get(name)
             if isinstance(value, str) and value:
@@ -140,7 +140,7 @@ class Record(NamedTuple):
 
     @property
     def pane(self) -> str:
-        """The same in one text, "" if the call concerned no pane."""
+        """The same, joined by commas; "" if the call concerned no pane."""
         return ", ".join(self.panes)
 
     @property
@@ -162,11 +162,11 @@ class Record(NamedTuple):
 
     @property
     def duration_s(self) -> float | None:
-        """How long the call took, None where that is not on record or can't be."""
+        """How long the call took, None if that isn't on record or can't be true."""
         duration_ms = self.fields.get("duration_ms")
         if isinstance(duration_ms, bool) or not isinstance(duration_ms, int | float):
             return None
-        # It did not begin before 1970.
+        # No call began before 1970.
         return duration_ms / 1000 if 0 <= duration_ms <= self.ended_at * 1000 else None
 
     @property
@@ -176,7 +176,7 @@ class Record(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """The call was answered, however what it did came out."""
+        """The call was answered, whatever its outcome."""
         return self.fields.get("ok") is not False
 
     @property
@@ -186,19 +186,19 @@ class Record(NamedTuple):
 
     @property
     def capture(self) -> str:
-        """The file beside the captures that has the text it returned, "" where none was kept."""
+        """The name of the capture, the file with the text it returned; "" if none was kept."""
         return _text(self.fields.get("capture"))
 
     @property
     def result(self) -> Result:
-        """How the call came out: why it was answered, or how what it ran or waited for failed."""
+        """How the call came out: why it returned, or how its program or wait failed."""
         if not self.is_answered:
             return Result("failed", is_failure=True)
         if not self._has_outcome:
             return Result("ok", is_failure=False)
         fields = self.fields
         reason, exit_code = fields["reason"], fields.get("exit_code")
-        if reason == "killed":  # which is what was asked for
+        if reason == "killed":  # as the call asked
             return Result("killed", is_failure=False)
         failure = _FAILURES.get(reason) or self._ending or self._unfulfilled
         if failure:
@@ -217,7 +217,7 @@ class Record(NamedTuple):
 
     @property
     def _unfulfilled(self) -> str:
-        """How a wait has ended without what it was for, "" if it has not."""
+        """How a wait ended without what it waited for, "" if it did not."""
         reason = self.fields["reason"]
         stop = ("stop_pattern",) if self.tool == "wait" else ()
         if reason == "input" and any(name in self.fields for name in (*_LINES, *stop)):
@@ -240,14 +240,14 @@ class Record(NamedTuple):
 
 
 class Parser:
-    """Makes records of the bytes of an audit, however they are cut into parts."""
+    """Parses the bytes of an audit into records, however the bytes are split."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = 1
         # The beginning of a line whose end has not been fed yet.
         self._begun = b""
-        # The rest of this line is skipped: it is too long.
+        # This line is too long, and its rest is skipped.
         self._is_skipping = False
 
     def feed(self, data: bytes) -> Iterator[Record | Damage]:
@@ -269,7 +269,7 @@ class Parser:
             self._is_skipping = True
 
     def finish(self) -> Iterator[Record | Damage]:
-        """Yield the last line, if it has no line feed. Nothing can be fed any more."""
+        """Yield the last line, if it has no line feed. Feed nothing afterwards."""
         if self._begun and not self._is_skipping:
             yield from self._parsed(self._begun, is_whole=False)
 
@@ -297,9 +297,9 @@ def _record(data: bytes, path: Path, number: int, *, is_whole: bool) -> Record |
 
 
 def _with_surrogates(data: bytes) -> Any:  # noqa: ANN401  what JSON has
-    """Return what JSON means that may have half a surrogate pair in it, None if it is not JSON."""
+    """Return the value of JSON that may contain half a surrogate pair, None if it is not JSON."""
 
-    def refuse(constant: str) -> None:  # NaN and the infinities, which JSON does not have
+    def refuse(constant: str) -> None:  # NaN and the infinities, which JSON lacks
         raise ValueError(constant)
 
     if _SURROGATE not in data.lower():
@@ -311,7 +311,7 @@ def _with_surrogates(data: bytes) -> Any:  # noqa: ANN401  what JSON has
 
 
 def _time(value: object) -> float | None:
-    """Return a time of a record in seconds since the epoch, None if it is none."""
+    """Return a record's time in seconds since the epoch, None if it is not a time."""
     if not isinstance(value, str):
         return None
     try:
@@ -331,8 +331,8 @@ def _text(value: object) -> str:
 class Source:
     """An open audit, by its path or `-` for standard input; CommandError if it can't be opened.
 
-    `before_waiting` is called before a read that may wait for a writer. The descriptor `fd` changes
-    when the audit is made anew.
+    It calls `before_waiting` before a read that may wait for a writer. The descriptor `fd` changes
+    when the audit's file is replaced.
     """
 
     def __init__(self, word: str, before_waiting: Callable[[], None]) -> None:
@@ -348,7 +348,7 @@ class Source:
         self._is_regular = stat.S_ISREG(os.fstat(self.fd).st_mode)
 
     def check_can_be_followed(self) -> None:
-        """Raise CommandError unless this is a file that can grow and be moved away."""
+        """Raise CommandError unless this is a regular file, and not standard input."""
         if self._is_input or not self._is_regular:
             raise CommandError(
                 f"--follow follows regular files, and {visible(str(self.path))} is none. Without "
@@ -356,7 +356,7 @@ class Source:
             )
 
     def check_is_not(self, out: str) -> None:
-        """Raise CommandError if a page is to be written over this audit."""
+        """Raise CommandError if a page written there would replace this audit."""
         if not self._is_regular or not os.path.exists(out):
             return
         if os.path.samestat(os.stat(out), os.fstat(self.fd)):
@@ -366,14 +366,14 @@ class Source:
             )
 
     def to_end(self) -> Iterator[Record | Damage]:
-        """Yield all lines, the last one also without a line feed."""
+        """Yield all lines, even a last one without a line feed."""
         yield from self._written()
         yield from self._parser.finish()
 
     def new(self) -> Iterator[Record | Damage]:
-        """Yield the whole lines that have been written since the last time.
+        """Yield the whole lines written since the last time.
 
-        An audit that was made anew or truncated is read from its beginning.
+        If the file was replaced or truncated, it is read from its beginning.
         """
         if os.fstat(self.fd).st_size < self._position:
             self._begin()
@@ -382,7 +382,7 @@ class Source:
             fd = self._made_anew()
             if fd < 0:
                 return
-            # What was written to the old file between our last look and its move.
+            # What was written to the old file after our last look.
             yield from self.to_end()
             os.close(self.fd)
             self.fd = fd
@@ -408,7 +408,7 @@ class Source:
             raise self._unreadable(error) from None
 
     def _made_anew(self) -> int:
-        """Open the file that the path leads to, if it is another one; return -1 if it is not."""
+        """Open the file at the path if it is another one; return -1 if it is the same or gone."""
         try:
             if os.path.samestat(self.path.stat(), os.fstat(self.fd)):
                 return -1
@@ -434,17 +434,17 @@ class Growth:
         self._poll = select.poll()
         if self._inotify >= 0:
             self._poll.register(self._inotify, select.POLLIN)
-        # Only whether the reader of our output is gone.
+        # Reports only that the reader of our output is gone.
         self._poll.register(1, 0)
         self._watch()
 
     def _watch(self) -> None:
-        """Watch the files that the audits are now; their earlier files may wake us for nothing."""
+        """Watch the audits' present files; their earlier ones may wake us for nothing."""
         for source in self._sources:
             files.watch(self._inotify, source.fd)
 
     def wait(self) -> bool:
-        """Wait until an audit has grown, or a moment; False if nobody reads our output any more."""
+        """Wait until an audit grows, or a moment; False if nobody reads our output any more."""
         self._watch()
         is_blind = self._inotify < 0
         events = dict(self._poll.poll(_LOOK_WITHOUT_EVENTS_MS if is_blind else _LOOK_MS))
@@ -456,7 +456,7 @@ class Growth:
 
 
 def merged(sources: Iterable[Iterator[Record]]) -> Iterator[Record]:
-    """Yield the records of audits by time, with one of each in memory."""
+    """Yield the records of audits by time, holding one of each in memory."""
     iterators = list(sources)
     if len(iterators) == 1:
         return iterators[0]

@@ -1,4 +1,4 @@
-"""Which calls of an audit are wanted, and which names its panes have. No I/O."""
+"""Which calls of an audit are wanted, and what its panes are called. No I/O."""
 
 import re
 from collections.abc import Iterable
@@ -17,20 +17,20 @@ _TIME_OF_DAY = re.compile("([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 # The tools that make a pane and may name it.
 MAKING = frozenset({"create_pane", "create_tab"})
-# What the tools of `debug` are called on the command line.
+# The tools of `debug`, by their verbs on the command line.
 _VERBS = {verb.name: verb.tool.removeprefix("tmux_") for verb in TOOLS}
 
 
 class PaneNames:
-    """The names of panes, as the calls that made them are on record.
+    """The names of panes, from the records of the calls that made them.
 
-    Panes are told apart by their server run; where that is not on record, by their audit. Servers
-    that share such an audit may have a pane of the same id each: the newest one's name is taken.
+    The server run tells panes apart; if it isn't on record, their audit does. If servers that share
+    such an audit each have a pane of the same id, the newest one's name counts.
     """
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
-        # Of all audits without runs, as one that was rotated has the beginning of its successor.
+        # Of all audits without runs: panes of a rotated one appear in its successor, too.
         self._without_run: dict[str, str] = {}
 
     def note(self, record: Record) -> None:
@@ -53,16 +53,16 @@ class PaneNames:
         return name or ""
 
     def are_same(self, record: Record, pane: str, wanted: str) -> bool:
-        """Tell whether a pane of a call is the one that an id or a name means."""
+        """Return whether an id or a name means this pane of a call."""
         if wanted in (pane, self.of(record, pane)):
             return True
-        # A call that failed has the pane as the caller gave it, perhaps by name.
+        # A failed call names the pane as its caller did, perhaps by name.
         return pane != "" and self.of(record, wanted) == pane
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is wanted of an audit: calls that fulfil all that is given.
+    """Which calls of an audit are wanted: those that meet every given condition.
 
     A call concerns one of `panes`, by id or name; its tool is one of `tools`, by their names on
     record; `caller` is a part of its caller's name; it was answered at `since`, in seconds since
@@ -76,7 +76,7 @@ class Filter:
     failed_only: bool = False
 
     def accepts(self, record: Record, names: PaneNames) -> bool:
-        """Tell whether a call is wanted."""
+        """Return whether a call is wanted."""
         if record.ended_at < self.since:
             return False
         if self.failed_only and not record.result.is_failure:
@@ -91,7 +91,7 @@ class Filter:
 
 
 def tools_of(words: Iterable[str]) -> frozenset[str]:
-    """Return the names on record of tools, which may be given with `tmux_` or as verbs."""
+    """Return the names on record of tools, given with or without `tmux_`, or as verbs."""
     tools = {word.removeprefix("tmux_") for word in words}
     return frozenset(tools | {_VERBS[word] for word in tools & _VERBS.keys()})
 
@@ -99,7 +99,7 @@ def tools_of(words: Iterable[str]) -> frozenset[str]:
 def time_of(word: str, now: datetime) -> float:
     """Return the time that a word means, in seconds since the epoch; `now` is local.
 
-    The word is a time of ISO 8601, local if it names no zone; a time of day, which means its most
+    The word is an ISO 8601 time, local if it names no zone; a time of day, which means its most
     recent occurrence; or how long ago, such as `10m`.
     """
     given, word = word, word.strip()
@@ -109,7 +109,6 @@ def time_of(word: str, now: datetime) -> float:
             return now.timestamp() - float(ago[1]) * _UNITS_S[ago[2]]
         time_of_day = _TIME_OF_DAY.fullmatch(word)
         if not time_of_day:
-            # Without a zone it is local.
             return datetime.fromisoformat(word).timestamp()
         hour, minute, second = (int(part or 0) for part in time_of_day.groups())
         local = now.replace(tzinfo=None)

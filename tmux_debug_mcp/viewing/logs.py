@@ -1,4 +1,4 @@
-"""Logs of panes, of a running server or kept from an earlier run, and recordings made of them.
+"""Logs of panes, of a running server or kept from an earlier run, and recordings made from them.
 
 Recordings are asciicast v2, with the times at which the log was seen to grow. Source:
 https://docs.asciinema.org/manual/asciicast/v2/
@@ -75,20 +75,20 @@ def _of_server(target: str, person: str, environ: Mapping[str, str]) -> FoundLog
 
 
 class Cast(NamedTuple):
-    """A recording that began at seconds since the epoch, and when the pane printed since then."""
+    """A recording, when it began, in seconds since the epoch, and when the pane printed since."""
 
     text: str
     began_at: float
     times: Sequence[float]
 
     def marks(self, maximum: int) -> list[float]:
-        """Return moments of output in milliseconds since the epoch, at most so many."""
+        """Return at most `maximum` moments of output, in milliseconds since the epoch."""
         every = len(self.times) // maximum + 1
         return [round((self.began_at + at_s) * 1000, 1) for at_s in self.times[::every]]
 
 
 def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
-    """Yield the lines of a recording, whose players keep pauses up to `idle_s` seconds if given."""
+    """Yield the lines of a recording; players limit its pauses to `idle_s` seconds, if given."""
     timing = log.timing
     header: dict[str, Any] = {
         "version": 2,
@@ -116,15 +116,15 @@ def cast(log: Log, title: str, idle_s: float | None = None) -> Iterator[bytes]:
 
 
 def steps(log: Log) -> list[int]:
-    """Return the cursors at which a log was looked at, its end the last one, oldest first."""
+    """Return the cursors at which a log was looked at, oldest first; its end comes last."""
     cursors = [size for size in log.timing.sizes if log.kept_from < size < log.size]
     return [*cursors, log.size]
 
 
 def kept_casts(directory: Path) -> Callable[[str, str], Cast | None]:
-    """Return what makes recordings of the logs in a directory, by server run and id of the pane.
+    """Return a function that records a log in a directory, given its server run and pane id.
 
-    It returns None for logs that were not kept.
+    It returns None for a log that was not kept.
     """
     archive = Archive(directory) if directory.is_dir() else None
 

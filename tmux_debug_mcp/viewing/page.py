@@ -1,8 +1,8 @@
 """Writes audits as one page of HTML, which needs nothing else and loads nothing.
 
-A line of an audit may hold anything that a pane has printed. It is in the page as JSON within
-script elements that are not run, with `<` escaped, and the page's own script shows it as text only.
-The policy of the page lets it run that script and load nothing.
+A line of an audit may hold anything that a pane has printed. The page contains it as JSON in script
+elements that never run, with `<` escaped, and its own script shows it as text only. Its policy lets
+it run only its own scripts and load nothing.
 """
 
 import base64
@@ -33,12 +33,12 @@ from .phrases import describe
 
 # Records in each part of the page. A part is parsed when one of its records is shown.
 _PER_PART = 500
-# What is embedded of captures and of recordings, all of each together.
+# Limits for all embedded captures together, and for all recordings.
 MAX_CAPTURES_BYTES = 32 << 20
 MAX_CASTS_BYTES = 32 << 20
-# Longer phrases and errors are cut; the record has all of them.
+# Longer phrases and errors are cut, but not in the record.
 _MAX_TEXT = 2000
-# Moments at which a pane has printed, as marks in its lane.
+# Marks in a lane for the moments at which its pane printed.
 _MAX_MARKS = 5000
 _ASSETS = resources.files(__package__) / "assets"
 
@@ -56,7 +56,7 @@ def write(
     """Write a page, and return the number of calls in it.
 
     The records are ordered by time; `captures` is the directory of full captures, and `cast_of`
-    returns the recording of a server run's pane, if there is one. The file has the page when that
+    returns the recording of a server run's pane, if there is one. The file gets the page once that
     is complete.
     """
     try:
@@ -72,9 +72,9 @@ def write(
 
 @contextlib.contextmanager
 def _written(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file whose content is at the path once the block has ended without an exception.
+    """Yield a file whose content reaches the path when the block ends without an exception.
 
-    A regular file is replaced. Whatever else is there stays what it is, and is written to.
+    It replaces a regular file, and is written to anything else.
     """
     try:
         is_replaced = stat.S_ISREG(path.lstat().st_mode)
@@ -99,26 +99,26 @@ def _written(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Page:
-    """A page that is being written, with `count` calls up to now."""
+    """A page being written, with `count` calls so far."""
 
     def __init__(self, file: IO[bytes], captures: Path | None, cast_of: CastOf | None) -> None:
         self.count = 0
         self._file = file
         self._captures = captures
         self._cast_of = cast_of
-        # The panes, each with its name, and their places: by run and id, and by run and name.
+        # The panes with their names, and their places: by run and id, and by run and name.
         self._lanes: list[dict[str, Any]] = []
         self._places: dict[tuple[str, str], int] = {}
         self._named: dict[tuple[str, str], int] = {}
         # Phrases and errors, and results, each once, with their places.
         self._texts = {"": 0}
         self._results: dict[Result, int] = {}
-        # The same of directories, and how many calls each has.
+        # The same for directories, and how many calls name each.
         self._directories = {"": 0}
         self._calls_in: Counter[str] = Counter()
-        # Of each call: when it began in milliseconds since the epoch; how long it took, -1 where
-        # that is not on record; and the places of its pane, of its phrase, of its directory, of its
-        # result and of its error, 0 where it has none.
+        # For each call: when it began in milliseconds since the epoch; how long it took, -1 if that
+        # isn't on record; and the places of its pane, phrase, directory, result and error, 0 where
+        # it has none.
         self._began: list[float] = []
         self._took: list[float] = []
         self._lane: list[int] = []
@@ -140,7 +140,7 @@ class _Page:
             "TITLE": html.escape(visible(title)),
             "STYLE": _asset("page.css") + "\n" + _asset("asciinema-player.css"),
         }
-        # In one pass: a title may look like another part's place.
+        # In one pass, since a title may look like the place of another part.
         head = re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _asset("page.html"))
         self._file.write(head.encode())
         for record in records:
@@ -148,7 +148,7 @@ class _Page:
         self._end_part()
         self._add_casts()
         self._data("data", self._facts())
-        # The player only where there is something to play.
+        # The player only if there is something to play.
         for one in [player, script] if self._casts else [script]:
             self._file.write(f"<script>{one}</script>\n".encode())
         self._file.write(b"</body>\n</html>\n")
@@ -175,7 +175,7 @@ class _Page:
         """Return the place of the pane that a call concerned, and make a lane for a new one."""
         run = record.run
         pane = record.pane if len(record.panes) == 1 else ""
-        # A call that failed has the pane as the caller gave it, perhaps by name.
+        # A failed call names the pane as its caller did, perhaps by name.
         number = self._places.get((run, pane), self._named.get((run, pane)))
         if number is None:
             number = len(self._lanes)
@@ -223,7 +223,7 @@ class _Page:
             self._casts += 1
 
     def _facts(self) -> bytes:
-        """Return what the page's script reads of all calls."""
+        """Return what the page's script reads about all calls."""
         clock = min(self._began, default=0.0)
         [(common, _)] = self._calls_in.most_common(1) or [("", 0)]
         directories = [
@@ -254,13 +254,13 @@ class _Page:
 
     def _data(self, name: str, json: bytes) -> None:
         self._file.write(f'<script type="application/json" id="{name}">'.encode())
-        # Within JSON it can only be in strings.
+        # In JSON, `<` occurs only in strings.
         self._file.write(json.replace(b"<", rb"\u003c"))
         self._file.write(b"</script>\n")
 
 
 def _capture(directory: Path | None, name: str) -> bytes | None:
-    """Return a full capture, None if it is not there."""
+    """Return a full capture, None if it is missing."""
     if directory is None or os.path.basename(name) != name or "\0" in name:
         return None
     try:
@@ -271,7 +271,7 @@ def _capture(directory: Path | None, name: str) -> bytes | None:
 
 
 def _below(common: str, path: str) -> str:
-    """Return a directory as calls name it beside the one that most calls have, "" for that one."""
+    """Return a directory as seen from the one that most calls name, "" for that one."""
     if path == common:
         return ""
     return f".{path.removeprefix(common)}" if path.startswith(f"{common}/") else path

@@ -6,8 +6,8 @@ A phrase is a verb, the pane's name, what the call was mainly about, and the res
     send web: 'GET /' Enter, then C-c
 
 The verb is the tool's name in words, unless there is a shorter one.
-The arguments of a failed call may have any type: they are on record as the client sent them. The
-text of a phrase is not safe to print before it went through `visible`.
+The arguments of a failed call may have any type: they are on record as the client sent them. A
+phrase is not safe to print until it has gone through `visible`.
 """
 
 import re
@@ -22,7 +22,7 @@ from .audits import Record
 
 # Longer strings are text, not names of keys.
 _MAX_KEYS_CHARACTERS = 1000
-# Arguments that a phrase has said already, or that the table has in a column.
+# Arguments that a phrase shows elsewhere, or that have a column in the table.
 _SAID = frozenset({"pane_id", "window_id", "session", "name", "secret"})
 
 
@@ -41,8 +41,8 @@ def _text(value: object) -> str:
 def describe(record: Record, name: str = "", directory: str | None = None) -> str:
     """Return what a call did.
 
-    `name` is that of its pane, "" if it has none or the pane stands beside the phrase. `directory`
-    stands for the one that the call named: "" says nothing of it, and None says it as it is.
+    `name` is its pane's, "" if it has none or the pane is shown beside the phrase. `directory`
+    replaces the one that the call named: "" leaves it out, and None keeps it.
     """
     arguments = dict(record.arguments)
     if record.directory:
@@ -88,7 +88,7 @@ def _quoted(value: object) -> str:
 
 
 def _keys(value: object) -> str:
-    """Return what was typed and pressed: text in quotation marks, keys without."""
+    """Return what was typed and pressed: text in quotation marks, keys without them."""
     if isinstance(value, list):
         return ", then ".join(_keys(step) for step in value)
     if not isinstance(value, str):
@@ -104,7 +104,7 @@ def _keys(value: object) -> str:
     return " ".join([_quoted(body), *["Enter"] * min(enters, _MAX_KEYS_CHARACTERS)])
 
 
-# Arguments that are yes or no, where the answer is yes.
+# What boolean arguments say when they are true.
 _FLAGS = {
     "ansi": "with colours",
     "follow": "following",
@@ -114,7 +114,7 @@ _FLAGS = {
     "paste": "pasted",
     "write": "with the keyboard",
 }
-# Other arguments; what is not here stands as `argument=value`.
+# Other arguments; those not listed are shown as `argument=value`.
 _DETAILS = {
     "cwd": "in {}",
     "env": "with {}",
@@ -130,7 +130,7 @@ _DETAILS = {
     "timeout_s": "at most {} s",
     "timeout_ms": "at most {} ms",
 }
-# What a call is mainly about, the first of these that it has.
+# A call is mainly about the first of these arguments that it has.
 _MAIN: Mapping[str, Callable[[object], str]] = {
     "keys": _keys,
     "text": _quoted,

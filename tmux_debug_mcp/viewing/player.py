@@ -1,6 +1,6 @@
-"""Plays a log in a person's terminal, who pauses it, makes it faster, jumps to its end and leaves.
+"""Plays a log in a person's terminal. Keys pause it, change its speed, skip to its end, or leave.
 
-Keys that tmux does not take are typed into the replay's pane, whose program passes them on.
+The keys that tmux doesn't take reach the program in the replay's pane, which passes them on.
 """
 
 import os
@@ -14,7 +14,7 @@ from tmux_debug_mcp.panes.people import PersonsSession
 
 from .replaying import Replay
 
-# With the time and a short name, in 80 columns.
+# These fit into 80 columns with the time and a short name.
 _KEYS = "Space: pause, + -: speed, e: end, q: leave"
 _KEYS_WHILE_PAUSED = "Space: go on, e: end, q: leave"
 _KEYS_AT_END = "q: leave"
@@ -24,7 +24,7 @@ _MIN_SPEED, _MAX_SPEED = 1 / 64, 1024.0
 # Interval at which the time is shown.
 _SHOW_S = 0.2
 _READ_BYTES = 4096
-# What terminals answer, and keys that have more than a character; and the beginning of one.
+# Answers of terminals, and keys of more than one character; and the beginning of either.
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)|O.|[^]\[P_^XO])"
 )
@@ -38,7 +38,7 @@ class Player:
         replay: The replay, at its beginning.
         session: The person's session.
         name: What is played.
-        speed: How many times as fast as it was.
+        speed: How many times the original speed.
         idle_s: The longest pause to keep, in seconds of the log.
     """
 
@@ -70,7 +70,7 @@ class Player:
             self._has_ended = True
 
     async def _rest(self, until_s: float) -> None:
-        """Let the time of the log pass, less what is left out of a long pause."""
+        """Let the log's time pass, but skip part of a long pause."""
         self._at_s = max(self._at_s, until_s - self._idle_s)
         while self._at_s < until_s and not self._is_ending:
             pressed = self._pressed
@@ -92,7 +92,7 @@ class Player:
             return  # the person has left
 
     def _line(self) -> tuple[str, str]:
-        """Return what is shown at the bottom of the terminal, and once C-b is pressed."""
+        """Return the line at the bottom of the terminal, and what replaces it after C-b."""
         if self._has_ended:
             return f"{self._name}: {_clock(self._end_s)}, the end; {_KEYS_AT_END}", _KEYS_AT_END
         does, keys = f"{self._speed:g}x", _KEYS
@@ -102,9 +102,9 @@ class Player:
         return f"{self._name}: {moment}, {does}; {keys}", keys
 
     async def _follow_keys(self, scope: anyio.CancelScope) -> None:
-        """Do what the person's keys say; leave, too.
+        """Do what the person's keys say, including leaving.
 
-        What tmux answers to a log that asks for something comes here as well.
+        tmux's answers to requests in the log arrive here, too.
         """
         typed = ""
         while True:

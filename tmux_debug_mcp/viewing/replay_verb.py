@@ -35,7 +35,7 @@ _DESCRIPTION = """\
 Show a pane as it was at a moment, or play what it has printed. The pane is one of a running server,
 or RUN/ID of a kept log. Without --at, it is played in a terminal, and elsewhere its end is printed.
 """
-# A moment, as a person gives it: what is said of it, and its forms.
+# A moment, as a person gives it: remarks about it, and its forms.
 _MAX_SHOWN = 60
 _AFTER = "--at {} is after the pane's last output. This is its end."
 _BEFORE = "--at {} is before the pane's start. This is its start."
@@ -45,16 +45,16 @@ _ADVICE = (
     "Give a cursor such as 4711, a time since the start such as 12.5s or 1m30s, one before the end "
     "such as -5s, or a time of day such as 14:05:30."
 )
-# The number of pictures that an animation has at most.
+# Roughly the most pictures that an animation contains.
 _MAX_FRAMES = 400
 _MAX_NUMBER = 1e6
-# As a shell has it in `$?` of a program that SIGPIPE ends.
+# What a shell's `$?` is after SIGPIPE ended a program.
 _BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is wanted of a replay: a log up to a cursor, as the arguments say, by this tmux."""
+    """What to replay: a log up to a cursor, as the arguments say, with these settings."""
 
     found: FoundLog
     cursor: int
@@ -100,7 +100,7 @@ def _positive(text: str) -> float:
 
 
 def run(words: list[str], environ: Mapping[str, str]) -> int:
-    """Run it, and return its exit status; CommandError where it can't be done."""
+    """Run the verb and return its exit status; CommandError if it can't be done."""
     arguments = parser_of(VERBS["replay"]).parse_args(_joined(words))
     given = arguments.log_dir or value_of("log-dir", environ)
     directory = path_of(given) or state_directory(environ) / "logs"
@@ -118,7 +118,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         runtime_dir=environ.get("XDG_RUNTIME_DIR", ""),
     )
     wish = _Wish(found, cursor, arguments, settings)
-    # A pipe whose reader has ended must not end this process, which has a tmux server to end.
+    # A pipe without a reader must not end this process, which has to end its tmux server.
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         return _shown(wish)
@@ -142,7 +142,7 @@ def _joined(words: list[str]) -> list[str]:
 
 
 def cursor_of(moment: str, timing: Timing, end: int) -> tuple[int, str]:
-    """Return the cursor of a moment in a log, and what is to be said of it, "" for nothing.
+    """Return the cursor of a moment in a log, and a remark about it, "" for none.
 
     A person may give `4711`, `12.5s`, `-5s`, `14:05:30` or an ISO 8601 time.
     """
@@ -171,7 +171,7 @@ def _last_s(timing: Timing) -> float:
 
 
 def _seconds_to(moment: str, timing: Timing) -> float:
-    """Return the seconds from the start to a time of day, on the day of the start, or to a time."""
+    """Return the seconds from the start to a time, or to a time of day on the start's date."""
     began = datetime.fromtimestamp(timing.began_at).astimezone()
     given = moment
     if re.fullmatch(r"\d{1,2}:\d\d(:\d\d(\.\d+)?)?", moment):
@@ -179,7 +179,7 @@ def _seconds_to(moment: str, timing: Timing) -> float:
         given = f"{began:%Y-%m-%d}T{hours:0>2}:{others}"
     try:
         return datetime.fromisoformat(given).astimezone().timestamp() - timing.began_at
-    except (ValueError, OverflowError):  # the latter before the year 1 or behind 9999
+    except (ValueError, OverflowError):  # the latter before the year 1 or after 9999
         shown = visible(moment[:_MAX_SHOWN])
         raise CommandError(f"--at is '{shown}', which is not a moment. {_ADVICE}") from None
 
@@ -270,7 +270,7 @@ async def _animate(wish: _Wish) -> int:
 
 
 def _paced(cursors: Iterable[int], wish: _Wish) -> Iterator[tuple[int, float]]:
-    """Yield cursors, each with the seconds from the one before, at the speed that is wanted."""
+    """Yield cursors, each with the seconds since the one before, at the wanted speed."""
     last_s = 0.0
     for cursor in cursors:
         now_s = wish.found.log.timing.time_of(cursor)
@@ -290,7 +290,7 @@ async def _play(wish: _Wish) -> int:
         player = Player(replay, session, found.name, arguments.speed, arguments.idle)
         tasks.start_soon(player.play, cursors)
         argv = [wish.settings.tmux, *session.arguments]
-        # What tmux says about its end is not news.
+        # tmux's message when it ends is not news.
         await anyio.run_process(
             argv, stdout=subprocess.DEVNULL, stderr=None, check=False, env=wish.settings.env
         )

@@ -1,8 +1,8 @@
-"""Replays a log in a terminal of tmux's own, so that it shows what tmux showed then.
+"""Replays a log in a terminal of tmux, so that it shows what tmux showed then.
 
-The bytes of the log go through a pipe into a pane of a private tmux server, up to the cursor that
-is wanted, and the terminal is resized where it was resized. Nothing that the log has reaches the
-terminal of the person who looks, but by way of tmux.
+The bytes of the log go through a pipe into a pane of a private tmux server, up to the wanted
+cursor, and the terminal is resized where it was resized. The log reaches the viewer's terminal only
+by way of tmux.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ _PIECE_BYTES = 1 << 16
 _POLL_S = 0.002
 # Time for the pane's program to open the pipe.
 _START_S = 10.0
-# Prints what comes through a pipe, and passes keys on through another. The terminal is raw: the
-# bytes of a log came out of a terminal, which has changed the ends of lines already.
+# Prints what comes through a pipe, and passes keys on through another. The terminal is raw, since
+# the bytes of a log came out of a terminal, which has already changed the ends of lines.
 _PRINT = """
 import shutil, sys, threading, tty
 
@@ -43,7 +43,7 @@ copy(sys.argv[1], 1)
 class Replay:
     """A log, replayed in a pane up to `cursor`. Make one with `open_replay`.
 
-    What is written to `pipe` is printed by the pane, and what is typed there is read from `keys`.
+    The pane prints what is written to `pipe`; what is typed there can be read from `keys`.
     """
 
     def __init__(self, log: Log, engine: Engine, pane: Pane, pipe: int, keys: int) -> None:
@@ -58,12 +58,12 @@ class Replay:
         self._resizes = list(log.timing.resizes)
 
     async def advance(self, cursor: int) -> None:
-        """Show the log up to a cursor, which is not before the present one."""
+        """Show the log up to a cursor, which must not be before the present one."""
         due = [change for change in self._resizes if change.cursor <= cursor]
         del self._resizes[: len(due)]
         for at, changes in groupby(due, key=lambda change: change.cursor):
             await self._feed(at)
-            # The program in the terminal does not care when it is told.
+            # It doesn't matter when the pane's program learns of it.
             resize = ("resize-window", "-t", self.pane.target)
             sizes = [(change.columns, change.rows) for change in changes]
             await self.pane.tmux(
@@ -94,14 +94,14 @@ class Replay:
 
 @asynccontextmanager
 async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
-    """Open a replay at the beginning of what is kept of a log. Nothing is left after the block.
+    """Open a replay at the beginning of what is kept of a log. The block leaves nothing behind.
 
     Raises:
         TmuxStartError: tmux does not start.
     """
     timing = log.timing
     async with open_engine(settings) as engine:
-        # Where the supervisor removes it, also after a SIGKILL of this process.
+        # The supervisor removes this directory, even after a SIGKILL of this process.
         directory = (await engine.host.connected()).directory
         printed, typed = directory / "printed", directory / "typed"
         for fifo in (printed, typed):
@@ -111,7 +111,7 @@ async def open_replay(log: Log, settings: Settings) -> AsyncIterator[Replay]:
             NewPane("replay", program=program, columns=timing.columns, rows=timing.rows)
         )
         with contextlib.ExitStack() as opened:
-            # With a writer, which this process is as well, it has no end.
+            # Also open for writing, so that reading never comes to an end.
             keys = os.open(typed, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             opened.callback(os.close, keys)
             pipe = await _open_for_writing(printed)

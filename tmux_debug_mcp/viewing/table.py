@@ -1,6 +1,6 @@
 """Audits as text: as lines of JSON, as plain aligned text, and as a table in a terminal.
 
-Rows are printed as they come and never kept, so the widths of columns are fixed.
+Rows are printed as they come, so the widths of columns are fixed.
 """
 
 import functools
@@ -19,23 +19,23 @@ from .filters import PaneNames
 from .phrases import describe
 
 _COLUMNS = ("TIME", "PANE", "TOOK", "RESULT", "CALL")
-# "killed by SIGKILL" has 17 characters; a terminal folds it.
+# "killed by SIGKILL" takes 17 characters; a terminal folds it.
 _PLAIN = "{:<19}  {}  {:>7}  {:<17}  {}\n"
 _PANE_WIDTH = 10
-# In cells. The last column has the rest of the terminal.
+# In cells. The last column takes the rest of the terminal.
 _WIDTHS = {"TIME": 8, "PANE": _PANE_WIDTH, "TOOK": 7, "RESULT": 12}
 _GAP = 2
-# The cells that a terminal must have for a column to be shown.
+# How many cells wide a terminal must be to show a column.
 _NEEDED = {"PANE": 40, "TOOK": 60, "RESULT": 60}
-# A phrase or an error with more characters is cut in a terminal; plain text has all of it.
+# A terminal cuts longer phrases and errors; plain text does not.
 _MAX_CELL_CHARACTERS = 600
-# Rows that are drawn together: rich takes long to begin a table.
+# Rows that are drawn together: rich is slow to begin a table.
 _MAX_ROWS = 200
 _MINUTE_S = 60
 
 
 class _Phrases:
-    """The phrases of a table's calls. They say a directory only where it changes."""
+    """The phrases of a table's calls. They name a directory only when it changes."""
 
     def __init__(self, names: PaneNames) -> None:
         self._names = names
@@ -54,7 +54,7 @@ class _Phrases:
 class JsonOutput:
     """Prints the lines of calls as they are in the audit.
 
-    To a terminal, characters that it might obey are escaped.
+    For a terminal, it escapes characters that the terminal might obey.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -69,12 +69,12 @@ class JsonOutput:
         self._file.write(data + b"\n")
 
     def flush(self) -> None:
-        """Print what is kept."""
+        """Print what is buffered."""
         self._file.flush()
 
 
 class PlainOutput:
-    """Prints a line for each call, as long as it is."""
+    """Prints a line for each call, however long."""
 
     def __init__(self, file: BinaryIO, names: PaneNames) -> None:
         self._file = file
@@ -96,7 +96,7 @@ class PlainOutput:
         self._write_row(f"{day} {moment}", visible(record.pane), took, record.result.words, phrase)
 
     def flush(self) -> None:
-        """Print what is kept."""
+        """Print what is buffered."""
         self._file.flush()
 
     def _write_row(self, moment: str, pane: str, *cells: str) -> None:
@@ -105,7 +105,7 @@ class PlainOutput:
 
 
 class TableOutput:
-    """Draws a table in a terminal, as wide as that is when each piece of the table is begun."""
+    """Draws a table in a terminal, piece by piece, each as wide as the terminal at that time."""
 
     def __init__(self, console: Console, names: PaneNames) -> None:
         self._console = console
@@ -138,7 +138,7 @@ class TableOutput:
             self.flush()
 
     def flush(self) -> None:
-        """Draw the calls that are kept."""
+        """Draw the kept calls."""
         if self._table is not None:
             self._console.print(self._table)
             self._console.file.flush()

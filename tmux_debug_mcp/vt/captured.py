@@ -1,7 +1,7 @@
 """Captures of a terminal's screen and history as text. No I/O.
 
-A capture with attributes (tmux(1), capture-pane -e) has SGR sequences, whose effect goes on in the
-next lines, and SO and SI around letters of the line drawing set.
+A capture with attributes (tmux(1), capture-pane -e) contains SGR sequences, whose effect continues
+in the next lines, and SO and SI around letters of the line drawing set.
 """
 
 import re
@@ -45,7 +45,7 @@ def captured_lines(data: bytes, *, ansi: bool = False) -> list[str]:
 
 
 def _without_end(line: str) -> str:
-    """Return a line without blanks at its end; SGR sequences behind or between these stay."""
+    """Return a line without blanks at its end; SGR sequences after or between them stay."""
     kept = ""
     line = line.rstrip(" \t")
     while line.endswith("m"):
@@ -60,7 +60,7 @@ def _without_end(line: str) -> str:
 def with_line_drawing(capture: str) -> str:
     """Return a capture with line drawing in place of the letters between SO and SI."""
     if SHIFT_OUT not in capture and SHIFT_IN not in capture:
-        return capture  # much faster than to search for both at once
+        return capture  # much faster than searching for both at once
 
     def translated(part: re.Match[str]) -> str:
         sequence = part[1]
@@ -71,9 +71,9 @@ def with_line_drawing(capture: str) -> str:
 
 
 def row_alone(rows: Sequence[str], number: int, columns: int) -> str:
-    """Return a row of a capture with attributes so that it can be printed by itself.
+    """Return a row of a capture with attributes, ready to be printed by itself.
 
-    It is filled with blanks to the columns of the screen. Beyond the capture it is the last row.
+    Blanks fill it up to the screen's columns. A number beyond the capture gives the last row.
     """
     *before, row = rows[: number + 1]
     attributes = "".join(_INVISIBLE.findall("".join(before)))
@@ -96,10 +96,10 @@ class Highlight(NamedTuple):
 def highlighted_row(data: bytes, height: int) -> Highlight | None:
     """Return the row that is highlighted among rows that are not.
 
-    Most of its letters are reversed or on another background than those of the rows next to it. The
-    first row with text is a title. The last one is a status line if it is at the bottom of a screen
-    of this height, and else has to differ from all rows: it may belong to a box. None if no row is
-    highlighted, or several are.
+    Most of its letters are reversed or on a different background from the rows next to it. The
+    first row with text counts as a title. The last one counts as a status line at the bottom of a
+    screen of this height; elsewhere it must differ from all rows, since it may belong to a box.
+    None if no row is highlighted, or several are.
     """
     styles: dict[int, tuple[str, bool]] = {}
     texts: dict[int, str] = {}
@@ -138,7 +138,7 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
 
 
 def _style_after(parameters: str, background: str, is_reversed: bool) -> tuple[str, bool]:  # noqa: FBT001
-    """Return the background, empty for the usual one, and whether it is reversed, after an SGR."""
+    """Return the background after an SGR, "" for the usual one, and whether it is reversed."""
     codes = parameters.replace(":", ";").split(";")
     while codes:
         code = codes.pop(0)

@@ -6,7 +6,7 @@ G1 with SO and G0 with SI. Sources: ECMA-35; xterm's "Control Sequences", SCS.
 
 from typing import NamedTuple
 
-# Letters to the characters that they show in the line drawing set.
+# Maps letters to the characters that they show in the line drawing set.
 LINE_DRAWING = str.maketrans("+,-.0`afghijklmnopqrstuvwxyz{|}~", "→←↑↓▮◆▒°±▒☃┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
 # The control characters SO and SI.
@@ -15,7 +15,7 @@ SHIFT_IN = "\017"
 
 
 class CharacterSets(NamedTuple):
-    """Whether G0 and G1 are the line drawing set, and whether G1 is in use, by SO."""
+    """Whether G0 and G1 are the line drawing set, and whether SO has put G1 in use."""
 
     g0: bool = False
     g1: bool = False

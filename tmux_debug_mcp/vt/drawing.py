@@ -1,14 +1,14 @@
-"""Recognises, from what was printed alone, where a program draws on the whole screen. No I/O.
+"""Recognises from output alone where a program draws on the whole screen. No I/O.
 
-A program draws on the screen from when
+A program draws on the screen once it
 
-- it switches to the alternate screen, until it switches back, or
-- it moves the cursor to a place on the main screen (CUP, HVP, VPA), until output goes on in lines:
+- switches to the alternate screen, until it switches back, or
+- moves the cursor to a place on the main screen (CUP, HVP, VPA), until output continues in lines:
   the whole screen scrolls, a line editor begins (it switches bracketed paste on), the cursor
   returns to where it was saved before, or the terminal is reset.
 
-To move the cursor to the first place and clear the screen, as `clear` does, is not drawing, unless
-the cursor is hidden, or is moved to another place before the first line ends.
+Moving the cursor to the first place and clearing the screen, as `clear` does, is not drawing,
+unless the cursor is hidden or moves to another place before the first line ends.
 """
 
 import copy
@@ -18,7 +18,7 @@ from .sizes import ROWS
 
 # Group: `h` switches to the alternate screen, `l` back to the main screen.
 _SWITCH = re.compile(rb"\033\[\?(?:47|1047|1049)([hl])")
-# Sequences that tell.
+# Sequences that matter.
 _TOKEN = re.compile(
     rb"""
     \033 (?:
@@ -38,22 +38,22 @@ _TOKEN = re.compile(
 _ERASURE = re.compile(rb"\033\[[0-3]?J")
 _PART_OF_ERASURE = re.compile(rb"(?:\033(?:\[[0-3]?)?)?")
 _ERASURE_BYTES = 4
-# Bytes that are searched again with the next ones. No sequence that tells is longer.
+# Bytes that are searched again with the next ones. No sequence that matters is longer.
 _OVERLAP_BYTES = 16
-# The number of the group that a move to the first place has.
+# The group of a move to the first place.
 _HOME = 3
 
 
 class Drawing:
-    """Where a program draws on the whole screen, while its output goes by.
+    """Tracks where a program draws on the whole screen, as its output goes by.
 
     Attributes:
         start: The cursor of the first byte.
         rows: How many rows the screen has.
         is_alternate: The alternate screen is on.
-        spans: The parts of the output that have drawn, from one cursor to another, in order. The
-            one that goes on is not among them.
-        on_since: Where it was on first: the cursor behind the sequence that began it, and behind an
+        spans: The parts of the output that drew, each from one cursor to another, in order,
+            without the current one.
+        on_since: Where the last drawing began: the cursor after its first sequence, and after an
             erasure of the screen right after that.
     """
 
@@ -92,20 +92,20 @@ class Drawing:
         return self._end
 
     def copy(self, rows: int | None = None) -> "Drawing":
-        """Return a drawing that goes on where this one does, on a screen of so many rows."""
+        """Return a drawing that continues this one, on a screen of so many rows."""
         other = copy.copy(self)
         other.spans = list(self.spans)
         other.rows = rows or self.rows
         return other
 
     def all_spans(self) -> list[tuple[int, int]]:
-        """Return the spans, with the one that goes on, up to the end."""
+        """Return the spans and the current one, up to the end."""
         if not self.is_on:
             return list(self.spans)
         return [*self.spans, (self._begun_at, self._end)]
 
     def forget(self) -> None:
-        """Forget the spans so far; one that goes on begins here."""
+        """Forget the spans so far; a current one begins here."""
         self.start = self._begun_at = self._moved_to = self._end
         self.spans.clear()
 
@@ -120,7 +120,7 @@ class Drawing:
             self._count_line_feeds(data, counted, token.start())
             if token.lastindex == _HOME and _PART_OF_ERASURE.fullmatch(data, token.end()):
                 counted = max(counted, token.start())
-                break  # the next bytes tell what it is
+                break  # the next bytes decide what it is
             end = token.end()
             counted = max(counted, end)
             self._take(token, begin)
@@ -128,7 +128,7 @@ class Drawing:
         self._overlap = data[max(end, len(data) - _OVERLAP_BYTES) :]
 
     def _count_line_feeds(self, data: bytes | bytearray, start: int, end: int) -> None:
-        """Count line feeds after a move on the main screen. Where they scroll it, it is over."""
+        """Count line feeds after a move on the main screen. Drawing ends if they scroll it."""
         if not self._is_addressed or self.is_alternate:
             if data.find(b"\n", start, end) >= 0:
                 self._cleared_at = -1
@@ -138,7 +138,7 @@ class Drawing:
             self._stop(self._moved_to)
 
     def _take(self, token: re.Match[bytes], begin: int) -> None:
-        """Take a sequence that tells; `begin` is the cursor of the data that it was found in."""
+        """Take a sequence that matters; `begin` is the cursor of the data that contains it."""
         screen, cursor, home, row, line, top, bottom, reset, save, restore = token.groups()
         start, end = begin + token.start(), begin + token.end()
         if screen:
@@ -165,7 +165,7 @@ class Drawing:
             self._has_region = not is_whole
 
     def _move(self, start: int, end: int, row: int, on_since: int) -> None:
-        """Take a move to a row, which is drawing, between two cursors."""
+        """Take a move to a row, between two cursors: that is drawing."""
         self._begin(start if self._cleared_at < 0 else self._cleared_at, on_since)
         self._cleared_at = -1
         self._is_addressed = True
@@ -199,7 +199,7 @@ class Drawing:
 def _erased_at(home: re.Match[bytes]) -> int | None:
     """Return where a move to the first place and an erasure of the screen beside it end.
 
-    None without one.
+    None without an erasure.
     """
     data, start, end = home.string, home.start(), home.end()
     if erasure := _ERASURE.match(data, end):

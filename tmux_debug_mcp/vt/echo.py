@@ -1,18 +1,18 @@
-"""Tells the echo of keys that were sent to a pane from a program's output. No I/O.
+"""Separates a program's output from the echo of keys that were sent to its pane. No I/O.
 
 What is typed appears in the output too, so a wait has to tell the two apart. Rules:
 
 1. A line editor (bash, zsh, fish, Python's prompt) echoes keys in the line that its cursor is in
-   when they are sent. All of that line is echo. Text that was typed ahead is echoed again at the
-   next prompt.
+   when they are sent. All of that line is echo. Text typed ahead is echoed again at the next
+   prompt.
 2. A terminal that echoes shows typed text once, wherever the program's output has got to.
-3. A program that reads keys itself may echo them, then at the end of a line.
+3. A program that reads keys itself may echo them, at the end of a line.
 4. A terminal that reads lines without echo (for a password) shows nothing: the same text in the
    output is output.
 
-Many lines may have been typed, and each line of output is compared with them. So only the texts
-whose turn is near are searched for within a line, since texts are echoed in order. The end of a
-line is looked up among all texts at once.
+Many lines may have been typed, and each line of output is compared with them. Texts are echoed in
+order, so only those whose turn is near are searched for within a line. The end of a line is looked
+up among all texts at once.
 """
 
 import itertools
@@ -23,20 +23,20 @@ from enum import Enum
 
 from .rows import Line, cell_width
 
-# Lines of one text that are remembered.
+# How many texts are remembered.
 MAX_TEXTS = 50_000
 
 # At the end of the last line, this much of a text means that a program is about to echo the rest.
 _MIN_PART = 4
-# Sendings that may be typed ahead of a shell.
+# How many times text may be typed ahead of a shell.
 _MAX_TYPED_AHEAD = 20
 # Texts that are near: the next ones to be echoed, and the last ones that were.
 _NEAR_NEXT = 32
 _NEAR_LAST = 16
-# To search backwards takes time that grows with text and line, so there are limits for both.
+# Searching backwards takes time that grows with text and line, so both are limited.
 _MAX_BACKWARD_TEXT = 64
 _MAX_BACKWARD_LINE = 10_000
-# Longer text is not searched for a row of it.
+# Longer texts are not searched for one of their rows.
 _MAX_WRAPPED_TEXT = 10_000
 # Places in a line at which the beginning of a text is tried.
 _MAX_PLACES = 64
@@ -85,12 +85,12 @@ class _Texts:
         self._lengths = sorted({*self._lengths, *map(len, texts)})
 
     def near(self) -> Iterable[tuple[int, str]]:
-        """Return number and text of the last texts that were echoed and of the next ones."""
+        """Return the numbers and texts of the last echoed texts and of the next ones."""
         first = max(0, self.next - _NEAR_LAST)
         return enumerate(self.texts[first : self.next + _NEAR_NEXT], start=first)
 
     def at_end_of(self, line: str) -> int | None:
-        """Return the number of the longest text that a line ends with, None if there is none.
+        """Return the number of the longest text that a line ends with, or None.
 
         Among equal texts, it is the next expected one, or else the last one.
         """
@@ -109,7 +109,7 @@ class _Texts:
 class Echo:
     """The echo that is expected while the lines of a transcript go by.
 
-    A line editor may echo some of the keys again that were sent before.
+    A line editor may echo some earlier keys again.
     """
 
     def __init__(self, before: Iterable[Typed] = ()) -> None:
@@ -132,7 +132,7 @@ class Echo:
             return
         echoes, texts = sent.echoes, sent.texts
         if echoes is Echoes.EDITOR:
-            # The editor's line has the first text; the others are echoed in lines to come.
+            # The editor's line shows the first text; later lines echo the others.
             echoes, texts = Echoes.PROGRAM, texts[1:]
         self._expected.add(texts)
         self._echoes += [echoes] * len(texts)
@@ -140,8 +140,8 @@ class Echo:
     def without(self, settled: Iterable[Line], still_open: Sequence[Line]) -> list[str]:
         """Return the text of the next lines without echo, and without empty lines.
 
-        Settled lines are new and will not change. All lines behind them are still open: they may
-        change, and are passed again the next time.
+        Settled lines are new and will not change. All lines after them are still open: they may
+        change, and are passed again next time.
         """
         if not self._typed.texts:
             lines = (*settled, *still_open)
@@ -176,7 +176,7 @@ class Echo:
         return line.text
 
     def _find_expected(self, text: str) -> tuple[int, int] | None:
-        """Return the number of the expected text that a line has, and where in the line it ends."""
+        """Return the number of the expected text in a line, and where in the line it ends."""
         trimmed = text.rstrip(" ")
         at_end = self._expected.at_end_of(trimmed)
         if at_end is not None and at_end >= self._expected.next and at_end not in self._early:
@@ -198,9 +198,9 @@ class Echo:
         return (number for number in range(first, last) if number not in early)
 
     def _without_editor_echo(self, text: str, *, is_last: bool) -> str:
-        """Return what is behind all typed text in a line that a line editor wrote.
+        """Return what follows all typed text in a line that a line editor wrote.
 
-        Expected texts in this line are not expected any more.
+        Expected texts in this line are no longer expected.
         """
         rest = text[self._end_of_typed(text) :]
         expected = self._expected
@@ -218,10 +218,10 @@ class Echo:
     def _end_of_typed(self, text: str) -> int:
         """Return where the last typed text ends in a line, 0 if there is none.
 
-        The text behind the last one that the line has is expected next.
+        The text after the last one in the line is expected next.
         """
         trimmed = text.strip(" ")
-        # Only near texts are searched for. A line that ends with a text tells which ones are near.
+        # Only near texts are searched for. The text at the end of a line shows which are near.
         at_end = self._typed.at_end_of(trimmed)
         if at_end is not None:
             self._typed.next = at_end + 1
@@ -240,9 +240,9 @@ class Echo:
 
 
 def rows_without_typed(rows: Sequence[str], columns: int, texts: Iterable[str]) -> list[str]:
-    """Return the rows of a screen without typed texts, and without what stands before these.
+    """Return the rows of a screen without typed texts and what precedes them.
 
-    A text may go over several rows of so many columns.
+    A text may span several rows of so many columns.
     """
     padded = [row + " " * (columns - sum(map(cell_width, row))) for row in rows]
     starts = list(itertools.accumulate(map(len, padded[:-1]), initial=0))

@@ -19,7 +19,7 @@ from .rows import (
     new_at_start,
 )
 
-# What ED and EL erase: their parameter.
+# The parameter of ED and EL: what they erase.
 _TO_END = 0
 _TO_START = 1
 _ALL = 2
@@ -32,7 +32,7 @@ class Grid:
     """The main screen or the alternate screen.
 
     Rows that leave the screen go to the history; without one, as on the alternate screen, they are
-    dropped. `scroll_region` is the first and the last row of the part that scrolls; None is all.
+    dropped. `scroll_region` is the first and the last row of the part that scrolls; None means all.
     """
 
     def __init__(self, columns: int, height: int, history: History | None = None) -> None:
@@ -43,7 +43,7 @@ class Grid:
         # The last `height` rows are the screen. Rows above them have left it and are not settled.
         # Rows at the end of the screen are missing until the cursor reaches them.
         self._rows = [Row()]
-        # The cursor: an index into `_rows`, and a column, which is the width behind a full row.
+        # The cursor: an index into `_rows`, and a column, which is the width after a full row.
         self._row = 0
         self._column = 0
 
@@ -120,7 +120,7 @@ class Grid:
         self._rows[self._row].is_command = True
 
     def forget(self, *, has_cursor: bool) -> None:
-        """Show nothing of what was written so far.
+        """Hide everything written so far.
 
         If this screen `has_cursor`, because it is on, new output continues the cursor's row.
         """
@@ -130,7 +130,7 @@ class Grid:
             self._rows[self._row].is_old = False
 
     def put(self, characters: str, *, is_edited: bool) -> None:
-        """Write printable characters at the cursor, in more rows where they don't fit."""
+        """Write printable characters at the cursor, wrapped where they don't fit."""
         self._rows[self._row].start_writing(self._column, is_edited=is_edited)
         for run in _RUN.findall(characters):
             width = 1
@@ -164,8 +164,8 @@ class Grid:
     def put_line(self, line: str) -> None:
         """Write a line at the cursor, which is at a new row.
 
-        The line has no control characters but tabs. If it has tabs, or characters that are not one
-        cell wide, it fits into a row.
+        The line contains no control characters but tabs. If it contains tabs, or characters that
+        are not one cell wide, it fits into a row.
         """
         starts = range(0, max(len(line), 1), self.columns)
         rows = [Row(line[start : start + self.columns], is_wrapped=True) for start in starts]
@@ -179,8 +179,8 @@ class Grid:
     def put_lines(self, lines: Sequence[str]) -> None:
         """Write lines at the cursor, which is at a new row, and move it to the row below them.
 
-        There are at least as many as the screen has rows. Each is as `put_line` takes it and fits
-        into a row.
+        There are at least as many lines as rows on the screen. Each is valid for `put_line` and
+        fits into a row.
         """
         above = len(lines) - self.height + 1
         self._rows[-1:] = [Row()] * self.height
@@ -191,13 +191,13 @@ class Grid:
         self._row = self.height - 1
 
     def move_to(self, row: int, column: int) -> None:
-        """Move the cursor to a row and a column, or to the nearest that the screen has (CUP)."""
+        """Move the cursor to a row and a column, or to the nearest on the screen (CUP)."""
         self._row = self._top + min(max(row, 0), self.height - 1)
         self._column = min(max(column, 0), self.columns - 1)
         self._grow(self._row + 1)
 
     def move_to_row(self, number: int) -> None:
-        """Move the cursor to a row, counted from 1, also behind the last column (VPA)."""
+        """Move the cursor to a row, counted from 1; it may stay past the last column (VPA)."""
         self._row = self._top + min(number, self.height) - 1
         self._grow(self._row + 1)
 
@@ -212,7 +212,7 @@ class Grid:
     def go_back(self) -> None:
         """Move the cursor one column to the left (BS).
 
-        From the first column it moves to the end of the row above, where that row is wrapped.
+        From the first column it moves to the end of the row above, if that row is wrapped.
         """
         if self._column:
             self._column = min(self._column, self.columns) - 1
@@ -221,7 +221,7 @@ class Grid:
             self._column = self.columns - 1
 
     def tab(self) -> None:
-        """Move the cursor to the next tab stop (HT). Behind the text of a row, write the tab."""
+        """Move the cursor to the next tab stop (HT). After the text of a row, write the tab."""
         row = self._rows[self._row]
         next_stop = (self._column // TAB_COLUMNS + 1) * TAB_COLUMNS
         stop = min(next_stop, self.columns - 1)
@@ -306,9 +306,9 @@ class Grid:
         self._grow(self._top + self.height)
 
     def _move_rows(self, to: int, start: int, count: int) -> None:
-        """Move rows of the screen, and empty the rows that they leave, as `grid_move_lines`.
+        """Move rows of the screen, and empty the rows that they leave, as `grid_move_lines` does.
 
-        A row above what moves, or above where it goes, ends its line.
+        The rows above the old place and above the new one end their lines.
         """
         if not count:
             return
@@ -348,7 +348,7 @@ class Grid:
         self._grow(self._row + 1)
 
     def erase_in_display(self, part: int) -> None:
-        """Erase from the cursor to the end of the screen, from its start, or all (ED 0, 1, 2)."""
+        """Erase the screen from the cursor on, up to the cursor, or all of it (ED 0, 1, 2)."""
         if part == _ALL or (part == _TO_END and self.cursor == (0, 0)):
             self.clear()
             return
@@ -356,7 +356,7 @@ class Grid:
         if part == _TO_END:
             length = len(self._rows)
             del self._rows[self._row + 1 :]
-            if length > self.height:  # a screen that has rows above it ends with the last row
+            if length > self.height:  # with rows above it, the screen must stay full
                 self._grow(length)
             self._rows[self._row].is_wrapped = False
         elif part == _TO_START:
@@ -365,7 +365,7 @@ class Grid:
                 row.is_wrapped = False
 
     def erase_in_line(self, part: int) -> None:
-        """Erase from the cursor to the end of its row, from its start, or all (EL 0, 1, 2)."""
+        """Erase the row from the cursor on, up to the cursor, or all of it (EL 0, 1, 2)."""
         row = self._rows[self._row]
         is_at_start, is_at_end = self._column == 0, self._column >= self.columns - 1
         is_whole = (part == _TO_END and is_at_start) or (part == _TO_START and is_at_end)
@@ -406,13 +406,14 @@ class Grid:
         """
         row, end, count, moved = self._rows_to_edit(count)
         self._move_rows(end - moved, row, moved)
-        if self._is_in_region(row):  # tmux leaves the others
+        if self._is_in_region(row):  # outside it, tmux leaves these rows
             self._empty_rows(row + moved, row + count)
 
     def delete_rows(self, count: int) -> None:
         """Delete rows from the cursor's row on; the rows below them move up (DL).
 
-        They move up to the end of the scroll region, or of the screen if the cursor is outside it.
+        The last row to move is that of the scroll region, or of the screen if the cursor is
+        outside the region.
         """
         row, end, count, moved = self._rows_to_edit(count)
         self._move_rows(row, row + count, moved)

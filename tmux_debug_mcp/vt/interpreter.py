@@ -32,7 +32,7 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "A": Grid.move_up,  # CUU
     "B": Grid.move_down,  # CUD
     "E": Grid.move_down,  # CNL, which also returns the carriage
-    "F": Grid.move_up,  # CPL, too
+    "F": Grid.move_up,  # CPL, likewise
     "L": Grid.insert_rows,  # IL
     "M": Grid.delete_rows,  # DL
     "P": Grid.delete_cells,  # DCH
@@ -42,11 +42,11 @@ _EDITS: dict[str, Callable[[Grid, int], None]] = {
     "Z": Grid.tab_back,  # CBT
     "d": Grid.move_to_row,  # VPA
 }
-# Begins a line of ours, before which a program's text has no control character.
+# Begins a line of ours: clean text from a program never contains this character.
 NOTE = "\x02"
 _SCREEN = Line(f"{NOTE}[screen]")
 
-# The highest parameter of these that changes the screen. ED 3 erases the history, which we keep.
+# The highest parameter of ED and EL that changes the screen. ED 3 erases the history; we keep it.
 _MAX_ERASURE = 2
 
 
@@ -54,7 +54,7 @@ class Interpreter:
     """A terminal that text is written to.
 
     Most output is plain lines. At a new row these are stored as they are, without a look at each
-    character; all else is taken apart into characters, control characters and sequences.
+    character; everything else is split into characters, control characters and sequences.
 
     Attributes:
         main: The main screen, whose lines go to the history when they leave it.
@@ -63,7 +63,7 @@ class Interpreter:
         sets: The character sets in use.
         is_editing: A line editor has switched bracketed paste on.
         keeps_screens: What the alternate screen shows when it is switched off stays, as lines
-            behind a note.
+            after a note.
     """
 
     def __init__(self, columns: int, height: int, history: History) -> None:
@@ -75,7 +75,7 @@ class Interpreter:
         self.grid = self.main
         self._history = history
         self._saved = (0, 0, self.sets)  # what DECSC saved: row, column, sets
-        self._last = ""  # the character that REP repeats, empty if the last output is none
+        self._last = ""  # the character that REP repeats, empty unless it was printed last
 
     def switch_screen(self, *, is_alternate: bool) -> None:
         """Switch to the alternate screen, which is empty at first, or back to the main screen.
@@ -99,7 +99,7 @@ class Interpreter:
         self.grid.scroll_region = region
 
     def screen_lines(self) -> list[Line]:
-        """Return the lines of the alternate screen that were written, behind a note if any were."""
+        """Return the written lines of the alternate screen, after a note if it keeps screens."""
         shown = self.alternate.shown_lines() if self.alternate else []
         return [_SCREEN, *shown] if shown and self.keeps_screens else shown
 
@@ -116,7 +116,7 @@ class Interpreter:
         self.grid.settle()
 
     def _write_line(self, line: str) -> None:
-        """Write a line and the line feed behind it: at once if it is plain and at a new row."""
+        """Write a line and the line feed after it: at once if it is plain and at a new row."""
         self._last = ""
         has_return = line.endswith("\r")
         if has_return:
@@ -282,7 +282,7 @@ class Interpreter:
 
 
 def _is_plain(line: str, columns: int) -> bool:
-    """Tell whether a line has no control characters and no characters that join others.
+    """Tell whether a line has no control characters but tabs, and none that join others.
 
     A line with tabs or with characters outside ASCII must also fit into a row.
     """

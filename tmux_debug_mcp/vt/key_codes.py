@@ -14,7 +14,7 @@ _FUNCTION_NUMBERS = {
     f"F{key}": number for key, number in enumerate((15, 17, 18, 19, 20, 21, 23, 24), start=5)
 }
 _NUMBERS = {"IC": 2, "DC": 3, "PPage": 5, "NPage": 6, **_FUNCTION_NUMBERS}
-# Keys that send the same whatever the modes are.
+# Keys that send the same in every mode, except KPEnter.
 _CHARACTERS = {
     "Enter": "\r",
     "KPEnter": "\r",
@@ -53,7 +53,7 @@ def encoded(keys: Iterable[str], *, cursor_mode: bool = False, keypad_mode: bool
 
 
 def _code(key: str, *, cursor_mode: bool, keypad_mode: bool) -> str:
-    """Return what a key sends. Like most terminals, ignore modifiers for which there is no code."""
+    """Return what a key sends. Like most terminals, ignore modifiers that have no code."""
     modifiers = ""
     while key[1:2] == "-" and len(key) > 2:  # noqa: PLR2004
         modifiers += key[0]

@@ -1,6 +1,6 @@
-"""The names of keys: the words that people write for a key, to tmux's name for it. No I/O.
+"""Maps the words that people write for a key to tmux's name for it. No I/O.
 
-A name has modifiers before its base, such as `C-M-Left` or `Ctrl+c`. Source: tmux(1), KEY BINDINGS.
+Modifiers come before the base, as in `C-M-Left` or `Ctrl+c`. Source: tmux(1), KEY BINDINGS.
 """
 
 import re
@@ -34,18 +34,18 @@ _NAMES = {name: name for name in [*_SPELLINGS, *_FUNCTION_KEYS, *_KEYPAD_KEYS]} 
     spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings
 }
 
-# Modifiers that are written out, to tmux's letters.
+# Maps modifiers that are written out to tmux's letters.
 _CAPITALIZED = {"Ctrl": "C", "Control": "C", "Alt": "M", "Meta": "M", "Shift": "S"}
 _LONG_MODIFIERS = _CAPITALIZED | {word.lower(): letter for word, letter in _CAPITALIZED.items()}
 _MAX_MODIFIERS = 3
 # Only a hyphen follows a letter: `C++` is text.
 _MODIFIER = re.compile(rf"([CMS])-|({'|'.join(_LONG_MODIFIERS)})[-+]")
 
-# What Ctrl and a character are in a terminal, where it is not Ctrl and the same character.
+# What a terminal makes of Ctrl and a character, where that is not Ctrl and the same one.
 _CONTROL_KEYS = {"[": "Escape", "i": "Tab", "m": "Enter", "?": "BSpace", "@": "C-Space", "/": "C-_"}
 _WITH_CONTROL = frozenset(string.ascii_lowercase + "\\]^_")
 
-# What is meant as a key, though no key may have this name. Words such as `s-expression` and
+# Words that are meant as keys, even if no key has that name. Words such as `s-expression` and
 # `meta-data` are not.
 _LIKE_A_KEY = re.compile(
     rf"""
@@ -61,7 +61,7 @@ _LIKE_A_KEY = re.compile(
 def key_name(word: str) -> str | None:
     """Return tmux's name for a key, or None if the word is not the name of a key.
 
-    A single character is not a name. `^` and a character is a name for Ctrl and that character.
+    A single character is not a name. `^` and a character means Ctrl and that character.
     """
     if word in _NAMES:
         return _NAMES[word]
@@ -107,5 +107,5 @@ def _modified(modifiers: str, base: str) -> str | None:
 
 
 def looks_like_key(word: str) -> bool:
-    """Tell whether a word, or its beginning if it is long, has the form of a key's name."""
+    """Tell whether a word, or its beginning if it is long, looks like a key's name."""
     return _LIKE_A_KEY.fullmatch(word[:_MAX_NAME_CHARACTERS]) is not None

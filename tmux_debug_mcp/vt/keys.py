@@ -1,14 +1,14 @@
 """Reads a `keys` string, what a person would type, as keys to press or text to type. No I/O.
 
-`key_names` has the words that are keys. `read` decides what a string means:
+`key_names` defines which words are keys. `read` decides what a string means:
 
 1. Only key names, separated by spaces: they are pressed in order. Line feeds at the end press
    Enter.
 2. Otherwise text. Line feeds and the word Enter at its end press Enter.
-3. A word that looks like a key but is none, and text with a key before or behind it, are errors:
+3. A word that looks like a key but isn't one, and text with a key before or after it, are errors:
    nothing is typed by accident.
 
-CRLF counts as a line feed. `steps` makes keystrokes of it, line by line.
+CRLF counts as a line feed. `steps` turns the result into keystrokes, line by line.
 """
 
 import itertools
@@ -27,9 +27,9 @@ MAX_PRESSED = 20_000
 
 # The longest text that messages show.
 _MAX_SHOWN_CHARACTERS = 40
-# The first words of a text, which tell whether keys were meant.
+# How many words at the start of a text are checked for keys.
 _MAX_CHECKED_WORDS = 100
-# The first and the last part of a text, which are searched for keys before and behind it.
+# How much of the start and end of a text is searched for keys before and after it.
 _MAX_CHECKED_CHARACTERS = 2000
 
 # Key names that are English words too, so that a text may begin or end with them.
@@ -72,7 +72,7 @@ class Keystrokes:
 
     @property
     def interrupts(self) -> bool:
-        """Whether this is for whatever runs, and not for what reads the terminal next."""
+        """Whether this is for what runs now, not for what reads the terminal next."""
         only_interrupts = not self.text and _INTERRUPTS.issuperset(self.keys)
         return bool(self.signal) or (only_interrupts and bool(self.keys))
 
@@ -81,9 +81,9 @@ INTERRUPT = Keystrokes("", is_paste=False, keys=("C-c",))
 
 
 class Reading(NamedTuple):
-    """What a `keys` string means: tmux's names of keys; or a text if there are none.
+    """What a `keys` string means: tmux's names of keys, or a text if there are none.
 
-    The text is without what presses Enter behind it, `enters` times.
+    The text leaves out what presses Enter after it, `enters` times.
     """
 
     names: tuple[str, ...]
@@ -95,7 +95,7 @@ def check(keys: str) -> None:
     """Check that a string can be typed.
 
     Raises:
-        KeysError: The string is empty or too long, or has a character that can't be typed.
+        KeysError: The string is empty or too long, or contains a character that can't be typed.
     """
     if not keys:
         raise KeysError(
@@ -116,11 +116,11 @@ def check(keys: str) -> None:
 
 
 def read(keys: str) -> Reading:
-    """Return what a string means that is not literal and has passed `check`.
+    """Return what a string that is not literal and has passed `check` means.
 
     Raises:
-        KeysError: It has a word that looks like a key but is none, or presses too many keys.
-        MixedKeysError: It has text, and a key before or behind it.
+        KeysError: A word looks like a key but isn't one, or the string presses too many keys.
+        MixedKeysError: It contains text, and a key before or after it.
     """
     keys = keys.replace("\r\n", "\n")
     body = keys.rstrip("\n")
@@ -138,7 +138,7 @@ def read(keys: str) -> Reading:
         words += 1
         _check_pressed(enters + words)
     if words:
-        # The last word and the line feed behind it mean the same Enter.
+        # The last word and the line feed after it mean the same Enter.
         enters = words + max(enters - 1, 0)
     text = body[:end]
     _reject_mixture(text, enters)
@@ -158,7 +158,7 @@ def _key_names(body: str) -> list[str] | None:
     if body and not body.strip(" "):
         return None
     names: list[str] = []
-    known: dict[str, str] = {}  # most strings repeat few keys
+    known: dict[str, str] = {}  # most strings repeat a few keys
     for match in _KEY_WORD.finditer(body):
         word = match[0]
         name = known.get(word) or key_name(word)
@@ -171,7 +171,7 @@ def _key_names(body: str) -> list[str] | None:
 
 
 def _reject_wrong_keys(body: str) -> None:
-    """Refuse a string of keys in which words look like keys but are none."""
+    """Refuse a string of keys in which some words only look like keys."""
     words = body.split(maxsplit=_MAX_CHECKED_WORDS)[:_MAX_CHECKED_WORDS]
     wrong = [word for word in words if key_name(word) is None]
     if wrong and all(looks_like_key(word) for word in wrong):
@@ -220,7 +220,7 @@ def pressed(names: tuple[str, ...]) -> Keystrokes:
 
 
 def typed(text: str, enters: int, hint: str = "") -> Keystrokes:
-    """Return the keystrokes that type a line; the confirmation has the hint."""
+    """Return the keystrokes that type a line; the confirmation shows the hint."""
     return Keystrokes(text, is_paste=False, keys=("Enter",) * enters, hint=hint)
 
 
@@ -228,17 +228,17 @@ def typed_at_once(text: str) -> Keystrokes:
     """Return the keystrokes that type a text with all its lines, each line feed as Enter.
 
     Raises:
-        KeysError: The text is empty or too long, or has a character that can't be typed.
+        KeysError: The text is empty or too long, or contains a character that can't be typed.
     """
     check(text)
     return Keystrokes(text.replace("\n", "\r"), is_paste=False, keys=())
 
 
 def pasted(text: str, enters: int = 0) -> Keystrokes:
-    """Return the keystrokes that paste a text, and press Enter behind it.
+    """Return the keystrokes that paste a text and press Enter after it.
 
     Raises:
-        KeysError: The text has the sequence that ends a paste.
+        KeysError: The text contains the sequence that ends a paste.
     """
     if _PASTE_END in text:
         raise KeysError(

@@ -11,8 +11,8 @@ Marks are escape sequences of ours, which terminals don't show.
 The last one begins with the end of a string, because a program may be killed within one. Each mark
 has a nonce that nobody else can read before the mark is printed.
 
-What is typed for a command is a line that has the shell read the command from a file. The mark has
-the command itself, percent-encoded, so that the text of a log can show it.
+For a command, we type a line that makes the shell read the command from a file. The mark holds the
+command itself, percent-encoded, so that the text of a log can show it.
 """
 
 import re
@@ -30,7 +30,7 @@ JOB_MARK = re.compile(rb"\033\]7777;[0-9a-f]{16};S?-?\d{1,10}(?:;[^\a\033]{0,100
 PART_OF_MARK = re.compile(
     rb"(?:\033\\)?\033(?:\](?:7(?:7(?:7(?:7(?:;[^\a\033]{0,1000})?)?)?)?)?)?\Z"
 )
-# The mark that a command begins. Group: the command, percent-encoded.
+# The mark of a command's beginning. Group: the command, percent-encoded.
 BEGIN = re.compile(r"\033\]7777;[0-9a-f]{16};S-?\d{1,10};([^\a\033]{0,1000})\a")
 
 # The line that is typed for a command: `.` or `source`, and the path of the command's file.
@@ -60,7 +60,7 @@ _MESSAGE = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-# A path that begins further behind in its line is not one of a message.
+# A path that begins further into its line is not part of a message.
 _MAX_BEFORE_FILE = 500
 
 # The longest command that is shown, and the longest that fits into a mark once it is encoded.
@@ -68,15 +68,15 @@ _MAX_SHOWN_CHARACTERS = 300
 _MAX_ENCODED_BYTES = 900
 # Characters that need no encoding: no quotes, backslashes, percent signs or control characters.
 _SAFE = ' !#$&()*+,-./:;<=>?@[]^_`{|}~"'
-# The mark follows the line that was typed within this many characters.
+# The mark comes within this many characters of the typed line.
 MAX_TO_MARK = 2048
 
 
 def job_marks(begin_nonce: str, end_nonce: str) -> re.Pattern[bytes]:
     """Return an expression for the two marks of a job.
 
-    Group 1 is the status before the job, in the mark that it begins; group 2 is the job's status,
-    in the mark that it has ended.
+    Group 1 is the status before the job, from the mark of its beginning; group 2 is the job's
+    status, from the mark of its end.
     """
     begin = rf"{begin_nonce};S(-?\d{{1,10}})(?:;[^\a\033]*)?"
     end = rf"{end_nonce};(-?\d{{1,10}})"
@@ -84,7 +84,7 @@ def job_marks(begin_nonce: str, end_nonce: str) -> re.Pattern[bytes]:
 
 
 def encoded(command: str) -> str:
-    """Return a command as a mark has it: in one line, shortened, percent-encoded."""
+    """Return a command as a mark holds it: in one line, shortened, percent-encoded."""
     line = _joined(command)
     shown = line[:_MAX_SHOWN_CHARACTERS]
     while True:
@@ -113,21 +113,21 @@ def one_line(command: str) -> str:
 
 
 def with_command(line: str, text: str) -> str | None:
-    """Return a line with the command of a mark, encoded, in the place of what was typed for it.
+    """Return a line with a mark's command, given encoded, in place of what was typed for it.
 
     None if nothing was typed for a command in this line.
     """
     matches = list(_TYPED.finditer(line))
     if not matches:
         return None
-    typed = matches[-1]  # text that is typed ahead of a prompt is echoed twice
+    typed = matches[-1]  # text typed ahead of a prompt is echoed twice
     return line[: typed.start()] + decoded(text) + line[typed.end() :]
 
 
 def without_paths(text: str) -> str:
     """Return a text with `command` for the path of a command's file in the messages of shells.
 
-    Wherever else a program has printed that path, it stays.
+    The path stays wherever else a program has printed it.
     """
     if FILES not in text:
         return text
@@ -148,9 +148,9 @@ def without_paths(text: str) -> str:
 
 
 def with_commands(text: str, commands: Mapping[str, str]) -> str:
-    """Return a text with commands in the place of what was typed for them.
+    """Return a text with commands in place of what was typed for them.
 
-    `commands` has them by the names of their files. Others are shown as `command`.
+    `commands` maps the names of their files to them. Others are shown as `command`.
     """
     if FILES not in text:
         return text
@@ -163,23 +163,23 @@ def with_commands(text: str, commands: Mapping[str, str]) -> str:
 
 
 def without_marks(data: bytes) -> tuple[bytes, bytes]:
-    """Return data without marks, and the beginning of a mark at its end, which is left out."""
+    """Return data without marks, and separately the beginning of a mark at its end."""
     part = PART_OF_MARK.search(data, max(0, len(data) - MAX_MARK_BYTES))
     end = part.start() if part else len(data)
     return JOB_MARK.sub(b"", PANE_MARK.sub(b"", data[:end])), data[end:]
 
 
 def is_typed(data: bytes | bytearray) -> bool:
-    """Tell whether the last line of data has what is typed for a command."""
+    """Tell whether the last line of data contains what is typed for a command."""
     start = data.rfind(b"\n", 0, len(data) - 1) + 1
     line = data[start:][-MAX_TO_MARK:]
     return _TYPED.search(line.decode(errors="replace")) is not None
 
 
 def readable(data: bytes) -> str:
-    """Return raw text without marks, and with commands in the place of what was typed for them.
+    """Return raw text without marks, and with commands in place of what was typed for them.
 
-    Marks that are incomplete at the end of the data stay.
+    An incomplete mark at the end of the data stays.
     """
     text = data.decode(errors="replace")
     parts: list[str] = []

@@ -8,18 +8,18 @@ import json
 import re
 import unicodedata
 
-# What may not be printable: all but the printable characters of ASCII.
+# Characters that might not be printable: all but the printable ones of ASCII.
 _SPECIAL = re.compile("[^ -~]")
-# Characters that names of programs do not have. Some have blanks, such as `tmux: server`.
+# Characters that names of programs don't contain. Some contain blanks, such as `tmux: server`.
 _NOT_IN_NAME = re.compile(r"[^\w .:+@%~/#=-]")
 
 
 def visible(text: str, keep: str = "") -> str:
     r"""Return a text with escapes such as `\x1b` for what is not printable, line feeds included.
 
-    Not printable are control characters, characters that only direct others (such as overrides of
-    the direction of writing), separators of lines, halves of surrogate pairs, private and
-    unassigned characters. Blanks of every width are left, and the control characters to keep.
+    Control characters, characters that only direct others (such as overrides of the direction of
+    writing), line separators, halves of surrogate pairs, private and unassigned characters are not
+    printable. Blanks of every width stay, and so do the characters in `keep`.
     """
     if text.isprintable():
         return text
@@ -36,7 +36,7 @@ def visible(text: str, keep: str = "") -> str:
 def visible_json(text: str) -> str:
     r"""Return JSON that means the same, with escapes such as `\u009b` for what is not printable.
 
-    The JSON is in one line: control characters below U+0020 are blanks between tokens.
+    The result is one line: control characters below U+0020, between tokens, become blanks.
     """
 
     def shown(found: re.Match[str]) -> str:
@@ -51,7 +51,7 @@ def visible_json(text: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return a program's name with `?` for each character that names don't have.
+    """Return a program's name with `?` for each character that names don't contain.
 
     A program can choose any name, and in a status line it must not look like other facts.
     """

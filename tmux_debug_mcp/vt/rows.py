@@ -38,7 +38,7 @@ _MAX_CELL_BYTES = 32
 FORGOTTEN = "\0"
 # Longer lines are settled in parts, so that no operation takes time that grows with the length.
 _MAX_LINE_ROWS = 500
-# Cached widths: more different characters than most screens have in any language.
+# Cached widths: more different characters than most screens show in any language.
 _MAX_CACHED_WIDTHS = 1 << 12
 
 
@@ -58,7 +58,7 @@ class Line(NamedTuple):
     goes_on: bool = False
 
 
-# An empty line that nothing is noted of.
+# An empty line with no flag set.
 EMPTY_LINE = Line("")
 
 
@@ -75,7 +75,7 @@ class Row:
         is_wrapped: The line continues in the next row.
         is_edited: A line editor wrote in the row.
         is_command: Keys were sent while a line editor had its cursor in the row.
-        is_old: The row was forgotten, and nothing was written to it since.
+        is_old: The row was forgotten, and nothing has been written to it since.
     """
 
     __slots__ = ("cells", "is_command", "is_edited", "is_old", "is_wrapped", "text")
@@ -95,7 +95,7 @@ class Row:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever written to the row, nor noted of it."""
+        """Whether nothing was ever written to the row or noted about it."""
         if self.cells is not None or self.text:
             return False
         return not (self.is_wrapped or self.is_edited or self.is_command or self.is_old)
@@ -146,7 +146,7 @@ class Row:
         self._fill(width)
 
     def delete(self, start: int, end: int, width: int) -> None:
-        """Delete cells and move the cells behind them to the left."""
+        """Delete cells and move the cells after them to the left."""
         cells = self.edit()
         _split(cells, start)
         _split(cells, end)
@@ -256,7 +256,7 @@ def new_at_start(rows: Sequence[Row]) -> list[Row]:
 def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
     """Return the line that rows make up, in a list; an empty list if all rows are forgotten.
 
-    `goes_on` tells that the line continues in more rows.
+    `goes_on`: the line continues in more rows.
     """
     if len(rows) == 1:  # the usual case, in half the time of the general one
         [row] = rows
@@ -275,7 +275,7 @@ def joined(rows: Sequence[Row], *, goes_on: bool = False) -> list[Line]:
 class History:
     """Settled lines, until they are taken.
 
-    `begun` has the settled rows of a line that continues in rows that are not settled.
+    `begun` holds the settled rows of a line that continues in rows that are not settled.
     """
 
     def __init__(self) -> None:
@@ -294,7 +294,7 @@ class History:
                 self.begun = []
 
     def end_begun(self) -> None:
-        """Settle the line that has begun: it does not continue in the next row any more."""
+        """Settle the line that has begun: it no longer continues in the next row."""
         if self.begun:
             self.lines += joined(self.begun)
             self.begun = []

@@ -8,14 +8,14 @@ character: a prefix (`<`, `=`, `>`, `?`) and intermediate characters (space to `
 import codecs
 import re
 
-# More of an incomplete sequence is not held. All longer ones do the same: nothing.
+# No more of an incomplete sequence is held. Longer ones all do nothing.
 MAX_HELD_BYTES = 4096
 # tmux ignores a control sequence whose parameters are longer.
 _MAX_PARAMETERS = 63
 
 # Strings: OSC, DCS, PM, APC, SOS and tmux's title (`ESC k`), of any length. CAN, SUB and any other
-# sequence end them, so ST (`ESC \`) need not be told apart; BEL ends OSC alone. Terminals ignore
-# all that is in them, line feeds too.
+# sequence end them, so ST (`ESC \`) needs no special case; BEL ends only OSC. Terminals ignore
+# everything in them, even line feeds.
 STRING = re.compile(
     r"""
     \033 (?:
@@ -30,7 +30,7 @@ SGR = r"\033\[[0-9;:]*m"
 LINK = r"\033\][^\a\033]*(?:\a|\033\\)"
 # ASCII's control characters.
 CONTROLS = re.compile("[\0-\037\177]+")
-# What stands for a string once it is removed: like a string, it ends a sequence, and shows nothing.
+# Replaces a string that is removed: like a string, it ends a sequence and shows nothing.
 CANCEL = "\030"
 
 # The next piece of output, without strings. All groups are empty for a piece that does nothing,
@@ -68,7 +68,7 @@ INVISIBLE = re.compile(_INVISIBLE % "", re.VERBOSE)
 # What has no effect on a new, empty row, where there is nothing to erase either.
 FRESH_INVISIBLE = re.compile(_INVISIBLE % r"| \[ 0? K", re.VERBOSE)
 
-# Sequences that a terminal surely does not answer, without the escape character.
+# Sequences that no terminal answers, without the escape character.
 _SILENT = rb"""(?:
     \[ (?:
         [0-9:;]* [@-HJ-MPSTXZ`a-bd-mrsu]              # moves, erases, scrolls, colours, modes
@@ -109,9 +109,9 @@ _UNFINISHED = re.compile(
 def control_sequence(parameters: str, final: str) -> tuple[str, list[int]] | None:
     """Return the name and the parameters of the control sequence `CSI parameters final`.
 
-    Names are such as `H`, `?h` or ` q`. There is at least one parameter; 0 stands for one that is
-    left out. None if the sequence is malformed or too long, and if a parameter has subparameters,
-    as those of colours may have.
+    Names look like `H`, `?h` or ` q`. There is at least one parameter; 0 stands for one that is
+    left out. None if the sequence is malformed or too long, or if a parameter has subparameters, as
+    those of colours may.
     """
     match = _PARAMETERS.fullmatch(parameters)
     if match is None or len(parameters) > _MAX_PARAMETERS:

@@ -6,7 +6,7 @@ import re
 COLUMNS, ROWS = 200, 50
 # The size of a session of the toolset `terminal` by default.
 SESSION_COLUMNS, SESSION_ROWS = 120, 40
-# The least columns and rows, and the most, that a call or an option may ask for.
+# The fewest columns and rows, and the most, that a call or an option may ask for.
 MIN_SIZE = 2
 MAX_COLUMNS, MAX_ROWS = 500, 200
 
@@ -14,7 +14,7 @@ _SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 
 
 def size_of(text: str) -> tuple[int, int] | None:
-    """Return columns and rows of a size such as `80x24`; None if it is out of range, or none."""
+    """Return columns and rows of a size such as `80x24`; None if it is invalid or out of range."""
     found = _SIZE.fullmatch(text)
     if found is None:
         return None

@@ -3,7 +3,7 @@
 1. Each line of a text is a step, with the Enter at its end: a program that one line starts gets the
    next ones.
 2. Keys that are pressed together are a step, and so is a signal.
-3. A paste is one step, whatever it has in it.
+3. A paste is one step, whatever it contains.
 """
 
 import re
@@ -23,7 +23,7 @@ _SIGNALS = frozenset(signal.Signals.__members__)
 _LIKE_A_SIGNAL = re.compile("SIG[A-Z0-9]{2,10}")
 # Longer strings are text: no list of signals, and no array in a string.
 _MAX_SIGNALS_CHARACTERS = 1000
-# A word with a hint to a key in another case; key names are not longer.
+# Longer words get no hint at a key in another case.
 _MAX_HINTED_CHARACTERS = 20
 # Remarks that a confirmation makes.
 _MAX_REMARKS = 3
@@ -38,7 +38,7 @@ def steps(
     left as they are.
 
     Raises:
-        KeysError: A string is not valid, as for `keys.read`, or looks like a signal but is none;
+        KeysError: A string is not valid, as for `keys.read`, or looks like a signal but isn't one;
             or there are no steps, or more than 1,000.
     """
     strings = [keys] if isinstance(keys, str) else keys or [""]
@@ -69,8 +69,8 @@ def steps(
 def command_lines(text: str, enters: int) -> list[Keystrokes]:
     """Return the steps that type a command at the prompt of a shell, line by line.
 
-    A line editor takes a tab for one only in a paste, and so control characters. Enter is pressed
-    behind each line, and `enters` times behind the last one.
+    A line editor takes tabs and control characters literally only in a paste. Enter is pressed
+    after each line, and `enters` times after the last one.
     """
     *lines, last = text.split("\n")
     counts = [*[1] * len(lines), enters]
@@ -123,7 +123,7 @@ def _signal_or_key(word: str) -> Keystrokes | None:
 
 
 def _hint(string: str) -> str:
-    """Return a hint if a word differs from a key or a signal in case only, else an empty string."""
+    """Return a hint if a word differs from a key or a signal only in case, else an empty string."""
     if " " in string or len(string) > _MAX_HINTED_CHARACTERS:
         return ""
     modifiers, hyphen, base = string.rpartition("-")
@@ -143,11 +143,11 @@ def confirmation(
     *,
     is_for_screen: bool = False,
 ) -> str:
-    """Return what a call confirms that sends steps to a pane, which it names so.
+    """Return the confirmation of a call that sends steps to the pane of this name.
 
     It says more only where something may be wrong. The first `done` of all steps were sent.
     `why_not` says why the next one was not; None when all were. `is_for_screen`: a program draws on
-    the screen, to which text without Enter is usual.
+    the screen, so text without Enter is usual.
     """
     remarks = list(dict.fromkeys(step.hint for step in steps[:done] if step.hint))
     last = steps[done - 1]

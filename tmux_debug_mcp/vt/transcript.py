@@ -8,16 +8,16 @@ Rules, measured against tmux:
 
 1. Colours, titles and other sequences that show nothing are left out. Printed blanks and tabs stay.
    Letters of the line drawing set become the characters that a terminal shows for them.
-2. A line that is longer than the terminal is wide is one line.
-3. While the alternate screen is on, it is shown behind the lines of the main screen. When it is
-   switched off, nothing of it is left, unless the transcript `keeps_screens`: then it stays there
-   as it was last, behind a note.
+2. A line that wraps at the width of the terminal is one line.
+3. While the alternate screen is on, it is shown after the lines of the main screen. When it is
+   switched off, it disappears, unless the transcript `keeps_screens`: then its last state stays
+   there, after a note.
 4. An incomplete end (part of a character or of a sequence, or a carriage return that may belong to
-   a line feed) is held back until more bytes come. Of a sequence that is too long only the
-   beginning is held, and the rest is dropped as it comes. tmux also gives a string up after 5 s,
-   which bytes can't tell; here it goes on to the next escape character at the latest.
-5. Line editors, such as those of shells, switch bracketed paste on while they edit. So what they
-   write can be told from a program's output.
+   a line feed) is held back until more bytes come. Only the beginning of a sequence that is too
+   long is held; the rest is dropped as it comes. tmux also gives up on a string after 5 s, which
+   bytes don't show; here a string ends at the next escape character at the latest.
+5. Line editors, such as those of shells, switch bracketed paste on while they edit. This sets
+   what they write apart from a program's output.
 """
 
 from .charsets import CharacterSets
@@ -28,7 +28,7 @@ from .sequences import CANCEL, MAX_HELD_BYTES, STRING, unfinished
 from .sizes import COLUMNS, ROWS
 
 # The line that is typed for a command has at least this many characters. Marks that follow each
-# other more closely are not ours, and are not searched for.
+# other more closely are not ours, so we search for no typed line.
 _MIN_TYPED_CHARACTERS = 40
 # The line that was typed ends at most this many rows above the mark: a shell's hooks may print.
 _MAX_TYPED_ROWS = 6
@@ -37,8 +37,8 @@ _MAX_TYPED_ROWS = 6
 class Transcript:
     """The lines of a terminal's output, which is fed in pieces of any size.
 
-    Once it `shows_commands`, the command that a shell is given stands in the place of the line that
-    was typed for it.
+    Once it `shows_commands`, each command that a shell is given replaces the line that was typed
+    for it.
     """
 
     def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
@@ -66,7 +66,7 @@ class Transcript:
 
     @property
     def keeps_screens(self) -> bool:
-        """Whether what the alternate screen showed last stays, behind a note."""
+        """Whether what the alternate screen showed last stays, after a note."""
         return self._interpreter.keeps_screens
 
     @keeps_screens.setter
@@ -76,7 +76,7 @@ class Transcript:
     def restore(
         self, *, sets: CharacterSets, is_editing: bool = False, sequence: bytes = b""
     ) -> None:
-        """Set the state that earlier output has left, which ended with a part of a sequence."""
+        """Set the state that earlier output left; it ended with this part of a sequence."""
         self._interpreter.sets = sets
         self._interpreter.is_editing = is_editing
         self._hold(sequence)
@@ -95,11 +95,11 @@ class Transcript:
         self._write(text)
 
     def _hold(self, rest: bytes) -> None:
-        """Hold back what is incomplete, in one byte too many if it is too long."""
+        """Hold back what is incomplete; if it is too long, one byte more than the maximum."""
         self._held = rest[: MAX_HELD_BYTES + 1]
 
     def _write_commands(self, text: str) -> str:
-        """Write text up to the last mark of a command that begins; return the text behind it."""
+        """Write text up to the last mark of a command's beginning; return the text after it."""
         position = 0
         for mark in BEGIN.finditer(text):
             self._write(text[position : mark.start()])
@@ -116,7 +116,7 @@ class Transcript:
         self._interpreter.write(text)
 
     def _show_command(self, command: str) -> None:
-        """Replace the nearest line that was typed for a command by the one in its mark."""
+        """Replace the nearest line that was typed for a command with the one in its mark."""
         for rows in self._interpreter.grid.lines_above_cursor(_MAX_TYPED_ROWS):
             line = with_command("".join(map(str, rows)), command)
             if line is None:
@@ -137,7 +137,7 @@ class Transcript:
         self._interpreter.switch_screen(is_alternate=True)
 
     def forget(self) -> None:
-        """Show nothing of what was fed so far. Later output stands where it would have stood."""
+        """Hide everything fed so far. Later output keeps its place."""
         self._history.lines, self._history.begun = [], []
         self._held_before = len(self._held)
         terminal = self._interpreter

@@ -1,6 +1,6 @@
 "use strict";
 
-// Everything that a pane has printed is text here: it reaches the page by textContent alone.
+// Everything that a pane printed is text here: it reaches the page as text nodes, never as markup.
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const data = read("data");
@@ -15,8 +15,8 @@ const canvas = element("lanes");
 const search = element("search");
 const narrow = matchMedia("(max-width: 700px)");
 
-// What the list has, in order of time: calls, which are numbers, and lines of recordings that the
-// search has found, which are objects: the number of their `lane`, when it was printed (`at`), its
+// What the list shows, by time: calls, which are numbers, and lines of recordings that the search
+// found, which are objects: the number of the line's `lane`, when it was printed (`at`), its
 // `text`, and its `place` among the lines of its lane.
 let shown = [];
 let selected = -1; // a place in `shown`
@@ -28,7 +28,7 @@ let last = 1;
 
 // Text
 
-// Characters that are not visible or that reorder others, as escapes.
+// Characters to show as escapes: those that are invisible or reorder others.
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const visible = (text) =>
   text.replace(INVISIBLE, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
@@ -49,7 +49,7 @@ function makeButton(text, label, action) {
   return button;
 }
 
-// Puts a text into an element, with what is searched marked.
+// Puts a text into an element, and marks the searched words in it.
 const MOST_MARKS = 1000;
 function fill(parent, text) {
   let from = 0;
@@ -63,7 +63,7 @@ function fill(parent, text) {
   return parent;
 }
 
-// What stands around a word that a text has, in its line.
+// The part of a line around a word in a text.
 function excerpt(text, word) {
   const at = text.toLowerCase().indexOf(word);
   const from = Math.max(text.lastIndexOf("\n", at) + 1, at - 40);
@@ -107,7 +107,7 @@ const failures = result.filter((_, number) => failed(number)).length;
 // The list: only the rows in view are in the document.
 
 const rows = new Map(); // the rows in the document, by their places
-let height = 30; // of a row, which has two lines where the list is narrow
+let height = 30; // of a row, which takes two lines in a narrow list
 
 function drawRow(place) {
   const item = shown[place];
@@ -179,9 +179,9 @@ function redrawList() {
 
 // Filters
 
-const lowered = []; // the texts in lower case, made when they are searched first
+const lowered = []; // the texts in lower case, made when they are first searched
 
-// The words that a call has neither in its row nor in the path of its directory.
+// The searched words that are neither in a call's row nor in the path of its directory.
 function missing(number) {
   const parts = [call[number], error[number]].map((text) => (lowered[text] ??= texts[text].toLowerCase()));
   for (const part of [laneName(number), resultOf(number), directories[where[number]].path]) {
@@ -202,7 +202,7 @@ function filter() {
   searchOutput();
 }
 
-// Lists what the filters leave.
+// Lists what passes the filters.
 function update() {
   const before = selected >= 0 ? shown[selected] : null;
   const lines = onlyFailures ? [] : printed;
@@ -235,10 +235,10 @@ function update() {
   drawLanes();
 }
 
-// The search of output. It goes on behind the page's other work, until something else is searched.
+// The search of output. It runs between the page's other work, until the next search.
 
-let returned = new Map(); // of calls whose captures were found, by their numbers: what was found
-let printed = []; // the lines of recordings that were found
+let returned = new Map(); // what was found in captures, by the numbers of their calls
+let printed = []; // the lines that were found in recordings
 let searches = 0;
 const SLICE = 20; // milliseconds
 const MOST_LINES = 1000; // of each pane
@@ -258,7 +258,7 @@ async function searchOutput() {
   update();
 }
 
-// Finds what is searched, and yields now and then.
+// Searches captures and recordings, and yields now and then.
 function* finding() {
   yield;
   for (const [key, capture] of Object.entries(data.captures)) {
@@ -294,14 +294,14 @@ function* findingLines(number) {
   }
 }
 
-// The lines of a recording as text, each with when it was printed. One that a later piece of output
-// has gone on with is there once more: it `grows`.
+// The lines of a recording as text, each with its time. A line that later output continues appears
+// again, and that one `grows`.
 
 const FORWARD = /\u001b\[[0-9]*C/g;
 // The end of a line, or a move to another one.
 const BREAKS = /\r*\n|\r|\u001b\[[0-9;]*[ABE-HJdf]|\u001b\[\?1049[hl]/g;
 const SEQUENCES = /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b\[[0-?]*[ -/]*[@-~]|\u001b[ -/]*[0-~]/g;
-// What may go on in the next piece of output.
+// What the next piece of output may continue.
 const BEGUN = /(?:\r+|\u001b(?:\[[0-?]*[ -/]*|\][^\u0007\u001b]{0,4096}\u001b?|[ -/]*)?)$/;
 const LONGEST = 1000;
 const recordings = new Map(); // lines that were read, by the numbers of their lanes
@@ -383,7 +383,7 @@ function record(number) {
   return parts.get(part)[number % PER_PART];
 }
 
-// A record may have any type anywhere.
+// Any value in a record may be of any type.
 function fact(facts, name, value) {
   if (value === undefined) return;
   const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -444,8 +444,8 @@ function aboutLine(line) {
 
 const output = (title, text) => [make("h3", "", visible(title)), fill(make("pre"), visible(text))];
 
-// What the panes whose logs were kept have printed from a call to its answer. Their output was looked
-// at every 250 ms.
+// What panes with kept logs printed from a call to its answer. Their output was looked at every
+// 250 ms, at first.
 const LATE = 250;
 const MOST = 4000;
 
@@ -464,7 +464,7 @@ function playerFor(number, at, label, autoPlay) {
   const box = make("div", "player");
   const button = makeButton(label, label, () => {
     const { text, began_at: start } = read(`cast-${lanes[number].cast}`);
-    // What was printed at that time is there already.
+    // A little later, so that what was printed at that time is there.
     const startAt = Math.max(0, (clock + at) / 1000 - start + 0.001);
     const screen = make("div", "screen");
     screen.style.setProperty("--columns", columnsOf(text));
@@ -477,7 +477,7 @@ function playerFor(number, at, label, autoPlay) {
   return box;
 }
 
-// How wide the terminal of a recording ever was.
+// The greatest width of a recording's terminal.
 function columnsOf(text) {
   let { width } = JSON.parse(text.split("\n", 1)[0]);
   for (const [, columns] of text.matchAll(/^\[[^,]+,"r","(\d+)x/gm)) width = Math.max(width, columns);
@@ -553,7 +553,7 @@ function paintAxis(pen, width, height) {
 
 function paintBars(pen, width) {
   const colours = ["--bar", "--fail", "--found"].map(colour); // calls, failures, and lines of output
-  const drawn = new Float64Array(lanes.length * 3).fill(-1e9); // how far bars reach already
+  const drawn = new Float64Array(lanes.length * 3).fill(-1e9); // how far bars reach so far
   pen.save();
   pen.beginPath();
   pen.rect(labelWidth(), 0, width, canvas.height);
@@ -580,7 +580,7 @@ function paintBars(pen, width) {
   pen.restore();
 }
 
-// When a pane has printed something, below its calls.
+// Marks when a pane printed something, below its calls.
 function paintMarks(pen, width) {
   pen.fillStyle = colour("--faint");
   lanes.forEach((one, number) => {
@@ -615,7 +615,7 @@ function zoom(factor, around = (first + last) / 2) {
   show(around - (around - first) * factor, around + (last - around) * factor);
 }
 
-// The selected call stays in the middle.
+// Puts the selected item in the middle.
 function zoomToSelected(factor) {
   if (selected < 0) return zoom(factor);
   const half = ((last - first) * factor) / 2;
