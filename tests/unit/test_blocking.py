@@ -341,6 +341,9 @@ READY = "open('ready', 'w').close()\n"
 LOOP = READY + "while True: pass"
 # What runs, or is not clear.
 UNBLOCKED = {
+    "waits for a process group": python(
+        f"{READY}os.fork() or signal.pause()\nos.waitid(os.P_PGID, os.getpgrp(), os.WEXITED)"
+    ),
     "polls for a hang-up": python(
         READY + "r, w = os.pipe(); p = select.poll(); p.register(r, 0); p.poll()"
     ),

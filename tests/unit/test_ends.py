@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tmux_debug_mcp.logs.log import Log
-from tmux_debug_mcp.logs.reading import read_end, read_last_lines
+from tmux_debug_mcp.logs.reading import read_abridged, read_chunk, read_end, read_last_lines
 
 # What is read of text to tell that it is not within a string: of ever more of the end, so 4 times.
 MAX_LOOK_BACK_BYTES = 4 * (1 << 19)
@@ -102,3 +102,22 @@ async def test_lines_that_are_asked_for_are_whole(tmp_path: Path) -> None:
 
         assert await read_last_lines(log, log.size, count, 400_000) == (lines, True)
         assert await read_last_lines(log, log.size, count, 400_000, is_raw=True) == (lines, True)
+
+
+async def test_lines_of_ours_are_told_from_the_same_text_of_a_program(tmp_path: Path) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    with log.path.open("ab") as file:
+        file.write(b"[screen]\r\n\033[?1049hmenu\033[?1049l\r\nend\r\n")
+
+    excerpt, _ = await read_abridged(log, 0, log.size, 1000, folds=False)
+    assert excerpt.lines.count("[screen]") == 2
+    assert excerpt.notes == [excerpt.lines.index("[screen]", 1)]
+
+
+async def test_raw_text_is_as_it_was_printed(tmp_path: Path) -> None:
+    log = Log.create(tmp_path / "log", "mark")
+    with log.path.open("ab") as file:
+        file.write(b"\x02packet\x03\r\n")
+
+    assert (await read_end(log, 0, log.size, 1000, is_raw=True)).text == "\x02packet\x03\n"
+    assert (await read_chunk(log, 0, log.size, 1000, is_raw=True)).text == "\x02packet\x03\r\n"

@@ -73,6 +73,7 @@ def curses_menu(active: int, attribute: str = "\033[7m") -> str:
         ("\033[7mtitle\033[0m\none\ntwo", None),
         ("one\ntwo\n\033[7mstatus\033[0m", None),
         ("title\none\n\033[7mtwo\033[0m\n\n\n", 2),  # the last item of a menu
+        ("title\none\n\033]8;;http://a.b\033\\\033[7mtwo\033[0m\nthree\nfour", 2),  # a link
         ("title\none\n\033[7mtwo\n\033[0m\n\n", 2),
         ("title\n\033[7mone\ntwo\033[0m\n\n", None),
         ("\033[7mone\ntwo\nthree\033[0m", None),  # all are alike

@@ -75,7 +75,7 @@ _FUTEX_COMMANDS = 0x7F
 _FUTEX_WAITS = (0, 6, 9, 11, 13)  # WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2
 _LOCKING = (7, 38)  # F_SETLKW, F_OFD_SETLKW
 # waitid(2): which children.
-_P_PID, _P_PIDFD = 1, 3
+_P_PID, _P_PGID, _P_PIDFD = 1, 2, 3
 _AT_FDCWD = -100
 _DEV_TTY = os.makedev(5, 0)
 
@@ -287,6 +287,8 @@ class _Look:
         """Return what a process that waits for a child is blocked on."""
         if name == "waitid":
             kind, number = arguments[0], arguments[1]
+            if kind == _P_PGID:
+                raise _UnknownError
             if kind == _P_PIDFD:
                 number = files.pid_of(_signed(number))
             wanted = number if kind in (_P_PID, _P_PIDFD) else -1

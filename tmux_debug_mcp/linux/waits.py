@@ -73,9 +73,10 @@ def wait_of(pid: int, thread: str, tty: int) -> Wait | None:
             count, bits, _writing, _failing, timeout, *_ = call.arguments
             return _wait_among(files_of, selected(pid, count, bits), timeout, tty)
         case "epoll_wait" | "epoll_pwait" | "epoll_pwait2":
-            awaited = epolled(files_of, call.arguments[0])
+            instance, _events, _count, timeout, *_ = call.arguments
+            awaited = epolled(files_of, instance)
             files = [fd for fd, events in awaited if events & _EPOLL_INPUT]
-            return _wait_among(files_of, files, 0, tty)
+            return _wait_among(files_of, files, timeout, tty)
     return Wait()
 
 

@@ -76,6 +76,17 @@ class Piece(NamedTuple):
         return self.text.removesuffix("\n").split("\n")
 
 
+class RawPiece(Piece):
+    """A part of a log as raw text, in which no lines are ours."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self.marked_text
+
+
 async def _show(log: Log, data: bytes | bytearray, start: int, *, is_line: bool = False) -> Piece:
     """Return what the terminal shows of bytes that were read at a cursor."""
     sets = None
@@ -195,7 +206,10 @@ async def read_chunk(
 
 
 def _raw_start(log: Log, cursor: int) -> int:
-    """Return the cursor, or the next one that is kept and not within a character or a mark."""
+    """Return the cursor, or the next one that is kept and not within a mark.
+
+    If the bytes there are no longer kept, that is the first whole character that is.
+    """
     if cursor < log.kept_from:
         kept = log.read(log.kept_from, _MAX_CHARACTER_BYTES)
         cursor = log.kept_from + len(kept) - len(kept.lstrip(_CONTINUATION_BYTES))
@@ -214,7 +228,7 @@ def _raw_piece(log: Log, start: int, stop: int, *, is_final: bool) -> Piece:
         size = len(data) - unfinished_character_bytes(data)
         data = data[: part_of_mark.start() if part_of_mark else size]
     text = JOB_MARK.sub(b"", data).decode(errors="replace")
-    return Piece(text, start, start + len(data))
+    return RawPiece(text, start, start + len(data))
 
 
 def _outside_typed_line(log: Log, start: int, stop: int) -> int:
@@ -251,8 +265,9 @@ async def read_end(
     async def text_of(data: bytes, begin: int, *, is_line: bool) -> str:
         if is_raw:
             return readable(data).replace("\r\n", "\n")
-        return await clean_text(log, data, begin, is_line=is_line)
+        return (await _show(log, data, begin, is_line=is_line)).marked_text
 
+    piece = RawPiece if is_raw else Piece
     size = max_characters + max_characters // 4
     while True:
         oldest = max(start, log.kept_from)
@@ -261,9 +276,9 @@ async def read_end(
         text = await text_of(data, begin, is_line=begin > oldest or is_line)
         if len(text) > max_characters:
             kept = excerpts.end_of(text, max_characters)
-            return Piece(kept, begin + _start_of_end(data, text, kept), end)
+            return piece(kept, begin + _start_of_end(data, text, kept), end)
         if begin == oldest:
-            return Piece(text, begin, end)
+            return piece(text, begin, end)
         if size >= MAX_READ_BYTES:
             break
         size = min(size * 4, MAX_READ_BYTES)
@@ -272,7 +287,7 @@ async def read_end(
     if first_line_end:
         begin += first_line_end
         text = await text_of(data[first_line_end:], begin, is_line=True)
-    return Piece(text, begin, end)
+    return piece(text, begin, end)
 
 
 def _start_of_end(data: bytes, text: str, kept: str) -> int:

@@ -21,8 +21,8 @@ _DRAWN = re.compile(r"\016([^\017]*)|\017")
 _FRAMES = re.compile(r"(?<=\016)[a-z`~]+")
 # SGR's parameters for a background: 40 to 47, and bright ones.
 _BACKGROUND = re.compile("4[0-7]|10[0-7]")
-# Group: the parameters of an SGR; else text.
-_SGR_OR_TEXT = re.compile(r"\033\[([0-9;:]*)m|\033\][^\033]*\033\\\\|[^\033]+|\033")
+# Groups: the parameters of an SGR, and text; neither for a link.
+_SGR_OR_TEXT = re.compile(rf"\033\[([0-9;:]*)m|{LINK}|([^\033]+|\033)")
 # Group: a sequence among these letters.
 _LETTERS = re.compile(rf"({_INVISIBLE.pattern})|[^\033]+")
 
@@ -110,16 +110,16 @@ def highlighted_row(data: bytes, height: int) -> Highlight | None:
         spans: dict[tuple[str, bool], tuple[int, int]] = {}
         plain = ""
         for part in _SGR_OR_TEXT.finditer(line):
-            if part[1] is None:
-                count = sum(map(str.isalnum, part[0]))
+            if part[1] is not None:
+                background, is_reversed = _style_after(part[1], background, is_reversed)
+            elif part[2]:
+                count = sum(map(str.isalnum, part[2]))
                 start = len(plain)
-                plain += part[0]
+                plain += part[2]
                 if count:
                     style = background, is_reversed
                     letters[style] += count
                     spans[style] = spans.get(style, (start,))[0], len(plain)
-            else:
-                background, is_reversed = _style_after(part[1], background, is_reversed)
         if letters:
             [(style, _)] = letters.most_common(1)
             styles[number] = style
